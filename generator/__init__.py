@@ -1,0 +1,1 @@
+"""Values to manifests: load, validate, render, compile the chart, compare, import."""

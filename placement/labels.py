@@ -1,0 +1,85 @@
+"""Own every label, annotation and object name that Roost writes or reads; nothing else spells one.
+
+The chart's `_helpers.tpl` repeats the three shortening rules for Helm; tests/parity holds the twins together.
+A release name may hold dots, a namespace and a component may not, so `<release>.<namespace>.<thing>` is never ambiguous.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from placement.images import normalise_reference, short_name
+
+DOMAIN: Final = "hub.jupyter.org"
+
+# Written on every pod that Roost placed: which policy did it, and why.
+POLICY_REVISION_ANNOTATION: Final = "roost.hub.jupyter.org/policy-revision"
+# "true" on a pod: leave it alone.
+OPT_OUT_ANNOTATION: Final = "roost.hub.jupyter.org/opt-out"
+# The first node of the pod's home list: lets a replica count builds that are not bound yet.
+HOME_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/home-target"
+
+NODE_PURPOSE_LABEL: Final = f"{DOMAIN}/node-purpose"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+COMPONENT_LABEL: Final = "component"
+# On Roost's own placeholder pods: the name of their set in the values.
+PLACEHOLDER_SET_LABEL: Final = "roost.hub.jupyter.org/placeholder-set"
+
+MAX_LABEL_NAME: Final = 63
+# A StatefulSet's pods carry `<name>-<10 characters>` as a label value of at most 63.
+MAX_STATEFULSET_NAME: Final = 52
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:8]
+
+
+def shorten(name: str, limit: int) -> str:
+    """Return `name`, or its head and an 8-digit hash when it is longer than `limit` characters."""
+    if len(name) <= limit:
+        return name
+    return f"{name[: limit - 9].rstrip('-._')}-{_hash(name)}"
+
+
+def dns_label(name: str, limit: int = MAX_LABEL_NAME) -> str:
+    """Like `shorten`, for names that may not hold dots (Services, StatefulSets): dots become dashes, with a hash."""
+    if "." not in name:
+        return shorten(name, limit)
+    return f"{name.replace('.', '-')[: limit - 9].rstrip('-._')}-{_hash(name)}"
+
+
+def object_name(base: str, component: str, limit: int = MAX_LABEL_NAME) -> str:
+    """Name of a namespaced object; `base` is `<release>-roost` or the values' `fullnameOverride`."""
+    return dns_label(f"{base}-{component}", limit)
+
+
+def cluster_object_name(release: str, namespace: str, component: str) -> str:
+    """Name of an object without a namespace: holds the namespace, so that one release name in two is no clash."""
+    return f"{release}.{namespace}.roost-{component}"
+
+
+def scheduler_name(release: str, namespace: str, profile: str) -> str:
+    """schedulerName of a profile, at most 63 characters: events carry it as `reportingController`, a qualified name."""
+    return shorten(f"{release}.{namespace}.{profile}", MAX_LABEL_NAME)
+
+
+def pulled_label(release: str, namespace: str, reference: str) -> str:
+    """Node label (value "true") that says: this node holds the image `reference` for the hub `release` in `namespace`.
+
+    `<prefix>/<short name>-<8 hex digits of the normalised reference's SHA-256>`.
+    """
+    normalised = normalise_reference(reference)
+    return f"images-pulled.{release}.{namespace}.{DOMAIN}/{short_name(normalised)}-{_hash(normalised)}"
+
+
+def attract_label(release: str, namespace: str, placeholder_set: str) -> str:
+    """Node label that draws the placeholders of one set of one hub."""
+    return f"attract-placeholders.{release}.{namespace}.{DOMAIN}/{shorten(placeholder_set, MAX_LABEL_NAME)}"
+
+
+def startup_taint(release: str, namespace: str) -> str:
+    """Key of the taint under which autoscaled nodes join; cluster-autoscaler knows its prefix."""
+    name = shorten(f"roost-{release}-{namespace}", MAX_LABEL_NAME)
+    return f"startup-taint.cluster-autoscaler.kubernetes.io/{name}"

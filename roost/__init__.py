@@ -1,0 +1,1 @@
+"""The command line: wires the other packages together, holds nothing else."""

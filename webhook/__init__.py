@@ -1,0 +1,1 @@
+"""Pod to JSON Patch, at admission."""
