@@ -1,0 +1,60 @@
+# Two commands matter: `make demo` (see it work) and `make test` (prove it). Both set everything up themselves.
+# The rest is for those who change Roost: `make help`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+# Processes of the test run; two cores carry two control planes well.
+WORKERS ?= 2
+export PYTHONWARNINGS ?=
+
+.PHONY: help setup demo test check unit parity e2e test-minors cluster generated lock bench clean
+
+help:  ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## virtual environment with the locked dependencies
+$(STAMP): requirements/dev.txt pyproject.toml tools/setup.sh
+	@tools/setup.sh $(VENV)
+	@touch $@
+
+demo: setup  ## render, run the control plane, webhook and scheduler, place one pod of each class
+	@$(PY) -m tools.demo
+
+test: setup  ## every check and every test
+	@tools/test.sh
+
+check: setup  ## ruff, mypy, import directions, freshness of generated files
+	@tools/check.sh
+
+unit: setup  ## the tests that need no cluster
+	@$(PY) -m pytest -n $(WORKERS) tests/unit tests/properties
+
+parity: setup  ## the chart against `roost render`, with real helm
+	@$(PY) -m pytest -n $(WORKERS) tests/parity -m "not minors"
+
+e2e: setup  ## the tests on the real control plane
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile tests/e2e -m "not minors"
+
+test-minors: setup  ## scheduler configurations against every supported Kubernetes minor
+	@$(PY) -m tests.harness build --all-minors
+	@$(PY) -m pytest -m minors tests
+
+cluster: setup  ## a real control plane with fake nodes to play with; prints a kubeconfig; Ctrl-C ends it
+	@$(PY) -m tests.harness cluster
+
+generated: setup  ## write the generated files again (chart/templates, docs/values.md)
+	@$(VENV)/bin/roost chart
+	@$(PY) -m tools.write_values_reference
+
+lock:  ## resolve requirements/*.txt anew from pyproject.toml
+	@tools/lock.sh $(VENV)
+
+bench: setup  ## every benchmark; figures go to docs/performance.md by hand
+	@for name in direct admission ring render; do $(PY) -m benchmarks.$$name || exit 1; done
+bench-%: setup
+	@$(PY) -m benchmarks.$*
+
+clean:  ## remove the virtual environment and caches of the checkout (not the per-user binary cache)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

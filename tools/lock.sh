@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Resolve pyproject.toml into requirements/, with hashes, for every platform: run (the image), build (its wheel), dev (tests).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=$1
+"$venv/bin/python" -m pip install --quiet "uv>=0.9"
+resolve() {
+  "$venv/bin/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header "$@"
+}
+resolve pyproject.toml --output-file requirements/run.txt
+resolve requirements/build.in --output-file requirements/build.txt
+resolve pyproject.toml --extra dev --output-file requirements/dev.txt
