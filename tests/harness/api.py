@@ -1,0 +1,193 @@
+"""Speak JSON with the API server, on one kept connection a thread.
+
+Owns raw requests. The official client turns each object into Python classes, which takes longer than the request itself:
+too slow for thousands of pods, and its classes drop fields that they don't know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import ssl
+import threading
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote, urlencode, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Object = dict[str, Any]
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+REQUEST_TIMEOUT_SECONDS = 60.0
+
+
+class ApiError(RuntimeError):
+    """The API server refused a request."""
+
+    def __init__(self, status: int, method: str, path: str, body: bytes) -> None:
+        self.status = status
+        try:
+            self.details: Object = json.loads(body)
+        except ValueError:
+            self.details = {"message": body.decode(errors="replace")}
+        self.reason = str(self.details.get("reason", ""))
+        super().__init__(f"{method} {path}: {status} {self.reason}: {self.details.get('message', '')}")
+
+
+class Api:
+    """Requests as one user: `api.get("/api/v1/pods")`, `api.create(pod)`. Safe to share between threads."""
+
+    def __init__(self, server: str, token: str, ca_path: str) -> None:
+        self.server = server
+        self._address = urlsplit(server)
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": JSON}
+        self._tls = ssl.create_default_context(cafile=ca_path)
+        self._local = threading.local()
+        self._connections: list[http.client.HTTPSConnection] = []
+        self._lock = threading.Lock()
+        self._plurals: dict[str, dict[str, tuple[str, bool]]] = {}
+
+    # Requests
+
+    def request(
+        self, method: str, path: str, body: object = None, *, content_type: str = JSON, **query: str | int | bool
+    ) -> Object:
+        """One request and its answer. Raises ApiError on any status from 400 up."""
+        target = f"{path}?{urlencode({k: _plain(v) for k, v in query.items()})}" if query else path
+        payload = None if body is None else json.dumps(body).encode()
+        headers = self._headers if payload is None else {**self._headers, "Content-Type": content_type}
+        for attempt in (1, 2):
+            connection = self._connection()
+            is_fresh = connection.sock is None
+            try:
+                connection.request(method, target, payload, headers)
+                response = connection.getresponse()
+                answer = response.read()
+                break
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                # An idle connection that the server closed: once more on a new one. A new one that breaks is an error.
+                connection.close()
+                if is_fresh or attempt == 2:
+                    raise
+            except BaseException:
+                connection.close()    # half an answer must not be read by the next request
+                raise
+        if response.status >= 400:
+            raise ApiError(response.status, method, target, answer)
+        return cast("Object", json.loads(answer)) if answer.startswith(b"{") else {"text": answer.decode()}
+
+    def get(self, path: str, **query: str | int | bool) -> Object:
+        return self.request("GET", path, **query)
+
+    def find(self, path: str) -> Object | None:
+        """Like `get`; None when there is no such object."""
+        with absent_is_fine():
+            return self.get(path)
+        return None
+
+    def list(self, path: str, **query: str | int | bool) -> list[Object]:
+        """The items of a list; they carry no kind of their own, as the API server sends them."""
+        return cast("list[Object]", self.get(path, **query)["items"])
+
+    def create(self, manifest: Mapping[str, Any], namespace: str | None = None, **query: str | int | bool) -> Object:
+        """Create an object from its manifest; `namespace` is for one that names none."""
+        return self.request("POST", self.path_of(manifest, namespace, named=False), manifest, **query)
+
+    def apply(
+        self, manifest: Mapping[str, Any], namespace: str | None = None, *, manager: str = "tests", **query: str | int | bool
+    ) -> Object:
+        """Server-side apply, taking over fields of others."""
+        path = self.path_of(manifest, namespace)
+        return self.request("PATCH", path, manifest, content_type=APPLY, fieldManager=manager, force=True, **query)
+
+    def patch(self, path: str, change: object, *, content_type: str = MERGE, **query: str | int | bool) -> Object:
+        return self.request("PATCH", path, change, content_type=content_type, **query)
+
+    def delete(self, path: str, body: Mapping[str, Any] | None = None, **query: str | int | bool) -> Object | None:
+        """None: it was gone already."""
+        with absent_is_fine():
+            return self.request("DELETE", path, body, **query)
+        return None
+
+    def watch(self, path: str, *, timeout_seconds: int = 300, **query: str | int | bool) -> Iterator[tuple[str, Object]]:
+        """Events as (type, object), until the server ends the watch; close the iterator to end it sooner.
+
+        Give `resourceVersion` of a list. Raises ApiError on an ERROR event, such as 410 when that version is too old.
+        """
+        target = f"{path}?{urlencode({k: _plain(v) for k, v in {**query, 'watch': 1, 'timeoutSeconds': timeout_seconds}.items()})}"
+        connection = self._new_connection(timeout_seconds + 30.0)
+        try:
+            connection.request("GET", target, headers=self._headers)
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise ApiError(response.status, "WATCH", target, response.read())
+            while line := response.readline():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise ApiError(event["object"].get("code", 500), "WATCH", target, json.dumps(event["object"]).encode())
+                yield event["type"], event["object"]
+        finally:
+            self._forget(connection)
+
+    # Addresses
+
+    def path_of(self, manifest: Mapping[str, Any], namespace: str | None = None, *, named: bool = True) -> str:
+        """The path of a manifest's object, or with `named=False` of its collection. Asks the server for the plural once."""
+        group_version, kind = manifest["apiVersion"], manifest["kind"]
+        prefix = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+        kinds = self._plurals.get(group_version, {})
+        if kind not in kinds:    # asked again for an unknown one: a CustomResourceDefinition may have come since
+            resources = self.get(prefix)["resources"]
+            kinds = {r["kind"]: (r["name"], r["namespaced"]) for r in resources if "/" not in r["name"]}
+            self._plurals[group_version] = kinds
+        if kind not in kinds:
+            raise ValueError(f"found kind {kind!r}, expected one that {group_version} serves: {', '.join(sorted(kinds))}")
+        plural, namespaced = kinds[kind]
+        if namespaced:
+            prefix += f"/namespaces/{manifest['metadata'].get('namespace') or namespace or 'default'}"
+        return f"{prefix}/{plural}/{quote(manifest['metadata']['name'])}" if named else f"{prefix}/{plural}"
+
+    # Connections
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        with self._lock:
+            connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._new_connection(REQUEST_TIMEOUT_SECONDS)
+        return cast("http.client.HTTPSConnection", connection)
+
+    def _new_connection(self, timeout_seconds: float) -> http.client.HTTPSConnection:
+        host, port = self._address.hostname or "", self._address.port
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=self._tls)
+        with self._lock:
+            self._connections.append(connection)
+        return connection
+
+    def _forget(self, connection: http.client.HTTPSConnection) -> None:
+        connection.close()
+        with self._lock, contextlib.suppress(ValueError):
+            self._connections.remove(connection)
+
+
+@contextlib.contextmanager
+def absent_is_fine() -> Iterator[None]:
+    """Swallow the API server's 404."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+def _plain(value: str | int | bool) -> str:  # noqa: FBT001 (a query parameter)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,309 @@
+"""Build the pinned Go programs of the test control plane once, and keep them in a per-user cache.
+
+Owns which programs there are, their versions (read from the go.mod files, never repeated here) and where they lie:
+`${XDG_CACHE_HOME:-~/.cache}/roost/bin/<program>-<version>-<hash of inputs>`. A fresh clone finds them again.
+Guarantee: a program is built by one process at a time, and appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.harness.talk import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MODULES = Path(__file__).resolve().parent.parent / "controlplane"
+NEWEST_MINOR = "1.36"
+MINORS = ("1.34", "1.35", NEWEST_MINOR)    # every Kubernetes minor that Roost supports
+PROGRESS_SECONDS = 15.0
+# The oldest Go that fetches by itself the newer Go that a go.mod asks for.
+OLDEST_GO = (1, 21)
+COMPONENT_VERSION = "k8s.io/component-base/version"
+
+
+class HarnessUnavailableError(RuntimeError):
+    """The real control plane can't run on this machine, for a reason that the message names along with the fix."""
+
+
+class BuildError(RuntimeError):
+    """Go is there, but a program did not build; the message ends with what Go said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One main package of one pinned module."""
+
+    name: str
+    folder: str           # of the go.mod, under tests/controlplane
+    package: str          # what `go build` is given
+    module: str           # whose version is the program's version
+    linker_variables: tuple[str, ...] = ()    # may use {version}, {major}, {minor} and {client_go_minor}
+    for_each_minor: bool = False              # one version for each of MINORS; else there is one version
+
+    def mod_file(self, minor: str) -> Path:
+        """The go.mod that pins the program for one Kubernetes minor."""
+        file_name = "go.mod" if minor == NEWEST_MINOR or not self.for_each_minor else f"minor-{minor}.mod"
+        return MODULES / self.folder / file_name
+
+    def version(self, minor: str = NEWEST_MINOR) -> str:
+        """Such as v1.36.3."""
+        return _pinned_version(self.mod_file(minor), self.module)
+
+
+def _kubernetes(name: str) -> Program:
+    # Without these a server calls itself v0.0.0-master and clients choke on it.
+    variables = tuple(
+        f"{COMPONENT_VERSION}.{key}={value}"
+        for key, value in (("gitVersion", "{version}"), ("gitMajor", "{major}"), ("gitMinor", "{minor}"))
+    )
+    return Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", "k8s.io/kubernetes", variables, True)  # noqa: FBT003
+
+
+PROGRAMS: dict[str, Program] = {
+    program.name: program
+    for program in (
+        _kubernetes("kube-apiserver"),
+        _kubernetes("kube-scheduler"),
+        _kubernetes("kube-controller-manager"),
+        _kubernetes("kubectl"),
+        Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
+        Program(
+            "helm",
+            "helm",
+            "helm.sh/helm/v4/cmd/helm",
+            "helm.sh/helm/v4",
+            ("helm.sh/helm/v4/internal/version.version={version}",),
+        ),
+        Program(
+            "helm3",
+            "helm3",
+            "helm.sh/helm/v3/cmd/helm",
+            "helm.sh/helm/v3",
+            (
+                "helm.sh/helm/v3/internal/version.version={version}",
+                # As helm's own Makefile does: else `helm template` believes in a cluster of v1.20.
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={client_go_minor}",
+                "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1",
+                "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={client_go_minor}",
+            ),
+        ),
+        Program(
+            "kube-score",
+            "kube-score",
+            "github.com/zegl/kube-score/cmd/kube-score",
+            "github.com/zegl/kube-score",
+            ("main.version={version}",),
+        ),
+        Program(
+            "kubeconform",
+            "kubeconform",
+            "github.com/yannh/kubeconform/cmd/kubeconform",
+            "github.com/yannh/kubeconform",
+            ("main.version={version}",),
+        ),
+    )
+}
+CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+# From KUBEBUILDER_ASSETS we take what controller-runtime's envtest keeps there.
+ASSETS = ("etcd", "kube-apiserver", "kubectl")
+
+
+def cache_root() -> Path:
+    """The per-user folder for what outlives a clone."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roost"
+
+
+def cached_path(name: str, minor: str = NEWEST_MINOR) -> Path:
+    """Where the program lies once it's built."""
+    program, version = _known(name, minor), _known(name, minor).version(minor)
+    return cache_root() / "bin" / f"{name}-{version}-{_hash_of_inputs(program, minor)}"
+
+
+def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
+    """Path of a program ready to run: from KUBEBUILDER_ASSETS, from the cache, or built now (minutes, with progress).
+
+    minor: the Kubernetes minor; programs that aren't Kubernetes' own have one version for all.
+    Raises HarnessUnavailableError when it would have to be built and can't be, BuildError when the build fails.
+    """
+    return _from_assets(name, minor) or _built(name, minor)
+
+
+def ensure_binaries(*names: str, minor: str = NEWEST_MINOR) -> dict[str, Path]:
+    """`ensure_binary` for several; without names the whole control plane."""
+    return {name: ensure_binary(name, minor) for name in names or CONTROL_PLANE}
+
+
+def missing_binaries(names: Iterable[str] = CONTROL_PLANE, minor: str = NEWEST_MINOR) -> list[str]:
+    """Those that `ensure_binary` would have to build."""
+    return [name for name in names if not (_from_assets(name, minor) or cached_path(name, minor).exists())]
+
+
+def find_go() -> Path:
+    """The `go` command; raises HarnessUnavailableError that says what to install."""
+    found = shutil.which("go")
+    fix = f"Install Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer (https://go.dev/dl), then run this again."
+    if found is None:
+        raise HarnessUnavailableError(f"no `go` command on PATH, and the programs aren't in {cache_root() / 'bin'}. {fix}")
+    said = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True, check=False, env=_go_environment())
+    version = re.match(r"go(\d+)\.(\d+)", said.stdout)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST_GO:
+        raise HarnessUnavailableError(f"{found} is {said.stdout.strip() or said.stderr.strip()}. {fix}")
+    return Path(found)
+
+
+def _known(name: str, minor: str) -> Program:
+    if name not in PROGRAMS:
+        raise ValueError(f"found program {name!r}, expected one of {', '.join(PROGRAMS)}")
+    if minor not in MINORS:
+        raise ValueError(f"found Kubernetes minor {minor!r}, expected one of {', '.join(MINORS)}")
+    return PROGRAMS[name]
+
+
+def _pinned_version(mod_file: Path, module: str) -> str:
+    pinned = re.search(rf"^(?:require)?\s+{re.escape(module)} (v\S+)", mod_file.read_text(), re.MULTILINE)
+    if pinned is None:
+        raise BuildError(f"{mod_file}: no line that requires {module}. Run `go get {module}@VERSION` in its folder.")
+    return pinned[1]
+
+
+def _linker_flags(program: Program, minor: str) -> str:
+    version = program.version(minor)
+    major_number, minor_number = re.findall(r"\d+", version)[:2]
+    facts = {"version": version, "major": major_number, "minor": minor_number}
+    if any("{client_go_minor}" in variable for variable in program.linker_variables):
+        client_go = _pinned_version(program.mod_file(minor), "k8s.io/client-go")
+        facts["client_go_minor"] = re.findall(r"\d+", client_go)[1]
+    # -s -w: no debug tables, which are a third of a Kubernetes program.
+    return " ".join(["-s -w", *(f"-X {variable.format(**facts)}" for variable in program.linker_variables)])
+
+
+def _hash_of_inputs(program: Program, minor: str) -> str:
+    mod_file = program.mod_file(minor)
+    parts = (
+        mod_file.read_bytes(),
+        mod_file.with_suffix(".sum").read_bytes(),
+        program.package.encode(),
+        _linker_flags(program, minor).encode(),
+        f"{platform.system()} {platform.machine()}".encode(),
+    )
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+
+
+def _from_assets(name: str, minor: str) -> Path | None:
+    folder = os.environ.get("KUBEBUILDER_ASSETS")
+    if not folder or name not in ASSETS:
+        return None
+    candidate = Path(folder) / name
+    if not os.access(candidate, os.X_OK):
+        return None
+    if name == "etcd":
+        return candidate    # any etcd that envtest ships serves every minor
+    asked = [str(candidate), "version", "--client"] if name == "kubectl" else [str(candidate), "--version"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    # Another minor would quietly test something else than was asked for.
+    return candidate if f"v{minor}." in said else None
+
+
+def _built(name: str, minor: str) -> Path:
+    target = cached_path(name, minor)
+    if target.exists():
+        return target
+    go = find_go()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    program = PROGRAMS[name]
+    label = f"{name} {program.version(minor)}"
+    # One lock for all programs: two builds at once share compiled packages badly and need twice the memory.
+    with _lock(target.parent / ".lock", label):
+        if not target.exists():
+            _build(go, program, minor, target, label)
+    return target
+
+
+@contextlib.contextmanager
+def _lock(path: Path, label: str) -> Iterator[None]:
+    """Hold the lock on `path`, saying so while another process holds it. The kernel frees it when its holder dies."""
+    with path.open("a") as lock_file:
+        started, last_said = time.monotonic(), 0.0
+        while True:
+            try:
+                fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waited = time.monotonic() - started
+                if waited - last_said >= PROGRESS_SECONDS or last_said == 0.0:
+                    say(f"{label}: waiting for a build in another process, {waited:.0f} s")
+                    last_said = max(waited, 0.001)
+                time.sleep(0.2)
+            else:
+                break
+        yield
+
+
+def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> None:
+    mod_file = program.mod_file(minor)
+    command = [str(go), "build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly"]
+    if mod_file.name != "go.mod":
+        command.append(f"-modfile={mod_file.name}")
+    nice = shutil.which("nice")
+    if nice:    # minutes of full load: the machine stays usable
+        command = [nice, "-n", "10", *command]
+    say(f"{label}: building (kept in {target.parent})")
+    started = time.monotonic()
+    # Built beside the target: a rename within one folder is atomic.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as scratch:
+        output = Path(scratch) / program.name
+        command += ["-ldflags", _linker_flags(program, minor), "-o", str(output), program.package]
+        said = _run_with_progress(command, mod_file.parent, label, started)
+        if said is not None:
+            raise BuildError(f"{label} did not build, in {mod_file.parent}: {' '.join(command)}\n{said}")
+        output.rename(target)
+    say(f"{label}: built in {time.monotonic() - started:.0f} s, {target.stat().st_size / 2**20:.0f} MiB")
+
+
+def _run_with_progress(command: list[str], folder: Path, label: str, started: float) -> str | None:
+    """Run a build, with a line of progress now and then. None: it went well; else the end of what it said."""
+    with subprocess.Popen(
+        command, cwd=folder, env=_go_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as build:
+        lines: list[str] = []
+
+        def collect() -> None:
+            for line in build.stderr or ():
+                lines.append(line)  # noqa: PERF402 (read while another thread counts)
+
+        reader = threading.Thread(target=collect, daemon=True)
+        reader.start()
+        try:
+            while True:
+                try:
+                    status = build.wait(timeout=PROGRESS_SECONDS)
+                except subprocess.TimeoutExpired:
+                    elapsed = time.monotonic() - started
+                    say(f"{label}: building, {elapsed:.0f} s, {len(lines)} lines of packages fetched and compiled")
+                else:
+                    break
+        except BaseException:    # Ctrl-C: leave no compiler running
+            build.terminate()
+            raise
+        reader.join()
+    return None if status == 0 else "".join(lines[-30:])
+
+
+def _go_environment() -> dict[str, str]:
+    # GOFLAGS and GOWORK of a developer's own projects would change what is built.
+    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}

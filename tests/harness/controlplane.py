@@ -1,0 +1,369 @@
+"""Start a real etcd, kube-apiserver and kube-controller-manager on loopback, and stop them without a trace.
+
+Owns one cluster: its ports, keys, users and processes. Nodes and kubelets there are none: see `nodes` and `pods`.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import secrets
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+
+from tests.harness.api import Api, ApiError, Object
+from tests.harness.binaries import NEWEST_MINOR, ensure_binary
+from tests.harness.ports import LOOPBACK, ReservedPort
+from tests.harness.processes import Process, ProgramExitedError, RunFolder
+from tests.harness.talk import say
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from kubernetes.client import ApiClient
+
+READY_SECONDS = 90.0    # a bound for an overloaded machine; an idle one takes three
+ADMIN = "admin"
+ISSUER = "https://kubernetes.default.svc"
+# What turns workloads into pods and keeps names in order. Left out: node-lifecycle-controller, which would taint our nodes
+# for having no kubelet, and pod-garbage-collector-controller, which would race with tests that delete nodes.
+CONTROLLERS = (
+    "clusterrole-aggregation-controller",
+    "daemonset-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    "replicaset-controller",
+    "root-ca-certificate-publisher-controller",
+    "serviceaccount-controller",
+    "statefulset-controller",
+)
+
+
+class KubectlError(RuntimeError):
+    """kubectl failed; the message is what it wrote to stderr."""
+
+
+class ControlPlane:
+    """A cluster of our own: `with ControlPlane() as cluster: cluster.api.create(pod)`.
+
+    minor: of Kubernetes. controllers: names for kube-controller-manager; empty starts none. audit_level: "Metadata" or
+    "RequestResponse" writes an audit log, read by `audit_events`. apiserver_flags and controller_flags come last, so they win.
+    """
+
+    def __init__(
+        self,
+        minor: str = NEWEST_MINOR,
+        *,
+        controllers: Sequence[str] = CONTROLLERS,
+        audit_level: str | None = None,
+        apiserver_flags: Sequence[str] = (),
+        controller_flags: Sequence[str] = (),
+    ) -> None:
+        self.minor = minor
+        self._controllers = tuple(controllers)
+        self._audit_level = audit_level
+        self._apiserver_flags = tuple(apiserver_flags)
+        self._controller_flags = tuple(controller_flags)
+        self._stack = contextlib.ExitStack()
+        self._clients: list[ApiClient] = []
+        self._kubeconfigs = 0
+        self.keep_logs = False    # set: `stop` keeps the folder and prints where it is
+
+    # Life
+
+    def start(self) -> Self:
+        """Build what is missing, start everything, and return when the API server is ready."""
+        names = ["etcd", "kube-apiserver", *(["kube-controller-manager"] if self._controllers else [])]
+        programs = {name: ensure_binary(name, self.minor) for name in names}
+        self.run = RunFolder()
+        self._stack = contextlib.ExitStack()
+        try:
+            self._start_all(programs)
+        except BaseException:
+            self.stop(keep_logs=True)
+            raise
+        return self
+
+    def stop(self, *, keep_logs: bool = False) -> None:
+        """Stop everything and remove the folder; keep it, and say where, when asked or when `keep_logs` is set."""
+        for client in self._clients:
+            client.rest_client.pool_manager.clear()
+            client.close()
+        self._clients.clear()
+        self._stack.close()
+        kept = self.run.close(keep=keep_logs or self.keep_logs)
+        if kept is not None:
+            say(f"control plane's logs kept in {kept}")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop(keep_logs=error is not None and not isinstance(error, KeyboardInterrupt))
+
+    # Ways in
+
+    @property
+    def folder(self) -> Path:
+        """The private folder of this cluster: programs' logs are `NAME.log` in it."""
+        return self.run.path
+
+    @property
+    def server(self) -> str:
+        """https://127.0.0.1:PORT."""
+        return f"https://{LOOPBACK}:{self._port.number}"
+
+    @property
+    def ca_path(self) -> Path:
+        """The certificate, PEM, that the API server's own certificate is checked against."""
+        return self.folder / "certificates" / "apiserver.crt"
+
+    def client(self, kubeconfig: Path | None = None) -> ApiClient:
+        """The official client's ApiClient, as admin by default; closed when the cluster stops."""
+        from kubernetes import config  # noqa: PLC0415 (half a second, which most tests needn't spend)
+
+        client = config.new_client_from_config(str(kubeconfig or self.kubeconfig))
+        self._clients.append(client)
+        return client
+
+    def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002
+        """Run kubectl and return its stdout. input: its stdin. Raises KubectlError with its stderr."""
+        done = subprocess.run(
+            [str(ensure_binary("kubectl", self.minor)), *arguments],
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+            # Its own HOME: kubectl caches the API's discovery there, by address, and addresses come again.
+            env={**os.environ, "KUBECONFIG": str(kubeconfig or self.kubeconfig), "HOME": str(self.folder)},
+        )
+        if done.returncode != 0:
+            raise KubectlError(f"kubectl {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def api_as(self, token: str) -> Api:
+        """Raw requests as the user of a token; closed when the cluster stops."""
+        api = Api(self.server, token, str(self.ca_path))
+        self._stack.callback(api.close)
+        return api
+
+    def service_account_token(self, namespace: str, name: str, *, expiration_seconds: int = 24 * 3600) -> str:
+        """A token of a ServiceAccount that exists."""
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": expiration_seconds},
+        }
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        return str(self.api.request("POST", path, request)["status"]["token"])
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """A kubeconfig with which a program runs as that ServiceAccount, for a day."""
+        return self.write_kubeconfig(self.service_account_token(namespace, name), namespace=namespace, label=f"{namespace}-{name}")
+
+    def write_kubeconfig(self, token: str, *, namespace: str = "default", label: str = "user") -> Path:
+        """A kubeconfig file for the user of a token."""
+        cluster = {"server": self.server, "certificate-authority-data": base64.b64encode(self.ca_path.read_bytes()).decode()}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": label,
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": label, "user": {"token": token}}],
+            "contexts": [{"name": label, "context": {"cluster": "test", "user": label, "namespace": namespace}}],
+        }
+        self._kubeconfigs += 1
+        path = self.folder / f"{label}-{self._kubeconfigs}.kubeconfig"
+        _write_private(path, yaml.safe_dump(config))
+        return path
+
+    # Shortcuts
+
+    def create_namespace(self, name: str | None = None, labels: Mapping[str, str] | None = None) -> str:
+        """A namespace that takes pods at once (its `default` ServiceAccount is there); returns its name."""
+        name = name or f"test-{secrets.token_hex(4)}"
+        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}})
+        account = f"/api/v1/namespaces/{name}/serviceaccounts"
+        if "serviceaccount-controller" in self._controllers:
+            wait_until(lambda: self.api.find(f"{account}/default"), 30, f"ServiceAccount {name}/default")
+        else:
+            self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}, name)
+        return name
+
+    def create_pod(self, manifest: Mapping[str, Any], namespace: str | None = None) -> Object:
+        """Create a pod from `metadata` and `spec`; the rest is filled in."""
+        return self.api.create({"apiVersion": "v1", "kind": "Pod", **manifest}, namespace)
+
+    def pod(self, name: str, namespace: str = "default") -> Object:
+        """A pod as it stands."""
+        return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+
+    def wait_for_pod_node(self, name: str, namespace: str = "default", timeout_seconds: float = 30.0) -> str:
+        """Wait until a scheduler has bound the pod; returns the node's name."""
+
+        def node() -> str | None:
+            return self.pod(name, namespace)["spec"].get("nodeName")
+
+        return wait_until(node, timeout_seconds, f"pod {namespace}/{name} to be bound", explain=lambda: self._why(name, namespace))
+
+    def wait_for_pod_phase(self, name: str, namespace: str = "default", phase: str = "Running", timeout_seconds: float = 30.0) -> Object:
+        """Wait for a pod's phase; returns the pod."""
+
+        def pod() -> Object | None:
+            found = self.pod(name, namespace)
+            return found if found["status"].get("phase") == phase else None
+
+        return wait_until(pod, timeout_seconds, f"pod {namespace}/{name} to be {phase}", explain=lambda: self._why(name, namespace))
+
+    def audit_events(self) -> list[Object]:
+        """What the audit log holds so far, one item a request that has been answered."""
+        if self._audit_level is None:
+            raise ValueError('no audit log: start the control plane with audit_level="Metadata"')
+        return [json.loads(line) for line in (self.folder / "audit.log").read_text().splitlines()]
+
+    def _why(self, name: str, namespace: str) -> str:
+        pod = self.pod(name, namespace)
+        query = f"involvedObject.name={name}"
+        events = self.api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector=query)
+        told = [f"{event['reason']}: {event.get('message', '')}" for event in events]
+        return json.dumps({"node": pod["spec"].get("nodeName"), "status": pod["status"], "events": told}, indent=1)
+
+    # Programs
+
+    def _start_all(self, programs: Mapping[str, Path]) -> None:
+        self._port = self._stack.enter_context(ReservedPort())
+        token = secrets.token_urlsafe(32)
+        self.etcd, etcd_url = self._start_etcd(programs["etcd"])
+        self.apiserver = self._start_apiserver(programs["kube-apiserver"], etcd_url, token)
+        self._wait_ready(token)
+        self.api = self.api_as(token)
+        self.kubeconfig = self.write_kubeconfig(token, label=ADMIN)
+        self.controller_manager = self._start_controllers(programs["kube-controller-manager"]) if self._controllers else None
+
+    def _start_etcd(self, program: Path) -> tuple[Process, str]:
+        client = f"http://{LOOPBACK}:{self._stack.enter_context(ReservedPort()).number}"
+        peer = f"http://{LOOPBACK}:{self._stack.enter_context(ReservedPort()).number}"
+        flags = [
+            "--name=test",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=test={peer}",
+            "--socket-reuse-port",    # beside our reservation
+            "--unsafe-no-fsync",      # the data dies with the test
+            "--log-level=warn",
+        ]
+        process = self.run.start("etcd", program, flags)
+
+        def healthy() -> bool:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{client}/health", timeout=5) as answer:  # noqa: S310
+                return b'"true"' in answer.read()
+            return self._not_ended(process)
+
+        wait_until(healthy, READY_SECONDS, "etcd to be healthy", explain=process.tail)
+        return process, client
+
+    def _start_apiserver(self, program: Path, etcd_url: str, token: str) -> Process:
+        key_path, token_path = self.folder / "service-account.key", self.folder / "tokens.csv"
+        _write_private(key_path, make_ec_key())
+        _write_private(token_path, f'{token},{ADMIN},{ADMIN},"system:masters"\n')
+        flags = [
+            f"--etcd-servers={etcd_url}",
+            f"--secure-port={self._port.number}",
+            "--permit-port-sharing=true",    # beside our reservation
+            f"--bind-address={LOOPBACK}",
+            f"--advertise-address={LOOPBACK}",
+            "--endpoint-reconciler-type=none",    # loopback is no address for an Endpoints object
+            f"--cert-dir={self.ca_path.parent}",
+            f"--token-auth-file={token_path}",
+            "--authorization-mode=RBAC",
+            f"--service-account-key-file={key_path}",
+            f"--service-account-signing-key-file={key_path}",
+            f"--service-account-issuer={ISSUER}",
+            "--service-cluster-ip-range=10.0.0.0/16",
+            "--allow-privileged=true",    # zero-to-jupyterhub's user pods ask for it
+            *self._audit_flags(),
+            *self._apiserver_flags,
+        ]
+        return self.run.start("kube-apiserver", program, flags)
+
+    def _audit_flags(self) -> list[str]:
+        if self._audit_level is None:
+            return []
+        policy = {
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [{"level": self._audit_level}],
+        }
+        path = self.folder / "audit-policy.yaml"
+        path.write_text(yaml.safe_dump(policy))
+        (self.folder / "audit.log").touch()
+        return [f"--audit-policy-file={path}", f"--audit-log-path={self.folder / 'audit.log'}", "--audit-log-mode=blocking"]
+
+    def _wait_ready(self, token: str) -> None:
+        request = urllib.request.Request(f"{self.server}/readyz", headers={"Authorization": f"Bearer {token}"})
+
+        def ready() -> bool:
+            # The server writes its own certificate when it starts.
+            with contextlib.suppress(OSError, ssl.SSLError):
+                tls = ssl.create_default_context(cafile=str(self.ca_path))
+                with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(request, timeout=5, context=tls):  # noqa: S310
+                    return True
+            return self._not_ended(self.apiserver)
+
+        wait_until(ready, READY_SECONDS, "kube-apiserver to be ready", explain=self.apiserver.tail)
+
+    def _start_controllers(self, program: Path) -> Process:
+        flags = [
+            f"--kubeconfig={self.kubeconfig}",
+            f"--controllers={','.join(self._controllers)}",
+            f"--root-ca-file={self.ca_path}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            # The default of 20 requests a second makes a StatefulSet of 200 pods a matter of minutes.
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+            *self._controller_flags,
+        ]
+        return self.run.start("kube-controller-manager", program, flags)
+
+    def _not_ended(self, process: Process) -> bool:
+        if not process.is_running:
+            raise ProgramExitedError(process.epitaph("before it was ready"))
+        return False
+
+
+def make_ec_key() -> str:
+    """A new P-256 private key in PEM (SEC 1, RFC 5915), without its public half, which readers compute themselves.
+
+    By hand because the standard library makes no keys: a DER frame around 32 random bytes.
+    """
+    # Version 1, the key as octets, [0] the curve's name: prime256v1.
+    scalar = b"\x00" + secrets.token_bytes(31)    # below the curve's order for certain
+    body = b"\x02\x01\x01" + b"\x04\x20" + scalar + b"\xa0\x0a" + bytes.fromhex("06082a8648ce3d030107")
+    encoded = base64.b64encode(b"\x30" + bytes([len(body)]) + body).decode()
+    return f"-----BEGIN EC PRIVATE KEY-----\n{encoded}\n-----END EC PRIVATE KEY-----\n"
+
+
+def _write_private(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+
+
+__all__ = ["CONTROLLERS", "Api", "ApiError", "ControlPlane", "KubectlError", "make_ec_key"]
