@@ -1,7 +1,8 @@
 """Own every label, annotation and object name that Roost writes or reads; nothing else spells one.
 
 The chart's `_helpers.tpl` repeats the three shortening rules for Helm; tests/parity holds the twins together.
-A release name may hold dots, a namespace and a component may not, so `<release>.<namespace>.<thing>` is never ambiguous.
+A release name may hold dots, a namespace and a component may not, so `<release>.<namespace>.<thing>` is never
+ambiguous.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ POLICY_REVISION_ANNOTATION: Final = "roost.hub.jupyter.org/policy-revision"
 OPT_OUT_ANNOTATION: Final = "roost.hub.jupyter.org/opt-out"
 # The first node of the pod's home list: lets a replica count builds that are not bound yet.
 HOME_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/home-target"
+
+# All labels "this node holds that image", of every hub, begin so.
+PULLED_LABEL_PREFIX: Final = "images-pulled."
 
 NODE_PURPOSE_LABEL: Final = f"{DOMAIN}/node-purpose"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
@@ -71,7 +75,7 @@ def pulled_label(release: str, namespace: str, reference: str) -> str:
     `<prefix>/<short name>-<8 hex digits of the normalised reference's SHA-256>`.
     """
     normalised = normalise_reference(reference)
-    return f"images-pulled.{release}.{namespace}.{DOMAIN}/{short_name(normalised)}-{_hash(normalised)}"
+    return f"{PULLED_LABEL_PREFIX}{release}.{namespace}.{DOMAIN}/{short_name(normalised)}-{_hash(normalised)}"
 
 
 def attract_label(release: str, namespace: str, placeholder_set: str) -> str:

@@ -1,0 +1,142 @@
+"""Keep what is known of the nodes, cheap to change node by node, and tell which of them a pod's own rules admit.
+
+`Nodes` is never edited: `updated` gives a new one that shares what didn't change, so a reader holds one moment of the
+cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from placement.labels import PULLED_LABEL_PREFIX
+from placement.selectors import UNSCHEDULABLE_TAINT, Taint, node_term_matches, untolerated
+
+_CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
+# How many updates a reader may sleep through and still learn which nodes changed; beyond it, it looks at all of them.
+_REMEMBERED_UPDATES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFact:
+    """What placement needs of one node."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRules:
+    """What a pod demands of its node: `spec.nodeSelector`, the required node affinity's terms, `spec.tolerations`."""
+
+    node_selector: Mapping[str, object]
+    # None: no required affinity. An empty list matches nothing.
+    required_terms: Sequence[object] | None
+    tolerations: Sequence[object]
+
+
+def node_admits(rules: NodeRules, node: NodeFact) -> bool:
+    """Tell whether a pod with these rules may be bound to the node, room and readiness aside.
+
+    nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon.
+    """
+    labels = node.labels
+    for key, value in rules.node_selector.items():
+        if labels.get(key) != value:
+            return False
+    if node.taints and untolerated(node.taints, rules.tolerations) is not None:
+        return False
+    if node.unschedulable and untolerated((_CORDON,), rules.tolerations) is not None:
+        return False
+    terms = rules.required_terms
+    return terms is None or any(node_term_matches(term, node.name, labels) for term in terms)
+
+
+def _pulled_labels(node: NodeFact) -> list[str]:
+    return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == "true"]
+
+
+def _is_usable(node: NodeFact) -> bool:
+    return node.ready and not node.unschedulable
+
+
+class Nodes(Mapping[str, NodeFact]):
+    """All nodes at one moment, by name, with the sets that placement asks for."""
+
+    __slots__ = ("_by_name", "_recent", "holders", "moment", "usable")
+
+    # Names of nodes that are Ready and not cordoned. The same object while membership stays the same.
+    usable: frozenset[str]
+    # Names of the nodes that carry a label "this image is here", by that label.
+    holders: Mapping[str, frozenset[str]]
+    # Which history of updates this belongs to, and how many it has seen; for `changed_since`.
+    moment: tuple[object, int]
+
+    def __init__(self, nodes: Iterable[NodeFact] = ()) -> None:
+        by_name = {node.name: node for node in nodes}
+        holders: dict[str, set[str]] = {}
+        for node in by_name.values():
+            for label in _pulled_labels(node):
+                holders.setdefault(label, set()).add(node.name)
+        self._by_name: Mapping[str, NodeFact] = by_name
+        self.usable = frozenset(name for name, node in by_name.items() if _is_usable(node))
+        self.holders = {label: frozenset(names) for label, names in holders.items()}
+        self.moment = (object(), 0)
+        # The last updates of this history: the names each changed, newest last.
+        self._recent: tuple[frozenset[str], ...] = ()
+
+    def __getitem__(self, name: str) -> NodeFact:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get_node(self, name: str) -> NodeFact | None:
+        """The node of that name, without the detours of Mapping.get."""
+        return self._by_name.get(name)
+
+    def changed_since(self, moment: tuple[object, int]) -> frozenset[str] | None:
+        """Names of nodes that came, went or changed after an earlier `moment`; None when that can't be told."""
+        behind = self.moment[1] - moment[1]
+        if self.moment[0] is not moment[0] or behind < 0 or behind > len(self._recent):
+            return None
+        return frozenset().union(*self._recent[len(self._recent) - behind :])
+
+    def updated(self, changes: Mapping[str, NodeFact | None]) -> Self:
+        """The nodes after `changes` (None: the node is gone); this object stays as it is. Give many changes at once."""
+        by_name = dict(self._by_name)
+        came: set[str] = set()
+        went: set[str] = set()
+        holders: dict[str, set[str]] = {}
+        for name, node in changes.items():
+            before = by_name.pop(name, None)
+            if node is not None:
+                by_name[name] = node
+            (came if node is not None and _is_usable(node) else went).add(name)
+            held = _pulled_labels(before) if before is not None else []
+            holds = _pulled_labels(node) if node is not None else []
+            if held == holds:
+                continue
+            for label in held:
+                holders.setdefault(label, set(self.holders.get(label, ()))).discard(name)
+            for label in holds:
+                holders.setdefault(label, set(self.holders.get(label, ()))).add(name)
+        new = type(self).__new__(type(self))
+        new._by_name = by_name
+        new.usable = self.usable
+        if not came <= self.usable or not went.isdisjoint(self.usable):
+            new.usable = (self.usable - went) | came
+        new.holders = self.holders
+        if holders:
+            merged = {**self.holders, **{label: frozenset(names) for label, names in holders.items()}}
+            new.holders = {label: names for label, names in merged.items() if names}
+        new.moment = (self.moment[0], self.moment[1] + 1)
+        new._recent = (*self._recent[-(_REMEMBERED_UPDATES - 1) :], frozenset(changes))
+        return new

@@ -1,0 +1,56 @@
+"""Read amounts of CPU and memory: Kubernetes quantities, and zero-to-jupyterhub's texts, which mean something else.
+
+`1G` is 10^9 bytes to Kubernetes and 2^30 bytes to JupyterHub: a placeholder that copies a user's text is too small.
+Source: apimachinery's resource.Quantity; JupyterHub's ByteSpecification.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+_QUANTITY: Final = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?", re.ASCII
+)
+_SUFFIXES: Final[dict[str, Fraction]] = {
+    "": Fraction(1),
+    **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate("mun", start=1)},
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)},
+    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
+}
+_HUB_BYTES: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<suffix>[KMGT])?", re.ASCII)
+# 10^±30 is far beyond any machine; a larger exponent would only burn memory.
+_MAX_EXPONENT: Final = 30
+
+
+def _as_text(amount: object) -> str:
+    """A number as JSON writes it; "" for what is no amount at all, so that one error fits whatever a file holds."""
+    if isinstance(amount, str):
+        return amount
+    if isinstance(amount, int | float) and not isinstance(amount, bool):
+        return repr(amount)
+    return ""
+
+
+def parse_quantity(quantity: object) -> Fraction:
+    """The exact value of a Kubernetes quantity (text or number), in units: cores, bytes. Raises ValueError."""
+    match = _QUANTITY.fullmatch(_as_text(quantity))
+    if match is None:
+        raise ValueError("not a Kubernetes quantity")
+    number, suffix = Fraction(match["number"].removesuffix(".")), match["suffix"] or ""
+    if suffix in _SUFFIXES:
+        return number * _SUFFIXES[suffix]
+    exponent = int(suffix[1:])
+    if abs(exponent) > _MAX_EXPONENT:
+        raise ValueError("not a Kubernetes quantity: its exponent is out of all measure")
+    return number * Fraction(10) ** exponent
+
+
+def parse_hub_bytes(amount: object) -> int:
+    """Bytes of an amount as JupyterHub reads it: K, M, G, T are powers of 1024. Raises ValueError, for `Gi` too."""
+    match = _HUB_BYTES.fullmatch(_as_text(amount))
+    if match is None:
+        raise ValueError("not an amount of memory: JupyterHub knows K, M, G and T, all powers of 1024")
+    power = " KMGT".index(match["suffix"]) if match["suffix"] else 0
+    return int(Fraction(match["number"].removesuffix(".")) * 1024**power)

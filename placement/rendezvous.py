@@ -1,0 +1,118 @@
+"""Rank nodes for a key by rendezvous hashing.
+
+Owns the order of nodes for one key; knows nothing of pods, affinity terms or load.
+Guarantee: losing a node leaves the order of the others alone, so only that node's builds lose their cache.
+The order is BinderHub's own, so that a hub which moves here keeps its warm caches.
+Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM ToN 6(1), 1998.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+# Best nodes kept for a key. More than any list of weights, so that lost and unsuitable nodes are made up for.
+_KEPT: Final = 64
+# Keys kept: about a kilobyte each.
+_MAX_KEYS: Final = 4096
+# A ring that few have left is cheaper to walk past than to rank again.
+_MIN_DEPARTED: Final = 256
+
+
+def _ranker(key: str) -> Callable[[str], bytes]:
+    """Give the sort key of a node. The digest comes first, the name decides between equals.
+
+    The bytes hashed are `<key>-<node>`: BinderHub compares (8-byte digest as a big-endian number, name), and UTF-8
+    keeps the order of names, so bytes compare just as these pairs do.
+    """
+    start = blake2b(f"{key}-".encode(errors="surrogatepass"), digest_size=8)
+
+    def rank(node: str) -> bytes:
+        name = node.encode(errors="surrogatepass")
+        state = start.copy()
+        state.update(name)
+        return state.digest() + name
+
+    return rank
+
+
+def rank_nodes(key: str, nodes: Iterable[str]) -> list[str]:
+    """Order `nodes` from the best home for `key` to the worst; the same in every process."""
+    return sorted(nodes, key=_ranker(key), reverse=True)
+
+
+class _Ranked(NamedTuple):
+    """The nodes that best lists are made from, swapped whole."""
+
+    # Another number: started from scratch, so nothing kept before is of use.
+    generation: int
+    # Departed nodes too, in order of arrival.
+    nodes: tuple[str, ...]
+    known: frozenset[str]
+    # Those that are here now; the caller's own object.
+    members: frozenset[str]
+
+
+class Ring:
+    """Ranks the nodes of a changing set for many keys, and remembers what it ranked.
+
+    A set that lost or gained a few nodes costs a few hashes for each key, not all of them: departed nodes are walked
+    past, new ones are put in their place. Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ranked = _Ranked(0, (), frozenset(), frozenset())
+        # key -> (generation, how many of its nodes were looked at, the best of them, best first). Never edited.
+        self._best: dict[str, tuple[int, int, tuple[str, ...]]] = {}
+
+    def order(self, key: str, members: frozenset[str]) -> Iterator[str]:
+        """Give `members` from the best home for `key` to the worst, lazily: the first few are cheap.
+
+        Pass the same frozenset while it doesn't change: its identity tells so at once.
+        """
+        ranked = self._ranked
+        if ranked.members is not members:
+            ranked = self._moved_to(members)
+        best = self._best_of(key, ranked)
+        given = 0
+        for node in best:
+            if node in members:
+                given += 1
+                yield node
+        if given < len(members):
+            # The caller wants more than was kept: rank all, and go on behind the last one given.
+            yield from rank_nodes(key, members)[given:]
+
+    def _best_of(self, key: str, ranked: _Ranked) -> tuple[str, ...]:
+        candidates: Iterable[str] = ranked.nodes
+        cached = self._best.get(key)
+        if cached is not None and cached[0] == ranked.generation and cached[1] <= len(ranked.nodes):
+            if cached[1] == len(ranked.nodes):
+                return cached[2]
+            # Whatever came since competes with the best of before; nothing else can enter.
+            candidates = (*cached[2], *ranked.nodes[cached[1] :])
+        best = tuple(heapq.nlargest(_KEPT, candidates, key=_ranker(key)))
+        if len(self._best) >= _MAX_KEYS:
+            self._best = {}
+        self._best[key] = (ranked.generation, len(ranked.nodes), best)
+        return best
+
+    def _moved_to(self, members: frozenset[str]) -> _Ranked:
+        with self._lock:
+            ranked = self._ranked
+            came = members - ranked.known
+            departed = len(ranked.known) + len(came) - len(members)
+            if departed > max(_MIN_DEPARTED, len(members)):
+                moved = _Ranked(ranked.generation + 1, tuple(members), members, members)
+            elif came:
+                moved = _Ranked(ranked.generation, (*ranked.nodes, *came), ranked.known | came, members)
+            else:
+                moved = ranked._replace(members=members)
+            self._ranked = moved
+        return moved

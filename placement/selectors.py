@@ -1,0 +1,183 @@
+"""Evaluate label selectors, node selector terms, taints and tolerations as kube-apiserver and kube-scheduler do.
+
+Owns the meaning of these objects, given as JSON has them; knows nothing of which pod or node they come from.
+Anything of the wrong shape matches nothing: a rule that can't be read must never widen a choice.
+Source: component-helpers' nodeaffinity and apimachinery's labels packages, Kubernetes v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+LABEL_SELECTOR_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+NODE_SELECTOR_OPERATORS: Final = LABEL_SELECTOR_OPERATORS | {"Gt", "Lt"}
+UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+
+
+class Requirement(NamedTuple):
+    """One expression of a selector; the order of its values means nothing, so equal rules compare equal."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+
+
+class Taint(NamedTuple):
+    """A node's taint; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str
+    effect: str
+
+
+def read_requirement(expression: object) -> Requirement | None:
+    """Read one matchExpressions or matchFields entry; None when it isn't one."""
+    if not isinstance(expression, Mapping):
+        return None
+    key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values")
+    if not isinstance(key, str) or not isinstance(operator, str):
+        return None
+    if values is None:
+        return Requirement(key, operator, frozenset())
+    if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(one, str) for one in values):
+        return None
+    return Requirement(key, operator, frozenset(values))
+
+
+def read_label_selector(selector: object) -> frozenset[Requirement] | None:
+    """All requirements of a metav1.LabelSelector; None when it can't be read. `{}` gives none, so it matches all."""
+    if not isinstance(selector, Mapping):
+        return None
+    found: set[Requirement] = set()
+    labels = selector.get("matchLabels")
+    if labels is not None:
+        if not isinstance(labels, Mapping):
+            return None
+        for key, value in labels.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                return None
+            found.add(Requirement(key, "In", frozenset((value,))))
+    expressions = selector.get("matchExpressions")
+    if expressions is not None:
+        if not isinstance(expressions, list):
+            return None
+        for expression in expressions:
+            requirement = read_requirement(expression)
+            if requirement is None:
+                return None
+            found.add(requirement)
+    return frozenset(found)
+
+
+def read_node_term(term: object) -> frozenset[tuple[str, Requirement]] | None:
+    """All requirements of a node selector term, each with "label" or "field"; None when it can't be read."""
+    if not isinstance(term, Mapping):
+        return None
+    found: set[tuple[str, Requirement]] = set()
+    for kind, name in (("label", "matchExpressions"), ("field", "matchFields")):
+        expressions = term.get(name)
+        if expressions is None:
+            continue
+        if not isinstance(expressions, list):
+            return None
+        for expression in expressions:
+            requirement = read_requirement(expression)
+            if requirement is None:
+                return None
+            found.add((kind, requirement))
+    return frozenset(found)
+
+
+def requirement_matches(key: str, operator: str, values: object, labels: Mapping[str, str]) -> bool:
+    """Tell whether `labels` meet one expression; Gt and Lt compare whole numbers, as only node selectors may."""
+    value = labels.get(key)
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    if not isinstance(values, list | tuple | frozenset):
+        return False
+    if operator == "In":
+        return value in values if value is not None else False
+    if operator == "NotIn":
+        return value is None or value not in values
+    if operator in ("Gt", "Lt") and value is not None and len(values) == 1:
+        try:
+            have, bound = int(value), int(next(iter(values)))
+        except (TypeError, ValueError):
+            return False
+        return have > bound if operator == "Gt" else have < bound
+    return False
+
+
+def labels_match(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    """Tell whether `labels` meet every requirement of a label selector."""
+    return all(requirement_matches(one.key, one.operator, one.values, labels) for one in requirements)
+
+
+def is_empty_term(term: object) -> bool:
+    """Tell whether a node selector term has no expression: such a term matches no node, and must go on doing so."""
+    return not isinstance(term, Mapping) or not (term.get("matchExpressions") or term.get("matchFields"))
+
+
+def _expression_matches(expression: object, labels: Mapping[str, str]) -> bool:
+    if not isinstance(expression, Mapping):
+        return False
+    key, operator = expression.get("key"), expression.get("operator")
+    if not isinstance(key, str) or not isinstance(operator, str):
+        return False
+    return requirement_matches(key, operator, expression.get("values"), labels)
+
+
+def node_term_matches(term: object, node_name: str, labels: Mapping[str, str]) -> bool:
+    """Tell whether a node meets a node selector term: all its expressions and fields; an empty term matches nothing."""
+    if not isinstance(term, Mapping):
+        return False
+    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not isinstance(expressions, list | tuple) or not isinstance(fields, list | tuple):
+        return False
+    if not expressions and not fields:
+        return False
+    for expression in expressions:
+        if not _expression_matches(expression, labels):
+            return False
+    if not fields:
+        return True
+    names = {"metadata.name": node_name}
+    for field in fields:
+        if not isinstance(field, Mapping) or field.get("operator") not in ("In", "NotIn"):
+            return False
+        # kube-apiserver knows this one field; another key can only be an error.
+        if field.get("key") != "metadata.name" or not _expression_matches(field, names):
+            return False
+    return True
+
+
+def tolerates(toleration: object, taint: Taint) -> bool:
+    """Tell whether a toleration covers a taint. Lt and Gt, behind an alpha gate, count as not covering."""
+    if not isinstance(toleration, Mapping):
+        return False
+    effect = toleration.get("effect")
+    if effect and effect != taint.effect:
+        return False
+    key = toleration.get("key")
+    if key and key != taint.key:
+        return False
+    operator = toleration.get("operator") or "Equal"
+    if operator == "Exists":
+        return True
+    return bool(operator == "Equal" and key and (toleration.get("value") or "") == taint.value)
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Iterable[object]) -> Taint | None:
+    """The first taint that keeps a pod with these tolerations off the node; PreferNoSchedule keeps nobody off."""
+    for taint in taints:
+        if taint.effect == "PreferNoSchedule":
+            continue
+        for toleration in tolerations:
+            if tolerates(toleration, taint):
+                break
+        else:
+            return taint
+    return None
