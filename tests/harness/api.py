@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 import ssl
 import threading
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 Object = dict[str, Any]
 JSON = "application/json"
@@ -113,25 +114,15 @@ class Api:
             return self.request("DELETE", path, body, **query)
         return None
 
-    def watch(self, path: str, *, timeout_seconds: int = 300, **query: str | int | bool) -> Iterator[tuple[str, Object]]:
-        """Events as (type, object), until the server ends the watch; close the iterator to end it sooner.
+    def watch(self, path: str, *, timeout_seconds: int = 300, **query: str | int | bool) -> Watch:
+        """Events as (type, object), until the server ends the watch or somebody closes it.
 
         Give `resourceVersion` of a list. Raises ApiError on an ERROR event, such as 410 when that version is too old.
         """
-        target = f"{path}?{urlencode({k: _plain(v) for k, v in {**query, 'watch': 1, 'timeoutSeconds': timeout_seconds}.items()})}"
+        whole_query = {**query, "watch": True, "timeoutSeconds": timeout_seconds}
+        target = f"{path}?{urlencode({k: _plain(v) for k, v in whole_query.items()})}"
         connection = self._new_connection(timeout_seconds + 30.0)
-        try:
-            connection.request("GET", target, headers=self._headers)
-            response = connection.getresponse()
-            if response.status >= 400:
-                raise ApiError(response.status, "WATCH", target, response.read())
-            while line := response.readline():
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise ApiError(event["object"].get("code", 500), "WATCH", target, json.dumps(event["object"]).encode())
-                yield event["type"], event["object"]
-        finally:
-            self._forget(connection)
+        return Watch(connection, target, self._headers, lambda: self._forget(connection))
 
     # Addresses
 
@@ -177,6 +168,55 @@ class Api:
         connection.close()
         with self._lock, contextlib.suppress(ValueError):
             self._connections.remove(connection)
+
+
+class Watch:
+    """An open watch: iterate it, and close it from any thread."""
+
+    def __init__(
+        self, connection: http.client.HTTPSConnection, target: str, headers: Mapping[str, str], forget: Callable[[], None]
+    ) -> None:
+        self._connection = connection
+        self._target = target
+        self._forget = forget
+        self._is_closed = False
+        try:
+            connection.request("GET", target, headers=dict(headers))
+            self._response = connection.getresponse()
+            if self._response.status >= 400:
+                raise ApiError(self._response.status, "WATCH", target, self._response.read())
+        except BaseException:
+            forget()
+            raise
+
+    def __iter__(self) -> Iterator[tuple[str, Object]]:
+        try:
+            while not self._is_closed and (line := self._read_line()):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    raise ApiError(status.get("code", 500), "WATCH", self._target, json.dumps(status).encode())
+                yield event["type"], event["object"]
+        finally:
+            self._response.close()
+            self._forget()
+
+    def close(self) -> None:
+        """End it; a thread that is reading from it sees its end."""
+        self._is_closed = True
+        sock = self._connection.sock
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                # Not the TLS socket's own method, which isn't made for a second thread.
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+    def _read_line(self) -> bytes:
+        try:
+            return self._response.readline()
+        except (OSError, http.client.HTTPException):
+            if self._is_closed:
+                return b""
+            raise
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from tests.harness.talk import say
 from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from kubernetes.client import ApiClient
@@ -113,6 +113,10 @@ class ControlPlane:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop(keep_logs=error is not None and not isinstance(error, KeyboardInterrupt))
+
+    def on_stop(self, call: Callable[[], object]) -> None:
+        """Have `call` made when the cluster stops, the last one first."""
+        self._stack.callback(call)
 
     # Ways in
 

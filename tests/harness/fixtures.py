@@ -1,0 +1,69 @@
+"""pytest fixtures over the harness; load with `pytest_plugins = ["tests.harness.fixtures"]`.
+
+Owns how a test gets a cluster, and what happens where none can run: skipped with the reason, failed in CI.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def require_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
+    """`ensure_binary` for tests: skips where it can't be had, fails in CI."""
+    try:
+        return ensure_binary(name, minor)
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+def give_up(error: HarnessUnavailableError) -> NoReturn:
+    """Skip the test with the reason; in CI fail, since a check that silently doesn't run is worth nothing there."""
+    if os.environ.get("CI"):
+        pytest.fail(f"the real control plane can't run in CI: {error}", pytrace=False)
+    pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """One cluster for the whole session (for each worker of pytest-xdist). Its logs are kept when a test failed."""
+    cluster = ControlPlane()
+    try:
+        cluster.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield cluster
+    cluster.stop(keep_logs=request.session.testsfailed > 0)
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A namespace of the test's own; deleted afterwards, without waiting for it to be gone."""
+    name = control_plane.create_namespace()
+    yield name
+    control_plane.api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def fake_nodes(control_plane: ControlPlane) -> Iterator[FakeNodes]:
+    """Nodes that are gone after the test. Name them after the test where several share a cluster at once."""
+    with FakeNodes(control_plane.api) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def pod_keeper(control_plane: ControlPlane) -> Iterator[PodKeeper]:
+    """Pods run as soon as they're bound, and are gone as soon as they're deleted."""
+    with PodKeeper(control_plane.api) as keeper:
+        yield keeper

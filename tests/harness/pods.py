@@ -1,0 +1,238 @@
+"""Stand in for kubelets: bound pods start, deleted pods go.
+
+Owns the status of pods on fake nodes. Pulls nothing and runs nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+from tests.harness.api import STRATEGIC, Api, ApiError, Object
+from tests.harness.talk import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.harness.api import Watch
+
+PODS = "/api/v1/pods"
+# A watch ends by itself this often, and is then resumed.
+WATCH_SECONDS = 240
+PARALLEL_REQUESTS = 4
+
+
+class PodKeeper:
+    """Marks pods Running and Ready once a scheduler has bound them, and completes deletions.
+
+    hold: pods for which it's true stay as they are (a pull that takes long); `release` looks at them again.
+    start_delay_seconds: between a pod's binding and its start.
+    """
+
+    def __init__(
+        self, api: Api, *, hold: Callable[[Object], bool] = lambda _: False, start_delay_seconds: float = 0.0
+    ) -> None:
+        self._api = api
+        self._hold = hold
+        self._start_delay_seconds = start_delay_seconds
+        self._stopping = threading.Event()
+        self._watch: Watch | None = None
+        self._started: set[str] = set()
+        self._held: dict[str, Object] = {}
+        self._addresses = itertools.count(2)
+        self._lock = threading.Lock()
+        self._faults: list[BaseException] = []
+        self._version: str | None = None
+        self._thread = threading.Thread(target=self._work, name="pod-keeper", daemon=True)
+
+    def start(self) -> Self:
+        self._pool = ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="pod-keeper")
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop within moments. Raises what went wrong meanwhile: pods that weren't kept spoil a test."""
+        self._stopping.set()
+        if self._watch is not None:
+            self._watch.close()
+        self._thread.join()
+        self._pool.shutdown(cancel_futures=True)
+        if self._faults:
+            raise self._faults[0]
+
+    def release(self, hold: Callable[[Object], bool] = lambda _: False) -> None:
+        """Replace the rule for held pods, and look at those again."""
+        with self._lock:
+            self._hold, held, self._held = hold, self._held, {}
+        for pod in held.values():
+            self._see(pod)
+
+    def finish(self, namespace: str, name: str, *, phase: str = "Succeeded") -> None:
+        """End a running pod's containers, as a build that is done or has failed."""
+        pod = self._api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+        self._api.patch(f"{_path(pod)}/status", {"status": finished_status(pod, phase)}, content_type=STRATEGIC)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._list_and_watch()
+            except ApiError as error:
+                self._version = None    # 410 Gone, or refused: list again
+                if error.status != 410:
+                    self._note(error)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                # The connection broke, or was hung up by `stop`. A server that is down doesn't answer any sooner for haste.
+                if not self._stopping.is_set():
+                    say(f"pod keeper: watch broke, resuming: {error!r}")
+                    self._stopping.wait(0.2)
+
+    def _list_and_watch(self) -> None:
+        if self._version is None:
+            listed = self._api.get(PODS)
+            for pod in listed["items"]:
+                self._see(pod)
+            self._version = listed["metadata"]["resourceVersion"]
+        self._watch = self._api.watch(
+            PODS, timeout_seconds=WATCH_SECONDS, resourceVersion=self._version, allowWatchBookmarks=True
+        )
+        if self._stopping.is_set():    # `stop` came before there was a watch to close
+            self._watch.close()
+        for kind, pod in self._watch:
+            self._version = pod["metadata"]["resourceVersion"]
+            if kind in ("ADDED", "MODIFIED"):
+                self._see(pod)
+            elif kind == "DELETED":
+                self._started.discard(pod["metadata"]["uid"])
+
+    def _see(self, pod: Object) -> None:
+        status, meta = pod.get("status", {}), pod["metadata"]
+        if not pod["spec"].get("nodeName"):
+            return    # the API server itself removes an unbound pod at once
+        if meta.get("deletionTimestamp"):
+            self._submit(self._complete_deletion, pod)
+        elif status.get("phase", "Pending") == "Pending":
+            with self._lock:
+                if self._hold(pod):
+                    self._held[meta["uid"]] = pod
+                    return
+                if meta["uid"] in self._started:    # seen again before our own change came round
+                    return
+                self._started.add(meta["uid"])
+            if self._start_delay_seconds:
+                timer = threading.Timer(self._start_delay_seconds, self._submit, (self._mark_running, pod))
+                timer.daemon = True
+                timer.start()
+            else:
+                self._submit(self._mark_running, pod)
+
+    def _submit(self, work: Callable[[Object], None], pod: Object) -> None:
+        def run() -> None:
+            try:
+                work(pod)
+            except ApiError as error:
+                if error.status not in (404, 409):    # gone, or another one of that name: nothing left to keep
+                    self._note(error)
+            except OSError as error:
+                if not self._stopping.is_set():
+                    self._note(error)
+
+        if not self._stopping.is_set():
+            try:
+                self._pool.submit(run)
+            except RuntimeError:    # the pool was shut down just now
+                if not self._stopping.is_set():
+                    raise
+
+    def _mark_running(self, pod: Object) -> None:
+        with self._lock:
+            number = next(self._addresses)
+        address = f"10.{128 + number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
+        self._api.patch(f"{_path(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC)
+
+    def _complete_deletion(self, pod: Object) -> None:
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+        self._api.delete(_path(pod), options)
+
+    def _note(self, error: BaseException) -> None:
+        if not self._stopping.is_set():
+            self._faults.append(error)
+
+
+def running_status(pod: Object, address: str) -> Object:
+    """What a kubelet would write once all containers run and are ready."""
+    moment = _now()
+    spec = pod["spec"]
+    inits = [
+        # A sidecar is an init container that keeps running.
+        _container_status(c, {"running": {"startedAt": moment}} if c.get("restartPolicy") == "Always" else _done(moment))
+        for c in spec.get("initContainers", [])
+    ]
+    return {
+        "phase": "Running",
+        "startTime": moment,
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": [
+            {"type": kind, "status": "True", "lastTransitionTime": moment} for kind in ("Initialized", "ContainersReady", "Ready")
+        ],
+        "containerStatuses": [_container_status(c, {"running": {"startedAt": moment}}) for c in spec["containers"]],
+        **({"initContainerStatuses": inits} if inits else {}),
+    }
+
+
+def finished_status(pod: Object, phase: str) -> Object:
+    """What a kubelet would write once the containers have ended: phase Succeeded or Failed."""
+    moment = _now()
+    state = _done(moment, exit_code=0 if phase == "Succeeded" else 1)
+    return {
+        "phase": phase,
+        "conditions": [{"type": kind, "status": "False", "lastTransitionTime": moment} for kind in ("ContainersReady", "Ready")],
+        "containerStatuses": [_container_status(c, state) for c in pod["spec"]["containers"]],
+    }
+
+
+def _container_status(container: Object, state: Object) -> Object:
+    runs = "running" in state
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": container["image"],
+        "ready": runs or state["terminated"]["exitCode"] == 0,
+        "started": runs,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
+def _done(moment: str, exit_code: int = 0) -> Object:
+    return {
+        "terminated": {
+            "exitCode": exit_code,
+            "reason": "Completed" if exit_code == 0 else "Error",
+            "startedAt": moment,
+            "finishedAt": moment,
+        }
+    }
+
+
+def _of(pod: Object, status: Object) -> Object:
+    # With the uid, a pod of the same name that came later isn't touched: the API server answers 409.
+    return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
+
+
+def _path(pod: Object) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,143 @@
+"""Run real kube-schedulers against a control plane of the harness.
+
+Owns the little that must differ from a rendered configuration for a process outside the cluster: the way to the API server.
+"""
+
+from __future__ import annotations
+
+import itertools
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+
+from tests.harness.binaries import ensure_binary
+from tests.harness.ports import LOOPBACK, ReservedPort
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.processes import Process
+
+_numbers = itertools.count(1)
+
+
+class Scheduler:
+    """One kube-scheduler process; its `process` has `log()`, `wait_for_log`, `freeze`, `resume`, `kill` and `stop`.
+
+    Use it as a context manager, or call `stop`. It ends with its control plane at the latest.
+    """
+
+    def __init__(self, process: Process, port: ReservedPort, config_path: Path) -> None:
+        self.process = process
+        self.config_path = config_path
+        self._port = port
+
+    @property
+    def log_path(self) -> Path:
+        return self.process.log_path
+
+    def log(self) -> str:
+        return self.process.log()
+
+    def log_lines(self, text: str) -> list[str]:
+        return self.process.log_lines(text)
+
+    def wait_for_log(self, text: str, timeout_seconds: float = 30.0) -> str:
+        return self.process.wait_for_log(text, timeout_seconds)
+
+    def wait_serving(self, timeout_seconds: float = 30.0) -> None:
+        """Wait until it has accepted its configuration and serves; it may still be waiting for the Lease."""
+        self.wait_for_log("Serving securely", timeout_seconds)
+
+    def wait_leading(self, timeout_seconds: float = 60.0) -> None:
+        """Wait until it holds the Lease (leader election only)."""
+        self.wait_for_log("Successfully acquired lease", timeout_seconds)    # client-go's words
+
+    def metrics(self) -> str:
+        """Its Prometheus metrics, as text."""
+        context = ssl._create_unverified_context()  # noqa: S323, SLF001 (its certificate is its own, on loopback)
+        with urllib.request.urlopen(f"https://{LOOPBACK}:{self._port.number}/metrics", timeout=10, context=context) as answer:  # noqa: S310
+            return str(answer.read().decode())
+
+    def freeze(self) -> None:
+        self.process.freeze()
+
+    def resume(self) -> None:
+        self.process.resume()
+
+    def kill(self) -> None:
+        """SIGKILL: its Lease stays until it runs out."""
+        self.process.kill()
+        self._port.release()
+
+    def stop(self, grace_seconds: float = 5.0) -> None:
+        """SIGTERM: it gives its Lease back."""
+        self.process.stop(grace_seconds)
+        self._port.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+def start_scheduler(
+    cluster: ControlPlane,
+    config: Path | Mapping[str, Any] | None = None,
+    *,
+    kubeconfig: Path | None = None,
+    log_path: Path | None = None,
+    flags: Sequence[str] = (),
+    minor: str | None = None,
+    leader_elect: bool | None = None,
+) -> Scheduler:
+    """Start a kube-scheduler.
+
+    config: a KubeSchedulerConfiguration, as a file or as data; None: the default one. Only `clientConnection.kubeconfig` is
+    set in it, since a program outside the cluster finds no mounted token. kubeconfig: as whom it runs; admin by default.
+    leader_elect: None leaves the configuration's own choice, which is on by default (one more start-up second).
+    flags: added last, so they win; -v=N for more of its log. minor: another than the cluster's.
+    """
+    program = ensure_binary("kube-scheduler", minor or cluster.minor)
+    number = next(_numbers)
+    data = _read(config)
+    data["clientConnection"] = {**data.get("clientConnection", {}), "kubeconfig": str(kubeconfig or cluster.kubeconfig)}
+    if leader_elect is not None:
+        data["leaderElection"] = {**data.get("leaderElection", {}), "leaderElect": leader_elect}
+    config_path = cluster.folder / f"scheduler-{number}.yaml"
+    config_path.write_text(yaml.safe_dump(data))
+    port = ReservedPort()
+    arguments = [
+        f"--config={config_path}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={port.number}",
+        "--permit-port-sharing=true",    # beside our reservation
+        "--authentication-skip-lookup=true",
+        "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
+        f"--cert-dir={cluster.folder / f'scheduler-{number}-certificates'}",
+        *flags,
+    ]
+    process = cluster.run.start(f"kube-scheduler-{number}", program, arguments, log_path=log_path)
+    cluster.on_stop(port.release)
+    return Scheduler(process, port, config_path)
+
+
+def scheduler_config(*profiles: Mapping[str, Any], leader_elect: bool = False) -> dict[str, Any]:
+    """A KubeSchedulerConfiguration of these profiles; none: one profile with all defaults."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": leader_elect},
+        **({"profiles": [dict(profile) for profile in profiles]} if profiles else {}),
+    }
+
+
+def _read(config: Path | Mapping[str, Any] | None) -> dict[str, Any]:
+    if config is None:
+        return scheduler_config()
+    return dict(yaml.safe_load(config.read_text()) if isinstance(config, Path) else config)
