@@ -1,0 +1,91 @@
+"""Serve the certificate that lies in a directory, as kubelet mounts a Secret, and follow its changes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+
+from webhook.readiness import Verdict
+from webhook.tls import TlsError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from webhook.metrics import Metrics
+    from webhook.tls import ServingCertificate
+
+log = logging.getLogger(__name__)
+
+CERTIFICATE_FILE: Final = "tls.crt"
+KEY_FILE: Final = "tls.key"
+POLL_SECONDS: Final = 1.0
+MAX_PEM_BYTES: Final = 1024 * 1024
+
+
+class CertificateFiles:
+    """`tls.crt` (leaf first) and `tls.key` of one directory. A pair that can't be used leaves the last one serving."""
+
+    def __init__(
+        self, folder: Path, serving: ServingCertificate, metrics: Metrics, now: Callable[[], float] = time.time
+    ) -> None:
+        self._folder = folder
+        self._serving = serving
+        self._metrics = metrics
+        self._now = now
+        self._seen: tuple[bytes, bytes] | None = None
+        self._fault = "not read yet"
+        self._expiry = 0.0
+
+    def verdict(self) -> Verdict:
+        """Ready while a certificate is served that hasn't ended."""
+        if not self._serving.is_loaded:
+            return Verdict(passed=False, detail=f"no certificate yet: {self._fault}")
+        if self._now() >= self._expiry:
+            return Verdict(passed=False, detail="the certificate has ended")
+        return Verdict(passed=True, detail=f"the last change was refused: {self._fault}" if self._fault else "")
+
+    def poll(self) -> None:
+        """Read both files, and serve them when they changed and fit together."""
+        try:
+            pair = self._read(CERTIFICATE_FILE), self._read(KEY_FILE)
+        except OSError as error:
+            self._refuse(f"{self._folder}: {Path(error.filename or '').name} can't be read: {error.strerror}")
+            return
+        if pair == self._seen:
+            return
+        # Kubelet swaps both at once, other writers may not: a pair that doesn't fit is looked at again when it changes.
+        self._seen = pair
+        try:
+            expiry = x509.load_pem_x509_certificate(pair[0]).not_valid_after_utc.timestamp()
+            self._serving.use(*pair)
+        except TlsError as error:
+            self._refuse(f"{self._folder}: {error}")
+            return
+        except ValueError:
+            self._refuse(f"{self._folder}: {CERTIFICATE_FILE} holds no PEM certificate")
+            return
+        self._expiry, self._fault = expiry, ""
+        self._metrics.show_certificate("leaf", expiry)
+        log.info("certificate in use source=files ends=%s", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expiry)))
+
+    def run(self, stop: threading.Event) -> None:
+        """Poll until `stop`."""
+        while not stop.wait(POLL_SECONDS):
+            try:
+                self.poll()
+            except Exception:  # the thread must outlive any fault, or no renewal would ever be served
+                log.exception("certificate poll failed")
+
+    def _read(self, name: str) -> bytes:
+        with (self._folder / name).open("rb") as file:
+            return file.read(MAX_PEM_BYTES)
+
+    def _refuse(self, fault: str) -> None:
+        if fault != self._fault:
+            self._fault = fault
+            log.error("certificate refused: %s", fault)

@@ -1,0 +1,122 @@
+"""Hold every Prometheus metric of the webhook, in a registry of its own.
+
+Names follow the conventions: base units, `_total` on counters, no label whose values a pod's author can choose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# Seconds. A review takes well under a millisecond; the last buckets are the API server's time-outs.
+DURATION_BUCKETS: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+# The class label of a review whose pod belongs to none.
+NO_CLASS: Final = "none"
+
+
+class Metrics:
+    """All metrics; one object a process, handed to whom it concerns."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._reviews = self._counter(
+            "roost_webhook_reviews", "Pods reviewed, by their class and what came of it.", "class", "result"
+        )
+        self._durations = Histogram(
+            "roost_webhook_review_duration_seconds",
+            "Time to answer one review, from body to answer.",
+            buckets=DURATION_BUCKETS,
+            registry=self.registry,
+        )
+        self._degradations = self._counter(
+            "roost_webhook_gate_degradations",
+            "User pods let through without requiring their images, by reason.",
+            "class",
+            "reason",
+        )
+        self._ring_nodes = self._gauge(
+            "roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class"
+        )
+        self._facts_age = self._gauge("roost_webhook_facts_age_seconds", "Time since the cluster was last heard of.")
+        self._policy = self._gauge("roost_webhook_policy_info", "1 for the revision of the policy in use.", "revision")
+        self.policy_reload_failures = self._counter(
+            "roost_webhook_policy_reload_failures", "Policies refused; the last good one stayed."
+        )
+        self.policy_reload_failures.inc(0)
+        self._certificate_expiry = self._gauge(
+            "roost_webhook_certificate_expiry_timestamp_seconds", "When a certificate ends, in Unix time.", "kind"
+        )
+        self._unplaced = self._gauge(
+            "roost_webhook_unplaced_pods", "Pods there now that came through without being placed, by class.", "class"
+        )
+        self._unplaced_seen = self._counter(
+            "roost_webhook_unplaced_pods_seen", "Pods that came through without being placed, each once.", "class"
+        )
+        self._watch_errors = self._counter("roost_webhook_watch_errors", "Lists and watches that failed.", "kind")
+        self._gauge("roost_build_info", "1 for the version that runs.", "version").labels(version).set(1)
+        # `labels()` takes a lock and builds a tuple: too dear for every review.
+        self._review_children: dict[tuple[str, str], Counter] = {}
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    def text(self) -> bytes:
+        """The whole registry in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+    def count_review(self, pod_class: str | None, result: str, seconds: float) -> None:
+        """One review: its class, its result, and how long it took."""
+        key = (pod_class or NO_CLASS, result)
+        child = self._review_children.get(key)
+        if child is None:
+            child = self._review_children[key] = self._reviews.labels(*key)
+        child.inc()
+        self._durations.observe(seconds)
+
+    def count_degradation(self, pod_class: str | None, reason: str) -> None:
+        """One pod that the gate let through softly."""
+        self._degradations.labels(pod_class or NO_CLASS, reason).inc()
+
+    def show_ring(self, sizes: Mapping[str, int]) -> None:
+        """Ring nodes of each class with a home; classes that have none any more disappear."""
+        self._ring_nodes.clear()
+        for pod_class, nodes in sizes.items():
+            self._ring_nodes.labels(pod_class).set(nodes)
+
+    def show_facts_age(self, age_seconds: Callable[[], float]) -> None:
+        """Ask for the age on each scrape."""
+        self._facts_age.set_function(age_seconds)
+
+    def show_policy(self, revision: str) -> None:
+        """The revision in use, and no other."""
+        self._policy.clear()
+        self._policy.labels(revision).set(1)
+
+    def show_certificate(self, kind: str, expiry: float) -> None:
+        """When the `ca` or `leaf` ends, in Unix time."""
+        self._certificate_expiry.labels(kind).set(expiry)
+
+    def show_unplaced(self, counts: Mapping[str, int]) -> None:
+        """Unplaced pods there now, for every class that is watched."""
+        self._unplaced.clear()
+        for pod_class, pods in counts.items():
+            self._unplaced.labels(pod_class).set(pods)
+
+    def count_unplaced(self, pod_class: str) -> None:
+        """One pod found unplaced, for the first time."""
+        self._unplaced_seen.labels(pod_class).inc()
+
+    def count_watch_error(self, kind: str) -> None:
+        """One list or watch that failed."""
+        self._watch_errors.labels(kind).inc()

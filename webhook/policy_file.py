@@ -1,0 +1,110 @@
+"""Keep the rules in step with the policy file: swapped whole, or the last good ones stay and it is said so."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from placement.settings import GateMode, ImageGate, Settings, SettingsError, WhenNoHolder, read_settings
+from webhook.readiness import Verdict
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from webhook.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+POLICY_KEY: Final = "policy.json"
+# The kubelet brings a changed ConfigMap within a minute or so; a second more is nothing, and reading a file of some ten
+# kilobytes is cheaper to trust than watching two levels of symbolic links.
+POLL_SECONDS: Final = 1.0
+# A ConfigMap holds at most 1 MiB.
+MAX_POLICY_BYTES: Final = 2 * 1024 * 1024
+
+NO_RULES: Final = Settings(
+    revision="",
+    release="",
+    namespace="",
+    sets_scheduler=False,
+    classes={},
+    replace_schedulers=frozenset(),
+    gate=ImageGate(mode=GateMode.OFF, when_no_holder=WhenNoHolder.PREFER, prefer_weight=1),
+    managed_images=frozenset(),
+    placeholder_sets=(),
+    reads_nodes=False,
+)
+
+
+class PolicyFile:
+    """The rules in use. Until a first good policy came they are empty: every pod passes as it is."""
+
+    def __init__(
+        self, path: Path, metrics: Metrics, on_change: Callable[[Settings], None] = lambda _settings: None
+    ) -> None:
+        self._path = path / POLICY_KEY if path.is_dir() else path
+        self._metrics = metrics
+        self._on_change = on_change
+        self._settings = NO_RULES
+        self._seen: bytes | None = None
+        self._fault = "not read yet"
+
+    @property
+    def settings(self) -> Settings:
+        """The rules in use; one object, never edited."""
+        return self._settings
+
+    def verdict(self) -> Verdict:
+        """Ready once a policy was good; a later fault is told, but the last good policy still serves."""
+        if self._settings is NO_RULES:
+            return Verdict(passed=False, detail=f"no policy yet, pods pass untouched: {self._fault}")
+        if self._fault:
+            return Verdict(
+                passed=True, detail=f"revision {self._settings.revision} stays, reload failed: {self._fault}"
+            )
+        return Verdict(passed=True, detail=f"revision {self._settings.revision}")
+
+    def poll(self) -> None:
+        """Read the file, and swap the rules when it changed for the better."""
+        try:
+            with self._path.open("rb") as file:
+                text = file.read(MAX_POLICY_BYTES + 1)
+        except OSError as error:
+            # Said on every change only, so that a log of a broken mount stays readable.
+            self._refuse(f"can't be read: {error.strerror}", None)
+            return
+        if text == self._seen:
+            return
+        if len(text) > MAX_POLICY_BYTES:
+            self._refuse(f"is longer than {MAX_POLICY_BYTES} bytes", text)
+            return
+        try:
+            settings = read_settings(text)
+        except SettingsError as error:
+            self._refuse("; ".join(str(error).splitlines()), text)
+            return
+        self._seen, self._fault = text, ""
+        if settings.revision == self._settings.revision:
+            return
+        self._settings = settings
+        self._metrics.show_policy(settings.revision)
+        log.info("policy in use revision=%s classes=%s", settings.revision, ",".join(settings.classes))
+        self._on_change(settings)
+
+    def _refuse(self, reason: str, text: bytes | None) -> None:
+        fault = f"{self._path.name}: {reason}"
+        if fault == self._fault and text == self._seen:
+            return
+        self._seen, self._fault = text, fault
+        self._metrics.policy_reload_failures.inc()
+        log.error("policy refused, revision=%s stays: %s", self._settings.revision or "none", fault)
+
+    def run(self, stop: threading.Event) -> None:
+        """Poll until `stop`."""
+        while not stop.wait(POLL_SECONDS):
+            try:
+                self.poll()
+            except Exception:  # the thread must outlive any fault: without it no policy would ever come again
+                log.exception("policy poll failed")

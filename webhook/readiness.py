@@ -1,0 +1,37 @@
+"""Say whether this replica should get reviews, and if not, why.
+
+Owns the text of /readyz: one line a check, as the API server's own /readyz?verbose has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+
+class Verdict(NamedTuple):
+    """One check's answer. `detail` is said in both cases; it may tell of trouble that doesn't make us unready."""
+
+    passed: bool
+    detail: str = ""
+
+
+Check = Callable[[], Verdict]
+
+
+class Readiness:
+    """All checks; ready when each passes."""
+
+    def __init__(self, checks: Mapping[str, Check]) -> None:
+        self._checks = dict(checks)
+
+    def __call__(self) -> tuple[bool, str]:
+        """Return whether all pass, and a line for each."""
+        verdicts = {name: check() for name, check in self._checks.items()}
+        lines = [
+            f"[{'+' if verdict.passed else '-'}]{name} {'ok' if verdict.passed else 'failed'}"
+            + (f": {verdict.detail}" if verdict.detail else "")
+            for name, verdict in verdicts.items()
+        ]
+        ready = all(verdict.passed for verdict in verdicts.values())
+        return ready, "\n".join([*lines, "ready" if ready else "not ready", ""])

@@ -1,0 +1,80 @@
+"""Hold the certificate that new TLS connections are served with, changeable while serving.
+
+Connections that are open keep what they began with: a change drops nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+from typing import Final
+
+ALPN: Final = ["http/1.1"]  # the API server speaks nothing else to webhooks
+
+
+class TlsError(Exception):
+    """A certificate and key can't be served; the message says why and holds no key material."""
+
+
+class ServingCertificate:
+    """The live certificate; `context` is handed to the listener once and outlives every change.
+
+    The listener's own context holds no certificate. Each ClientHello is handed to the newest context instead of loading
+    into the old one, because OpenSSL keeps one certificate for each key type: an ECDSA one would outlive its
+    replacement by an RSA one.
+    """
+
+    def __init__(self) -> None:
+        self.context = _new_context()
+        self.context.sni_callback = self._hand_over
+        self._current: ssl.SSLContext | None = None
+        self._loaded = threading.Event()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a certificate has been given yet."""
+        return self._loaded.is_set()
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for the first certificate; False when none came in time."""
+        return self._loaded.wait(timeout_seconds)
+
+    def use(self, chain_pem: bytes, key_pem: bytes) -> None:
+        """Serve new connections with this chain (leaf first) and key. Raises TlsError and keeps the old one."""
+        fresh = _new_context()
+        try:
+            _load(fresh, chain_pem, key_pem)
+        except (ssl.SSLError, ValueError, OSError) as error:
+            reason = getattr(error, "reason", None) or type(error).__name__
+            raise TlsError(f"certificate and key can't be loaded: {reason}") from None
+        self._current = fresh
+        self._loaded.set()
+
+    def _hand_over(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> int | None:
+        if self._current is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        connection.context = self._current
+        return None
+
+
+def _new_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(ALPN)
+    return context
+
+
+def _load(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:
+    # OpenSSL through Python reads files only. An anonymous file in memory never touches a disk and dies with its
+    # descriptor, so the key can't be left behind.
+    descriptor = os.memfd_create("roost-leaf", os.MFD_CLOEXEC)
+    with os.fdopen(descriptor, "wb") as memory:
+        memory.write(chain_pem.rstrip() + b"\n" + key_pem)
+        memory.flush()
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_refuse_password)
+
+
+def _refuse_password() -> bytes:
+    # Without this OpenSSL asks on the terminal and waits for ever.
+    raise ValueError("encrypted keys aren't supported")
