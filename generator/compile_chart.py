@@ -370,9 +370,13 @@ class _Compiler:
                 f"{what}: {given.go} is {' or '.join(sorted(types))}, needed is {' or '.join(sorted(accepted))}"
             )
 
+    def is_string(self, given: Expression) -> bool:
+        """Tell whether an expression is known to be a string."""
+        return given.is_string or given.is_text or given.shape.types() == {"string"}
+
     def need_string(self, given: Expression, what: str) -> None:
         """Refuse an expression that isn't known to be a string: Go and Python spell all others differently."""
-        if not (given.is_string or given.is_text or given.shape.types() == {"string"}):
+        if not self.is_string(given):
             kinds = " or ".join(sorted(given.shape.types())) or "of unknown type"
             raise self.fault(f"{what} takes strings only: {given.go} is {kinds}")
 
@@ -396,15 +400,13 @@ class _Compiler:
             case nodes.Filter():
                 return self.filtered(node)
             case nodes.Concat():
-                parts = [self.expression(part) for part in node.nodes]
-                for part in parts:
-                    self.need_string(part, "'~'")
-                go = f'(printf "{"%s" * len(parts)}" {" ".join(part.go for part in parts)})'
-                return Expression(go, self.plain("string"), is_string=True)
+                return self.joined(node.nodes)
             case nodes.And() | nodes.Or():
                 word = "and" if isinstance(node, nodes.And) else "or"
-                left, right = self.expression(node.left), self.expression(node.right)
-                return Expression(f"({word} {left.go} {right.go})", Shape((), {}))
+                sides = self.expression(node.left), self.expression(node.right)
+                are_strings = all(self.is_string(side) for side in sides)
+                shape = self.plain("string") if are_strings else Shape((), {})
+                return Expression(f"({word} {sides[0].go} {sides[1].go})", shape, is_string=are_strings)
             case nodes.Not():
                 return Expression(f"(not {self.expression(node.node).go})", self.plain("boolean"))
             case nodes.Test():
@@ -422,6 +424,19 @@ class _Compiler:
                 return Expression(f"({go})", self.plain("array"))
             case _:
                 raise self.fault(f"{type(node).__name__} is not in the subset")
+
+    def joined(self, parts: Sequence[nodes.Expr]) -> Expression:
+        """Give `a ~ b ~ c`: strings, and whole numbers by `| int`."""
+        form, words = "", []
+        for part in parts:
+            given = self.expression(part)
+            if isinstance(part, nodes.Filter) and part.name == "int":
+                form += "%d"
+            else:
+                self.need_string(given, "'~'")
+                form += "%s"
+            words.append(given.go)
+        return Expression(f'(printf "{form}" {" ".join(words)})', self.plain("string"), is_string=True)
 
     def constant(self, value: object) -> Expression:
         if isinstance(value, bool):
