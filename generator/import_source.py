@@ -1,0 +1,209 @@
+"""Find the hub in a foreign values file, and keep account of which of its keys were understood.
+
+A hub's values lie at the top of the file or under a parent chart's key (`jupyterhub`, `basehub.jupyterhub`).
+What the importer reads is ticked off; `Section.unread` tells what is left, so that nothing is dropped in silence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+Path = tuple[str, ...]
+Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
+
+# What tells the values of a zero-to-jupyterhub or a BinderHub from any other mapping.
+HUB_KEYS: Final = frozenset({"scheduling", "singleuser", "prePuller", "hub", "proxy", "cull"})
+BINDER_KEYS: Final = frozenset({"imageBuilderType", "imageCleaner", "dind", "pink"})
+_BINDER_CONFIG: Final = frozenset({"BinderHub", "KubernetesBuildExecutor"})
+SERVICE_KEY: Final = "binderhub-service"
+# Names under which parent charts nest a hub. Others are found too (aliases), these come first.
+_USUAL_NESTINGS: Final[tuple[Path, ...]] = (
+    (),
+    ("jupyterhub",),
+    ("binderhub", "jupyterhub"),
+    ("basehub", "jupyterhub"),
+    ("daskhub", "jupyterhub"),
+    ("daskhub", "basehub", "jupyterhub"),
+    ("binderhub",),
+    ("basehub",),
+    ("daskhub",),
+)
+_MAX_DEPTH: Final = 4
+
+
+def kind_of(value: object) -> str:
+    """The name that faults and notes give to a value's type."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "mapping" if isinstance(value, Mapping) else "list"
+
+
+def show_key(path: Path) -> str:
+    """`path` with dots; a key that holds dots or odd characters is quoted, so it never breaks a line."""
+    parts = [part if part.replace("-", "").replace("_", "").isalnum() else json.dumps(part) for part in path]
+    return ".".join(parts).replace(".[", "[") or "(top)"
+
+
+def child(value: object, *keys: str) -> object:
+    """The value at `keys` below `value`; None when any step is missing or no mapping."""
+    for key in keys:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def fits(value: object, kind: Kind) -> bool:
+    """Whether `value` is of `kind` as Helm would take it: 2.0 is an integer."""
+    if kind == "integer":
+        return kind_of(value) == "number" and float(str(value)).is_integer()
+    return kind == "any" or kind_of(value) == kind
+
+
+@dataclass(slots=True)
+class Section:
+    """The values of one chart inside the file, and which of its keys were read."""
+
+    data: Mapping[str, object]
+    path: Path
+    read: set[Path] = field(default_factory=set)
+    misfits: dict[Path, tuple[object, Kind]] = field(default_factory=dict)
+
+    def get(self, dotted: str, kind: Kind) -> object:
+        """The value at `dotted`, ticked off. None when absent, null or (noted in `misfits`) not of `kind`."""
+        keys = tuple(dotted.split("."))
+        value = child(self.data, *keys)
+        self.read.add(keys)
+        if value is None:
+            return None
+        if not fits(value, kind):
+            self.misfits[keys] = (value, kind)
+            return None
+        return int(float(str(value))) if kind == "integer" else value
+
+    def mapping(self, dotted: str) -> Mapping[str, object]:
+        """Like `get`; {} for none. Without nulls: Helm deletes those keys."""
+        value = self.get(dotted, "mapping")
+        return {key: item for key, item in value.items() if item is not None} if isinstance(value, Mapping) else {}
+
+    def items(self, dotted: str) -> list[object] | None:
+        """Like `get` for a list; None tells an absent list from an empty one."""
+        value = self.get(dotted, "list")
+        return value if isinstance(value, list) else None
+
+    def text(self, dotted: str) -> str | None:
+        """Like `get` for a string; the empty string counts as absent, as it does to the charts."""
+        value = self.get(dotted, "string")
+        return value if isinstance(value, str) and value else None
+
+    def switch(self, dotted: str, default: bool) -> bool:
+        """Like `get` for a boolean."""
+        value = self.get(dotted, "boolean")
+        return value if isinstance(value, bool) else default
+
+    def unread(self, below: Path) -> Iterator[tuple[Path, object]]:
+        """Leaves at and below `below` that were never read; lists are leaves, null and empty values are none."""
+        value = child(self.data, *below)
+        if below in self.read or value is None or value in ({}, [], ""):
+            return
+        if isinstance(value, Mapping):
+            for key in value:
+                yield from self.unread((*below, key))
+        else:
+            yield below, value
+
+    def show(self, keys: Path | str) -> str:
+        """The full name of a key of this section in the file."""
+        return show_key((*self.path, *(keys.split(".") if isinstance(keys, str) else keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """What the file configures."""
+
+    hub: Section
+    # BinderHub's chart around the hub, and 2i2c's binderhub-service chart beside it.
+    binder: Section | None
+    service: Section | None
+    # The parent chart's own values, when the hub is nested.
+    parent: Section
+    # Further hubs in the same file, not imported.
+    others: tuple[str, ...]
+
+
+def find_charts(values: Mapping[str, object]) -> Charts | None:
+    """Find the hub and what stands around it; None when nothing in `values` looks like one."""
+    paths = [path for path in _USUAL_NESTINGS if _is_hub(_at(values, path), named=path[-1:] == ("jupyterhub",))]
+    paths += [path for path in _walk(values, ()) if path not in paths and _is_hub(_at(values, path), named=False)]
+    binder_path = next((path for path in _binder_candidates(paths) if _is_binder(_at(values, path), path)), None)
+    service_path = _service_path(values, paths[0][:-1] if paths else ())
+    if not paths and binder_path is None and service_path is None:
+        return None
+    # A BinderHub's values without a word on its hub: the hub has the chart's defaults.
+    hub_path = paths[0] if paths else (*(binder_path or service_path or ())[:1], "jupyterhub")
+    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always below `jupyterhub`.
+    if binder_path is not None and hub_path == binder_path:
+        below = (*binder_path, "jupyterhub")
+        hub_path = below if isinstance(child(values, *below), Mapping) else hub_path
+    binder = None if binder_path is None else Section(_at(values, binder_path), binder_path)
+    service = None if service_path is None else Section(_at(values, service_path), service_path)
+    parent_path = hub_path[:-1]
+    return Charts(
+        hub=Section(_at(values, hub_path), hub_path),
+        binder=binder,
+        service=service,
+        parent=Section(_at(values, parent_path) if hub_path else {}, parent_path),
+        others=tuple(show_key(path) for path in paths[1:] if path[: len(hub_path)] != hub_path),
+    )
+
+
+def _at(values: Mapping[str, object], path: Path) -> Mapping[str, object]:
+    value = child(values, *path)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _is_hub(values: Mapping[str, object], *, named: bool) -> bool:
+    """Named `jupyterhub`, any mapping is one; elsewhere it takes two known keys, or one that no other chart has."""
+    known = {key for key in HUB_KEYS & set(values) if values[key] is None or isinstance(values[key], Mapping)}
+    return bool(values) if named else bool(known & {"scheduling", "singleuser", "prePuller"}) or len(known) > 1
+
+
+def _is_binder(values: Mapping[str, object], path: Path) -> bool:
+    config = values.get("config")
+    return (
+        bool(BINDER_KEYS & set(values))
+        or (isinstance(config, Mapping) and bool(_BINDER_CONFIG & set(config)) and "dockerApi" not in values)
+        or (path[-1:] == ("binderhub",) and bool(values))
+    )
+
+
+def _binder_candidates(hub_paths: list[Path]) -> Iterator[Path]:
+    yield from (path[:-1] for path in hub_paths if path[-1:] == ("jupyterhub",))
+    yield from ((), ("binderhub",))
+
+
+def _service_path(values: Mapping[str, object], parent: Path) -> Path | None:
+    """binderhub-service is 2i2c's chart for a hub that builds images; its own file has `dockerApi` at the top."""
+    for path in ((*parent, SERVICE_KEY), (SERVICE_KEY,)):
+        if isinstance(child(values, *path), Mapping) and child(values, *path, "enabled") is not False:
+            return path
+    return () if "dockerApi" in values or "buildPodsRegistryCredentials" in values else None
+
+
+def _walk(value: object, path: Path) -> Iterator[Path]:
+    if len(path) > _MAX_DEPTH or not isinstance(value, Mapping):
+        return
+    yield path
+    for key in value:
+        # Below these, anything may stand; a hub never does.
+        if key not in HUB_KEYS and key not in {"custom", "properties", "global"}:
+            yield from _walk(value[key], (*path, key))

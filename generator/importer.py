@@ -1,0 +1,97 @@
+"""Turn zero-to-jupyterhub's or BinderHub's values into Roost's, and say what could not be turned.
+
+Guarantees: the result is valid for Roost, whatever the file holds; it asks for no more placeholders than the file did;
+and every placement-related key is either mapped, or named with its line and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from generator.faults import Fault, ValuesError
+from generator.import_builds import map_builds
+from generator.import_hub import map_hub
+from generator.import_result import Draft, ImportResult, Note, Piece, merge_pieces
+from generator.import_source import BINDER_KEYS, HUB_KEYS, Charts, Section, find_charts, kind_of, show_key
+from generator.loader import load
+from generator.locations import chart_folder
+from generator.merge import coalesce
+
+__all__ = ["ImportResult", "Note", "import_values"]
+
+_LAYERS = (
+    "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
+    "several files, import what Helm made of all: helm get values RELEASE --all -o yaml"
+)
+
+
+def import_values(text: str | bytes, filename: str, release: str = "hub") -> ImportResult:
+    """Roost's values for the hub that the file `filename` with content `text` configures.
+
+    release: the hub's Helm release; its user scheduler is named after it. Raises ValuesError when `text` is no values
+    file, is encrypted, or holds nothing of zero-to-jupyterhub or BinderHub.
+    """
+    loaded = load(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), filename)
+    if isinstance(loaded.values.get("sops"), Mapping):
+        found = "a file encrypted by SOPS"
+        raise ValuesError([Fault(filename, 1, "sops", found, "readable values", "Decrypt it first: sops -d FILE")])
+    charts = _charts(loaded.values, filename)
+    defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml").values
+    draft = Draft(defaults, loaded.source, release)
+    if charts.others:
+        draft.notes.append(f"only {show_key(charts.hub.path)} was imported; other hubs: {', '.join(charts.others)}")
+    draft.notes.append(_LAYERS)
+    map_hub(draft, charts)
+    map_builds(draft, charts)
+    pieces = _valid_pieces(draft, defaults)
+    values, comments = merge_pieces(pieces, defaults)
+    return ImportResult(
+        filename=filename,
+        values=values,
+        unmapped=sorted(draft.unmapped, key=lambda note: (note.line or 0, note.key)),
+        switch_off=draft.switch_off,
+        notes=draft.notes,
+        comments=comments,
+    )
+
+
+def _charts(values: Mapping[str, object], filename: str) -> Charts:
+    charts = find_charts(values)
+    if charts is not None:
+        return charts
+    if values:
+        found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
+        raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub")])
+    # An empty file configures a hub too: the chart's defaults.
+    return Charts(Section({}, ()), None, None, Section({}, ()), ())
+
+
+def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
+    """The pieces that Roost accepts together; what it refuses is noted.
+
+    A size or a text that zero-to-jupyterhub lets pass may be a fault here: then the rest is still worth having.
+    """
+    pieces = list(draft.pieces)
+    faults = _faults(pieces, defaults)
+    while faults:
+        # The fewest losses: the one piece without which most faults go, the later one of equals.
+        trials = [(len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults)), -at) for at in range(len(pieces))]
+        _, at = min(trials)
+        refused = pieces.pop(-at)
+        remaining = _faults(pieces, defaults)
+        reason = next((fault for fault in faults if fault not in remaining), faults[0])
+        draft.unmapped.append(
+            Note(
+                show_key(refused.source),
+                draft.line(refused.source),
+                kind_of(refused.value),
+                f"Roost refuses it as {reason.key}: found {reason.found}, expected {reason.expected}.",
+            )
+        )
+        faults = remaining
+    return pieces
+
+
+def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:
+    coalesce(merge_pieces(pieces, defaults)[0], defaults)
+    return []
