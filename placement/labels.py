@@ -31,6 +31,12 @@ COMPONENT_LABEL: Final = "component"
 # On Roost's own placeholder pods: the name of their set in the values.
 PLACEHOLDER_SET_LABEL: Final = "roost.hub.jupyter.org/placeholder-set"
 
+# On all of Roost's own pods: what runs them, and as what.
+PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
+OWN_COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+OWN_PART: Final = "roost"
+OWN_PLACEHOLDER: Final = "placeholder"
+
 MAX_LABEL_NAME: Final = 63
 # A StatefulSet's pods carry `<name>-<10 characters>` as a label value of at most 63.
 MAX_STATEFULSET_NAME: Final = 52

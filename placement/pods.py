@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from placement.labels import OPT_OUT_ANNOTATION
+from placement.labels import OPT_OUT_ANNOTATION, OWN_COMPONENT_LABEL, OWN_PART, OWN_PLACEHOLDER, PART_OF_LABEL
 from placement.nodes import NodeRules
 
 if TYPE_CHECKING:
@@ -140,6 +140,9 @@ class Pod:
             return "node-name"
         if self.is_daemon:
             return "daemon-set"
+        labels = self.labels
+        if labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER:
+            return "own-pod"
         return ""
 
 

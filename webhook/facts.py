@@ -1,19 +1,23 @@
 """Hold all that policies may know of the cluster at one moment, and read it from the API's objects.
 
-Facts are never edited: whoever watches swaps in a new one. Each part has an `updated` that shares what didn't change, so
-that a swap costs microseconds even with thousands of nodes.
+Facts are never edited: whoever watches swaps in a new one. Each part has an `updated` that shares what didn't change,
+so that a swap costs microseconds even with thousands of nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from placement.labels import HOME_TARGET_ANNOTATION
 from placement.nodes import NodeFact, Nodes
 from placement.selectors import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from placement.pods import JSONObject
 
 __all__ = ["Facts", "HomePod", "Homes", "NodeFact", "Nodes", "pod_key", "read_builder", "read_home_pod", "read_node"]
 
@@ -74,49 +78,47 @@ def pod_key(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-def _dig(found: Mapping[str, Any], *path: str) -> Any:
-    """The value at `path` of an API object, None when any step is absent or null."""
-    for step in path:
-        if not isinstance(found, Mapping):
-            return None
-        found = found.get(step)
-    return found
+def _object(parent: JSONObject, key: str) -> JSONObject:
+    """The object under `key`, an empty one when it is absent or null."""
+    return parent.get(key) or {}
 
 
-def _is_true(obj: Mapping[str, Any], condition_type: str) -> bool:
-    conditions = _dig(obj, "status", "conditions") or ()
+def _is_true(obj: JSONObject, condition_type: str) -> bool:
+    conditions = _object(obj, "status").get("conditions") or ()
     return any(one.get("type") == condition_type and one.get("status") == "True" for one in conditions)
 
 
-def read_node(node: Mapping[str, Any]) -> NodeFact:
+def read_node(node: JSONObject) -> NodeFact:
     """What placement needs of a Node, as the API's JSON has it."""
+    metadata, spec = _object(node, "metadata"), _object(node, "spec")
     return NodeFact(
-        name=_dig(node, "metadata", "name") or "",
-        labels=_dig(node, "metadata", "labels") or {},
+        name=metadata.get("name") or "",
+        labels=_object(metadata, "labels"),
         taints=tuple(
             Taint(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
-            for taint in _dig(node, "spec", "taints") or ()
+            for taint in spec.get("taints") or ()
         ),
         # A node that is being deleted takes no more pods, though nobody cordons it.
-        unschedulable=bool(_dig(node, "spec", "unschedulable") or _dig(node, "metadata", "deletionTimestamp")),
+        unschedulable=bool(spec.get("unschedulable") or metadata.get("deletionTimestamp")),
         ready=_is_true(node, "Ready"),
     )
 
 
-def read_builder(pod: Mapping[str, Any]) -> str | None:
+def read_builder(pod: JSONObject) -> str | None:
     """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and there to stay.
 
     BinderHub itself counts pending, failed and leaving builders, and fails every build while one isn't bound.
     """
-    node = _dig(pod, "spec", "nodeName")
-    if not node or _dig(pod, "metadata", "deletionTimestamp") or not _is_true(pod, "Ready"):
+    node = _object(pod, "spec").get("nodeName")
+    if not node or _object(pod, "metadata").get("deletionTimestamp") or not _is_true(pod, "Ready"):
         return None
     return str(node)
 
 
-def read_home_pod(pod: Mapping[str, Any], pod_class: str) -> HomePod | None:
+def read_home_pod(pod: JSONObject, pod_class: str) -> HomePod | None:
     """What a Pod of a class with a home adds to its node's load; None once it has finished."""
-    if _dig(pod, "status", "phase") in _FINISHED:
+    if _object(pod, "status").get("phase") in _FINISHED:
         return None
-    node = _dig(pod, "spec", "nodeName") or _dig(pod, "metadata", "annotations", HOME_TARGET_ANNOTATION) or ""
+    annotations = _object(_object(pod, "metadata"), "annotations")
+    node = _object(pod, "spec").get("nodeName") or annotations.get(HOME_TARGET_ANNOTATION) or ""
     return HomePod(pod_class, str(node))

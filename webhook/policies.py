@@ -1,0 +1,340 @@
+"""Decide what a pod gets: one small policy a rule, composed in one table.
+
+A policy looks at one pod, the rules of its class and the facts, and says what should change. It does no I/O, reads no
+clock and edits nothing; `webhook.patch` makes its changes true, and leaves out what is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from placement.classes import Classes
+from placement.images import normalise_reference
+from placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    HOSTNAME_LABEL,
+    PLACEHOLDER_SET_LABEL,
+    POLICY_REVISION_ANNOTATION,
+    attract_label,
+    pulled_label,
+    scheduler_name,
+)
+from placement.pods import DEFAULT_SCHEDULER, JSONObject, Pod
+from placement.repositories import repository_of
+from placement.settings import GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
+from webhook.homes import HomeRequest
+from webhook.patch import (
+    Annotate,
+    Change,
+    DropBinderHubTerms,
+    PreferNode,
+    PreferPods,
+    RequestByDefault,
+    RequireNode,
+    SetScheduler,
+    is_binderhub_sticky_term,
+    is_required,
+    same_node_preference,
+)
+
+if TYPE_CHECKING:
+    from placement.holders import Holders
+    from placement.nodes import Nodes
+    from webhook.facts import Facts
+    from webhook.homes import HomeFinder
+
+# The weight of the draw to the marked node; the placeholders' own StatefulSet has the same.
+_ATTRACT_WEIGHT: Final = 100
+# From this weight on an author's preferred node term can outvote the repository's first home.
+_LOUD_WEIGHT: Final = 50
+_MAX_REMEMBERED_IMAGES: Final = 4096
+
+
+class Note(NamedTuple):
+    """What a policy did or couldn't do, for the audit log; it holds nothing that a pod's author wrote but names."""
+
+    topic: str
+    text: str
+    # Tell it to whoever creates the pod, too.
+    is_warning: bool = False
+
+
+class Degraded(NamedTuple):
+    """The gate let a pod through without requiring its images, and why: no-holder or nodes-unknown."""
+
+    reason: str
+
+
+Verdict = Change | Note | Degraded
+
+
+class ClassRules:
+    """One class with everything that can be made beforehand."""
+
+    def __init__(self, settings: Settings, pod_class: PodClass) -> None:
+        self.pod_class = pod_class
+        self.name = pod_class.name
+        self.scheduler_name = (
+            scheduler_name(settings.release, settings.namespace, pod_class.profile)
+            if settings.sets_scheduler and pod_class.profile
+            else ""
+        )
+        self.revision = Annotate(POLICY_REVISION_ANNOTATION, settings.revision)
+        self.preferred_nodes = [PreferNode(dict(term)) for term in pod_class.preferred_node_terms]
+        self.pods_nearby = _pod_preferences(settings, pod_class, at_home=True)
+        self.pods_from_afar = _pod_preferences(settings, pod_class, at_home=False)
+        self.requests = RequestByDefault(pod_class.resources)
+        # startupTaint works on nodes, not on pods.
+        works_on_pods = settings.gate.mode in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
+        self.is_gated = pod_class.image_gate and works_on_pods and bool(settings.managed_images)
+        self.policies = tuple(rule.policy for rule in POLICIES if rule.applies(self))
+
+
+class Rulebook:
+    """The rules of one Settings, ready to be asked for each pod."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.classes = Classes(settings)
+        self.rules = {name: ClassRules(settings, pod_class) for name, pod_class in settings.classes.items()}
+        self._attract: dict[str, PreferNode] = {}
+        # Reference as written -> the expression "holds this image"; None for images that the puller doesn't manage.
+        self._held: dict[str, JSONObject | None] = {}
+
+    def held(self, reference: str) -> JSONObject | None:
+        """The node selector expression that says "holds this image", None when the puller doesn't bring it."""
+        if reference in self._held:
+            return self._held[reference]
+        expression: JSONObject | None = None
+        if normalise_reference(reference) in self.settings.managed_images:
+            label = pulled_label(self.settings.release, self.settings.namespace, reference)
+            expression = {"key": label, "operator": "In", "values": ["true"]}
+        if len(self._held) >= _MAX_REMEMBERED_IMAGES:
+            self._held = {}
+        self._held[reference] = expression
+        return expression
+
+    def attract(self, placeholder_set: str) -> PreferNode:
+        """The draw to the node that is marked for a placeholder set."""
+        found = self._attract.get(placeholder_set)
+        if found is None:
+            label = attract_label(self.settings.release, self.settings.namespace, placeholder_set)
+            preference = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
+            found = PreferNode({"weight": _ATTRACT_WEIGHT, "preference": preference})
+            self._attract = {placeholder_set: found, **self._attract} if len(self._attract) < 512 else {}
+        return found
+
+
+def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) -> list[PreferPods]:
+    """The class's pair terms, for pods in the release's namespace (at_home) or in another one.
+
+    A term without namespaces sees its own pod's namespace only, so pods spread over namespaces would count nobody.
+    """
+    found: list[PreferPods] = []
+    for pairs, towards in ((pod_class.join, True), (pod_class.avoid, False)):
+        for other_name, weight in pairs.items():
+            other = settings.classes[other_name]
+            term: JSONObject = {"labelSelector": {"matchLabels": dict(other.labels)}, "topologyKey": HOSTNAME_LABEL}
+            if other.namespace_selector is not None:
+                term["namespaceSelector"] = dict(other.namespace_selector)
+            elif not at_home:
+                term["namespaces"] = [settings.namespace]
+            found.append(PreferPods({"weight": weight, "podAffinityTerm": term}, towards))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One pod with all that its policies may look at."""
+
+    pod: Pod
+    # How facts and ledger know the pod.
+    pod_key: str
+    rules: ClassRules
+    rulebook: Rulebook
+    facts: Facts
+    homes: HomeFinder
+    holders: Holders
+    # Seconds, of any clock that only grows.
+    now: float
+
+
+Policy = Callable[[Case], Iterable[Verdict]]
+
+
+def set_scheduler(case: Case) -> Iterator[Verdict]:
+    """Give the pod to its class's scheduler profile, unless its author chose a scheduler.
+
+    "Unset" and "default-scheduler" can't be told apart: the API server fills the default in before webhooks.
+    """
+    chosen = case.pod.scheduler_name
+    if not chosen or chosen == DEFAULT_SCHEDULER or chosen in case.rulebook.settings.replace_schedulers:
+        yield SetScheduler(case.rules.scheduler_name)
+    elif chosen != case.rules.scheduler_name:
+        yield Note("scheduler", "the pod's own schedulerName stays")
+
+
+def require_pulled_images(case: Case) -> Iterator[Verdict]:
+    """Send a pod only to nodes that hold those of its images that the puller brings, while there are such nodes."""
+    pod, gate = case.pod, case.rulebook.settings.gate
+    held = {one["key"]: one for one in map(case.rulebook.held, pod.images) if one is not None}
+    wanted = list(held.values())
+    if gate.mode is GateMode.PREFER:
+        for expression in wanted:
+            yield _prefer_held(expression, gate.prefer_weight)
+        return
+    missing = [expression for expression in wanted if not is_required(pod, expression)]
+    if not missing:
+        return
+    nodes = case.facts.nodes
+    if nodes is None:
+        # Nobody can tell whether the demand could ever be met.
+        required: list[JSONObject] = []
+    elif gate.when_no_holder is WhenNoHolder.WAIT:
+        required = missing
+    else:
+        required = _satisfiable(case, nodes, missing)
+    for expression in missing:
+        yield RequireNode(expression) if expression in required else _prefer_held(expression, gate.prefer_weight)
+    if len(required) == len(missing):
+        yield Note("gate", f"required {len(required)}")
+        return
+    yield Degraded("nodes-unknown" if nodes is None else "no-holder")
+    labels = ", ".join(str(one["key"]) for one in missing if one not in required)
+    cause = "nodes can't be read" if nodes is None else "no node that the pod may use carries"
+    yield Note("gate", f"degraded to a preference: {cause}: {labels}", is_warning=True)
+
+
+def _satisfiable(case: Case, nodes: Nodes, missing: list[JSONObject]) -> list[JSONObject]:
+    """The most demands, earlier ones first, that one and the same node meets which the pod's own rules admit.
+
+    Each image alone might be held, by different nodes: to require all of them would keep the pod pending for ever.
+    """
+    rules = case.pod.rules
+    labels = tuple(str(one["key"]) for one in missing)
+    if case.holders.exists(nodes, rules, labels):
+        return missing
+    kept: list[JSONObject] = []
+    for expression in missing:
+        attempt = [*kept, expression]
+        if case.holders.exists(nodes, rules, tuple(str(one["key"]) for one in attempt)):
+            kept = attempt
+    return kept
+
+
+def _prefer_held(expression: JSONObject, weight: int) -> PreferNode:
+    return PreferNode({"weight": weight, "preference": {"matchExpressions": [expression]}})
+
+
+def prefer_home(case: Case) -> Iterator[Verdict]:
+    """Prefer the first nodes of the repository's ring, with falling weights.
+
+    A ring made without builders yields to BinderHub's own sticky term: BinderHub has seen builders that Roost hasn't.
+    Its spreading term goes in any case: it would scatter a repository over cold caches.
+    """
+    pod, home = case.pod, case.rules.pod_class.home
+    repository = repository_of(pod, home.key) if home is not None else ""
+    if home is None or not repository or _has_home(pod, home, case.facts):
+        return
+    wanted = HomeRequest(case.rules.name, home, repository, pod.rules, case.pod_key)
+    choice = case.homes.find(wanted, case.facts, case.now)
+    is_settled = choice.without_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
+    if not choice.nodes or is_settled:
+        yield DropBinderHubTerms(sticky=False, spread=True)
+        yield Note("home", "BinderHub's choice stays: no builder is ready" if is_settled else "no node is known")
+        return
+    yield DropBinderHubTerms(sticky=True, spread=True)
+    for weight, node in zip(home.weights, choice.nodes, strict=False):
+        yield PreferNode({"weight": weight, "preference": _is_node(node, home, case.facts)})
+    yield Annotate(HOME_TARGET_ANNOTATION, choice.nodes[0])
+    why = f" of {choice.ring_size}" + (", without ready builders" if choice.without_builders else "")
+    yield Note("home", ", ".join(choice.nodes) + why)
+    if any(map(_is_loud, pod.preferred_node_terms)):
+        text = f"a preferred node term of weight {_LOUD_WEIGHT} or more adds to the repository's home, may outvote it"
+        yield Note("home-outvoted", text, is_warning=True)
+
+
+def _has_home(pod: Pod, home: Home, facts: Facts) -> bool:
+    """Tell whether Roost gave the pod its home already: reviewed again, it keeps it, whatever the load is by now."""
+    target = pod.annotations.get(HOME_TARGET_ANNOTATION)
+    if not target:
+        return False
+    preference = _is_node(target, home, facts)
+    return any(
+        type(term) is dict and same_node_preference(term.get("preference"), preference)
+        for term in pod.preferred_node_terms
+    )
+
+
+def _is_node(node: str, home: Home, facts: Facts) -> JSONObject:
+    """The node selector term that only `node` meets; a field may name one value only."""
+    if home.match_by is MatchBy.NAME:
+        return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    known = facts.nodes.get_node(node) if facts.nodes is not None else None
+    hostname = known.labels.get(HOSTNAME_LABEL, node) if known is not None else node
+    return {"matchExpressions": [{"key": HOSTNAME_LABEL, "operator": "In", "values": [hostname]}]}
+
+
+def _is_loud(term: object) -> bool:
+    if type(term) is not dict or is_binderhub_sticky_term(term):
+        return False
+    weight = term.get("weight")
+    return type(weight) is int and weight >= _LOUD_WEIGHT
+
+
+def join_and_avoid(case: Case) -> Iterable[Verdict]:
+    """Softly go where pods of some classes are, and where those of others aren't."""
+    return case.rules.pods_nearby if _is_at_home(case) else case.rules.pods_from_afar
+
+
+def _is_at_home(case: Case) -> bool:
+    return case.pod.namespace == case.rulebook.settings.namespace
+
+
+def prefer_nodes(case: Case) -> Iterable[Verdict]:
+    """Add the class's preferred node terms."""
+    return case.rules.preferred_nodes
+
+
+def go_to_marked_node(case: Case) -> Iterator[Verdict]:
+    """Draw a placeholder to the node that is marked for its set."""
+    sets = case.rulebook.settings.placeholder_sets
+    placeholder_set = case.pod.labels.get(PLACEHOLDER_SET_LABEL) or (sets[0] if sets else "")
+    if placeholder_set:
+        yield case.rulebook.attract(placeholder_set)
+
+
+def request_by_default(case: Case) -> Iterator[Verdict]:
+    """Let containers that ask for nothing count: to kube-scheduler their nodes would never look full."""
+    yield case.rules.requests
+
+
+def name_revision(case: Case) -> Iterator[Verdict]:
+    """Write which rules placed the pod."""
+    yield case.rules.revision
+
+
+class Rule(NamedTuple):
+    """A policy, and which classes it is for."""
+
+    policy: Policy
+    applies: Callable[[ClassRules], bool]
+
+
+POLICIES: Final[tuple[Rule, ...]] = (
+    Rule(name_revision, lambda _: True),
+    Rule(set_scheduler, lambda rules: bool(rules.scheduler_name)),
+    Rule(require_pulled_images, lambda rules: rules.is_gated),
+    Rule(prefer_home, lambda rules: rules.pod_class.home is not None),
+    Rule(prefer_nodes, lambda rules: bool(rules.preferred_nodes)),
+    Rule(go_to_marked_node, lambda rules: rules.pod_class.attract),
+    Rule(join_and_avoid, lambda rules: bool(rules.pods_nearby)),
+    Rule(request_by_default, lambda rules: bool(rules.pod_class.resources)),
+)
+
+
+def verdicts_for(case: Case) -> list[Verdict]:
+    """All that the policies of the pod's class say, in the table's order."""
+    return [verdict for policy in case.rules.policies for verdict in policy(case)]
