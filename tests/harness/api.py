@@ -1,7 +1,7 @@
 """Speak JSON with the API server, on one kept connection a thread.
 
-Owns raw requests. The official client turns each object into Python classes, which takes longer than the request itself:
-too slow for thousands of pods, and its classes drop fields that they don't know.
+Owns raw requests. The official client turns each object into Python classes, which takes longer than the request
+itself: too slow for thousands of pods, and its classes drop fields that they don't know.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 Object = dict[str, Any]
+Query = str | int | bool
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -55,10 +56,15 @@ class Api:
     # Requests
 
     def request(
-        self, method: str, path: str, body: object = None, *, content_type: str = JSON, **query: str | int | bool
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        query: Mapping[str, Query] | None = None,
+        content_type: str = JSON,
     ) -> Object:
         """One request and its answer. Raises ApiError on any status from 400 up."""
-        target = f"{path}?{urlencode({k: _plain(v) for k, v in query.items()})}" if query else path
+        target = _with_query(path, query or {})
         payload = None if body is None else json.dumps(body).encode()
         headers = self._headers if payload is None else {**self._headers, "Content-Type": content_type}
         for attempt in (1, 2):
@@ -75,14 +81,14 @@ class Api:
                 if is_fresh or attempt == 2:
                     raise
             except BaseException:
-                connection.close()    # half an answer must not be read by the next request
+                connection.close()  # half an answer must not be read by the next request
                 raise
         if response.status >= 400:
             raise ApiError(response.status, method, target, answer)
         return cast("Object", json.loads(answer)) if answer.startswith(b"{") else {"text": answer.decode()}
 
-    def get(self, path: str, **query: str | int | bool) -> Object:
-        return self.request("GET", path, **query)
+    def get(self, path: str, **query: Query) -> Object:
+        return self.request("GET", path, query=query)
 
     def find(self, path: str) -> Object | None:
         """Like `get`; None when there is no such object."""
@@ -90,53 +96,56 @@ class Api:
             return self.get(path)
         return None
 
-    def list(self, path: str, **query: str | int | bool) -> list[Object]:
+    def list(self, path: str, **query: Query) -> list[Object]:
         """The items of a list; they carry no kind of their own, as the API server sends them."""
         return cast("list[Object]", self.get(path, **query)["items"])
 
-    def create(self, manifest: Mapping[str, Any], namespace: str | None = None, **query: str | int | bool) -> Object:
+    def create(self, manifest: Mapping[str, Any], namespace: str | None = None, **query: Query) -> Object:
         """Create an object from its manifest; `namespace` is for one that names none."""
-        return self.request("POST", self.path_of(manifest, namespace, named=False), manifest, **query)
+        return self.request("POST", self.path_of(manifest, namespace, named=False), manifest, query)
 
     def apply(
-        self, manifest: Mapping[str, Any], namespace: str | None = None, *, manager: str = "tests", **query: str | int | bool
+        self, manifest: Mapping[str, Any], namespace: str | None = None, *, manager: str = "tests", **query: Query
     ) -> Object:
         """Server-side apply, taking over fields of others."""
         path = self.path_of(manifest, namespace)
-        return self.request("PATCH", path, manifest, content_type=APPLY, fieldManager=manager, force=True, **query)
+        return self.request("PATCH", path, manifest, {**query, "fieldManager": manager, "force": True}, APPLY)
 
-    def patch(self, path: str, change: object, *, content_type: str = MERGE, **query: str | int | bool) -> Object:
-        return self.request("PATCH", path, change, content_type=content_type, **query)
+    def patch(self, path: str, change: object, *, content_type: str = MERGE, **query: Query) -> Object:
+        return self.request("PATCH", path, change, query, content_type)
 
-    def delete(self, path: str, body: Mapping[str, Any] | None = None, **query: str | int | bool) -> Object | None:
+    def delete(self, path: str, body: Mapping[str, Any] | None = None, **query: Query) -> Object | None:
         """None: it was gone already."""
         with absent_is_fine():
-            return self.request("DELETE", path, body, **query)
+            return self.request("DELETE", path, body, query)
         return None
 
-    def watch(self, path: str, *, timeout_seconds: int = 300, **query: str | int | bool) -> Watch:
+    def watch(self, path: str, *, timeout_seconds: int = 300, **query: Query) -> Watch:
         """Events as (type, object), until the server ends the watch or somebody closes it.
 
         Give `resourceVersion` of a list. Raises ApiError on an ERROR event, such as 410 when that version is too old.
         """
-        whole_query = {**query, "watch": True, "timeoutSeconds": timeout_seconds}
-        target = f"{path}?{urlencode({k: _plain(v) for k, v in whole_query.items()})}"
+        target = _with_query(path, {**query, "watch": True, "timeoutSeconds": timeout_seconds})
         connection = self._new_connection(timeout_seconds + 30.0)
         return Watch(connection, target, self._headers, lambda: self._forget(connection))
 
     # Addresses
 
     def path_of(self, manifest: Mapping[str, Any], namespace: str | None = None, *, named: bool = True) -> str:
-        """The path of a manifest's object, or with `named=False` of its collection. Asks the server for the plural once."""
+        """The path of a manifest's object, or with `named=False` of its collection.
+
+        Asks the server for a kind's plural, once.
+        """
         group_version, kind = manifest["apiVersion"], manifest["kind"]
         prefix = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
         kinds = self._plurals.get(group_version, {})
-        if kind not in kinds:    # asked again for an unknown one: a CustomResourceDefinition may have come since
+        if kind not in kinds:  # asked again for an unknown one: a CustomResourceDefinition may have come since
             resources = self.get(prefix)["resources"]
             kinds = {r["kind"]: (r["name"], r["namespaced"]) for r in resources if "/" not in r["name"]}
             self._plurals[group_version] = kinds
         if kind not in kinds:
-            raise ValueError(f"found kind {kind!r}, expected one that {group_version} serves: {', '.join(sorted(kinds))}")
+            served = ", ".join(sorted(kinds))
+            raise ValueError(f"found kind {kind!r}, expected one that {group_version} serves: {served}")
         plural, namespaced = kinds[kind]
         if namespaced:
             prefix += f"/namespaces/{manifest['metadata'].get('namespace') or namespace or 'default'}"
@@ -174,7 +183,11 @@ class Watch:
     """An open watch: iterate it, and close it from any thread."""
 
     def __init__(
-        self, connection: http.client.HTTPSConnection, target: str, headers: Mapping[str, str], forget: Callable[[], None]
+        self,
+        connection: http.client.HTTPSConnection,
+        target: str,
+        headers: Mapping[str, str],
+        forget: Callable[[], None],
     ) -> None:
         self._connection = connection
         self._target = target
@@ -184,7 +197,7 @@ class Watch:
             connection.request("GET", target, headers=dict(headers))
             self._response = connection.getresponse()
             if self._response.status >= 400:
-                raise ApiError(self._response.status, "WATCH", target, self._response.read())
+                raise ApiError(self._response.status, "WATCH", target, self._response.read())  # noqa: TRY301
         except BaseException:
             forget()
             raise
@@ -229,5 +242,6 @@ def absent_is_fine() -> Iterator[None]:
             raise
 
 
-def _plain(value: str | int | bool) -> str:  # noqa: FBT001 (a query parameter)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _with_query(path: str, query: Mapping[str, Query]) -> str:
+    plain = {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
+    return f"{path}?{urlencode(plain)}" if plain else path

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
 NEWEST_MINOR = "1.36"
-MINORS = ("1.34", "1.35", NEWEST_MINOR)    # every Kubernetes minor that Roost supports
+MINORS = ("1.34", "1.35", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
 PROGRESS_SECONDS = 15.0
 # The oldest Go that fetches by itself the newer Go that a go.mod asks for.
 OLDEST_GO = (1, 21)
@@ -49,11 +49,11 @@ class Program:
     """One main package of one pinned module."""
 
     name: str
-    folder: str           # of the go.mod, under tests/controlplane
-    package: str          # what `go build` is given
-    module: str           # whose version is the program's version
-    linker_variables: tuple[str, ...] = ()    # may use {version}, {major}, {minor} and {client_go_minor}
-    for_each_minor: bool = False              # one version for each of MINORS; else there is one version
+    folder: str  # of the go.mod, under tests/controlplane
+    package: str  # what `go build` is given
+    module: str  # whose version is the program's version
+    linker_variables: tuple[str, ...] = ()  # may use {version}, {major}, {minor} and {client_go_minor}
+    for_each_minor: bool = False  # one version for each of MINORS; else there is one version
 
     def mod_file(self, minor: str) -> Path:
         """The go.mod that pins the program for one Kubernetes minor."""
@@ -65,13 +65,14 @@ class Program:
         return _pinned_version(self.mod_file(minor), self.module)
 
 
-def _kubernetes(name: str) -> Program:
+def _kubernetes(name: str, *, for_each_minor: bool = True) -> Program:
     # Without these a server calls itself v0.0.0-master and clients choke on it.
     variables = tuple(
         f"{COMPONENT_VERSION}.{key}={value}"
         for key, value in (("gitVersion", "{version}"), ("gitMajor", "{major}"), ("gitMinor", "{minor}"))
     )
-    return Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", "k8s.io/kubernetes", variables, True)  # noqa: FBT003
+    package = f"k8s.io/kubernetes/cmd/{name}"
+    return Program(name, "kubernetes", package, "k8s.io/kubernetes", variables, for_each_minor)
 
 
 PROGRAMS: dict[str, Program] = {
@@ -80,7 +81,7 @@ PROGRAMS: dict[str, Program] = {
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-scheduler"),
         _kubernetes("kube-controller-manager"),
-        _kubernetes("kubectl"),
+        _kubernetes("kubectl", for_each_minor=False),  # the newest speaks with all of them
         Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
         Program(
             "helm",
@@ -159,8 +160,10 @@ def find_go() -> Path:
     found = shutil.which("go")
     fix = f"Install Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer (https://go.dev/dl), then run this again."
     if found is None:
-        raise HarnessUnavailableError(f"no `go` command on PATH, and the programs aren't in {cache_root() / 'bin'}. {fix}")
-    said = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True, check=False, env=_go_environment())
+        cache = cache_root() / "bin"
+        raise HarnessUnavailableError(f"no `go` command on PATH, and the programs aren't all in {cache}. {fix}")
+    asked = [found, "env", "GOVERSION"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False, env=_go_environment())
     version = re.match(r"go(\d+)\.(\d+)", said.stdout)
     if version is None or (int(version[1]), int(version[2])) < OLDEST_GO:
         raise HarnessUnavailableError(f"{found} is {said.stdout.strip() or said.stderr.strip()}. {fix}")
@@ -213,11 +216,12 @@ def _from_assets(name: str, minor: str) -> Path | None:
     if not os.access(candidate, os.X_OK):
         return None
     if name == "etcd":
-        return candidate    # any etcd that envtest ships serves every minor
+        return candidate  # any etcd that envtest ships serves every minor
     asked = [str(candidate), "version", "--client"] if name == "kubectl" else [str(candidate), "--version"]
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    # Another minor would quietly test something else than was asked for.
-    return candidate if f"v{minor}." in said else None
+    # Another minor would quietly test something else than was asked for; of kubectl any that we support will do.
+    fitting = MINORS if name == "kubectl" else (minor,)
+    return candidate if any(f"v{fit}." in said for fit in fitting) else None
 
 
 def _built(name: str, minor: str) -> Path:
@@ -260,7 +264,7 @@ def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> 
     if mod_file.name != "go.mod":
         command.append(f"-modfile={mod_file.name}")
     nice = shutil.which("nice")
-    if nice:    # minutes of full load: the machine stays usable
+    if nice:  # minutes of full load: the machine stays usable
         command = [nice, "-n", "10", *command]
     say(f"{label}: building (kept in {target.parent})")
     started = time.monotonic()
@@ -297,7 +301,7 @@ def _run_with_progress(command: list[str], folder: Path, label: str, started: fl
                     say(f"{label}: building, {elapsed:.0f} s, {len(lines)} lines of packages fetched and compiled")
                 else:
                     break
-        except BaseException:    # Ctrl-C: leave no compiler running
+        except BaseException:  # Ctrl-C: leave no compiler running
             build.terminate()
             raise
         reader.join()

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import http.client
 import json
 import os
 import secrets
-import ssl
 import subprocess
-import urllib.error
-import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import yaml
@@ -28,15 +25,16 @@ from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from kubernetes.client import ApiClient
 
-READY_SECONDS = 90.0    # a bound for an overloaded machine; an idle one takes three
+READY_SECONDS = 90.0  # a bound for an overloaded machine; an idle one takes three
 ADMIN = "admin"
 ISSUER = "https://kubernetes.default.svc"
-# What turns workloads into pods and keeps names in order. Left out: node-lifecycle-controller, which would taint our nodes
-# for having no kubelet, and pod-garbage-collector-controller, which would race with tests that delete nodes.
+# What turns workloads into pods and keeps names in order. Left out: node-lifecycle-controller, which would taint our
+# nodes for having no kubelet, and pod-garbage-collector-controller, which would race with tests that delete nodes.
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "daemonset-controller",
@@ -60,7 +58,8 @@ class ControlPlane:
     """A cluster of our own: `with ControlPlane() as cluster: cluster.api.create(pod)`.
 
     minor: of Kubernetes. controllers: names for kube-controller-manager; empty starts none. audit_level: "Metadata" or
-    "RequestResponse" writes an audit log, read by `audit_events`. apiserver_flags and controller_flags come last, so they win.
+    "RequestResponse" writes an audit log, read by `audit_events`. apiserver_flags and controller_flags: added last, so
+    they win.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class ControlPlane:
         self._stack = contextlib.ExitStack()
         self._clients: list[ApiClient] = []
         self._kubeconfigs = 0
-        self.keep_logs = False    # set: `stop` keeps the folder and prints where it is
+        self.keep_logs = False  # set: `stop` keeps the folder and prints where it is
 
     # Life
 
@@ -101,7 +100,7 @@ class ControlPlane:
         """Stop everything and remove the folder; keep it, and say where, when asked or when `keep_logs` is set."""
         for client in self._clients:
             client.rest_client.pool_manager.clear()
-            client.close()
+            client.close()  # type: ignore[no-untyped-call]
         self._clients.clear()
         self._stack.close()
         kept = self.run.close(keep=keep_logs or self.keep_logs)
@@ -111,7 +110,9 @@ class ControlPlane:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop(keep_logs=error is not None and not isinstance(error, KeyboardInterrupt))
 
     def on_stop(self, call: Callable[[], object]) -> None:
@@ -137,9 +138,14 @@ class ControlPlane:
 
     def client(self, kubeconfig: Path | None = None) -> ApiClient:
         """The official client's ApiClient, as admin by default; closed when the cluster stops."""
-        from kubernetes import config  # noqa: PLC0415 (half a second, which most tests needn't spend)
+        from kubernetes import client as official  # noqa: PLC0415 (half a second, which most tests needn't spend)
+        from kubernetes import config  # noqa: PLC0415
 
-        client = config.new_client_from_config(str(kubeconfig or self.kubeconfig))
+        settings = official.Configuration()
+        settings.proxy = None  # a proxy of the environment doesn't reach our loopback
+        load: Callable[..., None] = config.load_kube_config
+        load(str(kubeconfig or self.kubeconfig), client_configuration=settings)
+        client = official.ApiClient(settings)
         self._clients.append(client)
         return client
 
@@ -176,16 +182,17 @@ class ControlPlane:
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig with which a program runs as that ServiceAccount, for a day."""
-        return self.write_kubeconfig(self.service_account_token(namespace, name), namespace=namespace, label=f"{namespace}-{name}")
+        token = self.service_account_token(namespace, name)
+        return self.write_kubeconfig(token, namespace=namespace, label=f"{namespace}-{name}")
 
     def write_kubeconfig(self, token: str, *, namespace: str = "default", label: str = "user") -> Path:
         """A kubeconfig file for the user of a token."""
-        cluster = {"server": self.server, "certificate-authority-data": base64.b64encode(self.ca_path.read_bytes()).decode()}
+        ca = base64.b64encode(self.ca_path.read_bytes()).decode()
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": label,
-            "clusters": [{"name": "test", "cluster": cluster}],
+            "clusters": [{"name": "test", "cluster": {"server": self.server, "certificate-authority-data": ca}}],
             "users": [{"name": label, "user": {"token": token}}],
             "contexts": [{"name": label, "context": {"cluster": "test", "user": label, "namespace": namespace}}],
         }
@@ -199,7 +206,8 @@ class ControlPlane:
     def create_namespace(self, name: str | None = None, labels: Mapping[str, str] | None = None) -> str:
         """A namespace that takes pods at once (its `default` ServiceAccount is there); returns its name."""
         name = name or f"test-{secrets.token_hex(4)}"
-        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}})
+        meta = {"name": name, "labels": dict(labels or {})}
+        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         account = f"/api/v1/namespaces/{name}/serviceaccounts"
         if "serviceaccount-controller" in self._controllers:
             wait_until(lambda: self.api.find(f"{account}/default"), 30, f"ServiceAccount {name}/default")
@@ -218,19 +226,34 @@ class ControlPlane:
     def wait_for_pod_node(self, name: str, namespace: str = "default", timeout_seconds: float = 30.0) -> str:
         """Wait until a scheduler has bound the pod; returns the node's name."""
 
-        def node() -> str | None:
-            return self.pod(name, namespace)["spec"].get("nodeName")
+        def has_node(pod: Object) -> bool:
+            return bool(pod["spec"].get("nodeName"))
 
-        return wait_until(node, timeout_seconds, f"pod {namespace}/{name} to be bound", explain=lambda: self._why(name, namespace))
+        return str(self.wait_for_pod(name, namespace, has_node, "be bound", timeout_seconds)["spec"]["nodeName"])
 
-    def wait_for_pod_phase(self, name: str, namespace: str = "default", phase: str = "Running", timeout_seconds: float = 30.0) -> Object:
+    def wait_for_pod_phase(
+        self, name: str, namespace: str = "default", phase: str = "Running", timeout_seconds: float = 30.0
+    ) -> Object:
         """Wait for a pod's phase; returns the pod."""
 
-        def pod() -> Object | None:
-            found = self.pod(name, namespace)
-            return found if found["status"].get("phase") == phase else None
+        def in_phase(pod: Object) -> bool:
+            return bool(pod["status"].get("phase") == phase)
 
-        return wait_until(pod, timeout_seconds, f"pod {namespace}/{name} to be {phase}", explain=lambda: self._why(name, namespace))
+        return self.wait_for_pod(name, namespace, in_phase, f"be {phase}", timeout_seconds)
+
+    def wait_for_pod(
+        self, name: str, namespace: str, rule: Callable[[Object], bool], what: str, timeout_seconds: float = 30.0
+    ) -> Object:
+        """Wait until `rule` holds for a pod, and return the pod; what: the rule in words, as in "be bound"."""
+
+        def find() -> Object | None:
+            pod = self.pod(name, namespace)
+            return pod if rule(pod) else None
+
+        def explain() -> str:
+            return self._why(name, namespace)
+
+        return wait_until(find, timeout_seconds, f"pod {namespace}/{name} to {what}", explain=explain)
 
     def audit_events(self) -> list[Object]:
         """What the audit log holds so far, one item a request that has been answered."""
@@ -240,8 +263,8 @@ class ControlPlane:
 
     def _why(self, name: str, namespace: str) -> str:
         pod = self.pod(name, namespace)
-        query = f"involvedObject.name={name}"
-        events = self.api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector=query)
+        path = f"/api/v1/namespaces/{namespace}/events"
+        events = self.api.list(path, fieldSelector=f"involvedObject.name={name}")
         told = [f"{event['reason']}: {event.get('message', '')}" for event in events]
         return json.dumps({"node": pod["spec"].get("nodeName"), "status": pod["status"], "events": told}, indent=1)
 
@@ -255,10 +278,13 @@ class ControlPlane:
         self._wait_ready(token)
         self.api = self.api_as(token)
         self.kubeconfig = self.write_kubeconfig(token, label=ADMIN)
-        self.controller_manager = self._start_controllers(programs["kube-controller-manager"]) if self._controllers else None
+        self.controller_manager = (
+            self._start_controllers(programs["kube-controller-manager"]) if self._controllers else None
+        )
 
     def _start_etcd(self, program: Path) -> tuple[Process, str]:
-        client = f"http://{LOOPBACK}:{self._stack.enter_context(ReservedPort()).number}"
+        client_port = self._stack.enter_context(ReservedPort()).number
+        client = f"http://{LOOPBACK}:{client_port}"
         peer = f"http://{LOOPBACK}:{self._stack.enter_context(ReservedPort()).number}"
         flags = [
             "--name=test",
@@ -268,15 +294,17 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=test={peer}",
-            "--socket-reuse-port",    # beside our reservation
-            "--unsafe-no-fsync",      # the data dies with the test
+            "--socket-reuse-port",  # beside our reservation
+            "--unsafe-no-fsync",  # the data dies with the test
             "--log-level=warn",
         ]
         process = self.run.start("etcd", program, flags)
 
         def healthy() -> bool:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{client}/health", timeout=5) as answer:  # noqa: S310
-                return b'"true"' in answer.read()
+            connection = http.client.HTTPConnection(LOOPBACK, client_port, timeout=5)
+            with contextlib.suppress(OSError), contextlib.closing(connection):
+                connection.request("GET", "/health")
+                return b'"true"' in connection.getresponse().read()
             return self._not_ended(process)
 
         wait_until(healthy, READY_SECONDS, "etcd to be healthy", explain=process.tail)
@@ -289,10 +317,10 @@ class ControlPlane:
         flags = [
             f"--etcd-servers={etcd_url}",
             f"--secure-port={self._port.number}",
-            "--permit-port-sharing=true",    # beside our reservation
+            "--permit-port-sharing=true",  # beside our reservation
             f"--bind-address={LOOPBACK}",
             f"--advertise-address={LOOPBACK}",
-            "--endpoint-reconciler-type=none",    # loopback is no address for an Endpoints object
+            "--endpoint-reconciler-type=none",  # loopback is no address for an Endpoints object
             f"--cert-dir={self.ca_path.parent}",
             f"--token-auth-file={token_path}",
             "--authorization-mode=RBAC",
@@ -300,7 +328,7 @@ class ControlPlane:
             f"--service-account-signing-key-file={key_path}",
             f"--service-account-issuer={ISSUER}",
             "--service-cluster-ip-range=10.0.0.0/16",
-            "--allow-privileged=true",    # zero-to-jupyterhub's user pods ask for it
+            "--allow-privileged=true",  # zero-to-jupyterhub's user pods ask for it
             *self._audit_flags(),
             *self._apiserver_flags,
         ]
@@ -318,17 +346,17 @@ class ControlPlane:
         path = self.folder / "audit-policy.yaml"
         path.write_text(yaml.safe_dump(policy))
         (self.folder / "audit.log").touch()
-        return [f"--audit-policy-file={path}", f"--audit-log-path={self.folder / 'audit.log'}", "--audit-log-mode=blocking"]
+        log_flag = f"--audit-log-path={self.folder / 'audit.log'}"
+        return [f"--audit-policy-file={path}", log_flag, "--audit-log-mode=blocking"]
 
     def _wait_ready(self, token: str) -> None:
-        request = urllib.request.Request(f"{self.server}/readyz", headers={"Authorization": f"Bearer {token}"})
-
         def ready() -> bool:
-            # The server writes its own certificate when it starts.
-            with contextlib.suppress(OSError, ssl.SSLError):
-                tls = ssl.create_default_context(cafile=str(self.ca_path))
-                with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(request, timeout=5, context=tls):  # noqa: S310
-                    return True
+            # Until it's ready there is no certificate (it writes its own), or no listener, or an answer that says so.
+            with (
+                contextlib.suppress(OSError, ApiError),
+                contextlib.closing(Api(self.server, token, str(self.ca_path))) as api,
+            ):
+                return bool(api.get("/readyz"))
             return self._not_ended(self.apiserver)
 
         wait_until(ready, READY_SECONDS, "kube-apiserver to be ready", explain=self.apiserver.tail)
@@ -359,7 +387,7 @@ def make_ec_key() -> str:
     By hand because the standard library makes no keys: a DER frame around 32 random bytes.
     """
     # Version 1, the key as octets, [0] the curve's name: prime256v1.
-    scalar = b"\x00" + secrets.token_bytes(31)    # below the curve's order for certain
+    scalar = b"\x00" + secrets.token_bytes(31)  # below the curve's order for certain
     body = b"\x02\x01\x01" + b"\x04\x20" + scalar + b"\xa0\x0a" + bytes.fromhex("06082a8648ce3d030107")
     encoded = base64.b64encode(b"\x30" + bytes([len(body)]) + body).decode()
     return f"-----BEGIN EC PRIVATE KEY-----\n{encoded}\n-----END EC PRIVATE KEY-----\n"
@@ -368,6 +396,3 @@ def make_ec_key() -> str:
 def _write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
-
-
-__all__ = ["CONTROLLERS", "Api", "ApiError", "ControlPlane", "KubectlError", "make_ec_key"]

@@ -5,7 +5,7 @@ Owns fake nodes: what they hold, that they stay Ready, and that they are gone af
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,7 +22,7 @@ PARALLEL_REQUESTS = 8
 class FakeNodes:
     """Nodes for one test: `with FakeNodes(cluster.api) as nodes: nodes.create("node-a", cpu="4")`.
 
-    Images are a mapping from a reference to its size in bytes. Taints are `key=value:Effect` or mappings as in a manifest.
+    Images map a reference to its size in bytes. Taints are `key=value:Effect`, or mappings as in a manifest.
     """
 
     def __init__(self, api: Api) -> None:
@@ -51,13 +51,15 @@ class FakeNodes:
 
         A label `kubernetes.io/hostname` with the node's name is added, as kubelets do, unless given.
         """
-        resources = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "100Gi", **(extra_resources or {})}
+        resources = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "100Gi"}
+        resources |= extra_resources or {}
+        all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **(labels or {})}
         self._names.add(name)
         self._api.create(
             {
                 "apiVersion": "v1",
                 "kind": "Node",
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **(labels or {})}},
+                "metadata": {"name": name, "labels": all_labels},
                 "spec": {"taints": [_taint(taint) for taint in taints]},
                 "status": {
                     "capacity": resources,
@@ -123,7 +125,7 @@ class FakeNodes:
 
 
 def _ready_condition(*, ready: bool) -> Object:
-    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "type": "Ready",
         "status": "True" if ready else "False",

@@ -5,7 +5,7 @@ Owns the status of pods on fake nodes. Pulls nothing and runs nothing.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import http.client
 import itertools
 import threading
@@ -87,11 +87,11 @@ class PodKeeper:
             try:
                 self._list_and_watch()
             except ApiError as error:
-                self._version = None    # 410 Gone, or refused: list again
+                self._version = None  # 410 Gone, or refused: list again
                 if error.status != 410:
                     self._note(error)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                # The connection broke, or was hung up by `stop`. A server that is down doesn't answer any sooner for haste.
+                # The connection broke, or was hung up by `stop`. Haste wouldn't mend it.
                 if not self._stopping.is_set():
                     say(f"pod keeper: watch broke, resuming: {error!r}")
                     self._stopping.wait(0.2)
@@ -105,7 +105,7 @@ class PodKeeper:
         self._watch = self._api.watch(
             PODS, timeout_seconds=WATCH_SECONDS, resourceVersion=self._version, allowWatchBookmarks=True
         )
-        if self._stopping.is_set():    # `stop` came before there was a watch to close
+        if self._stopping.is_set():  # `stop` came before there was a watch to close
             self._watch.close()
         for kind, pod in self._watch:
             self._version = pod["metadata"]["resourceVersion"]
@@ -117,7 +117,7 @@ class PodKeeper:
     def _see(self, pod: Object) -> None:
         status, meta = pod.get("status", {}), pod["metadata"]
         if not pod["spec"].get("nodeName"):
-            return    # the API server itself removes an unbound pod at once
+            return  # the API server itself removes an unbound pod at once
         if meta.get("deletionTimestamp"):
             self._submit(self._complete_deletion, pod)
         elif status.get("phase", "Pending") == "Pending":
@@ -125,7 +125,7 @@ class PodKeeper:
                 if self._hold(pod):
                     self._held[meta["uid"]] = pod
                     return
-                if meta["uid"] in self._started:    # seen again before our own change came round
+                if meta["uid"] in self._started:  # seen again before our own change came round
                     return
                 self._started.add(meta["uid"])
             if self._start_delay_seconds:
@@ -140,7 +140,7 @@ class PodKeeper:
             try:
                 work(pod)
             except ApiError as error:
-                if error.status not in (404, 409):    # gone, or another one of that name: nothing left to keep
+                if error.status not in (404, 409):  # gone, or another one of that name: nothing left to keep
                     self._note(error)
             except OSError as error:
                 if not self._stopping.is_set():
@@ -149,7 +149,7 @@ class PodKeeper:
         if not self._stopping.is_set():
             try:
                 self._pool.submit(run)
-            except RuntimeError:    # the pool was shut down just now
+            except RuntimeError:  # the pool was shut down just now
                 if not self._stopping.is_set():
                     raise
 
@@ -171,10 +171,11 @@ class PodKeeper:
 def running_status(pod: Object, address: str) -> Object:
     """What a kubelet would write once all containers run and are ready."""
     moment = _now()
+    running = {"running": {"startedAt": moment}}
     spec = pod["spec"]
     inits = [
         # A sidecar is an init container that keeps running.
-        _container_status(c, {"running": {"startedAt": moment}} if c.get("restartPolicy") == "Always" else _done(moment))
+        _container_status(c, running if c.get("restartPolicy") == "Always" else _done(moment))
         for c in spec.get("initContainers", [])
     ]
     return {
@@ -182,10 +183,8 @@ def running_status(pod: Object, address: str) -> Object:
         "startTime": moment,
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "conditions": [
-            {"type": kind, "status": "True", "lastTransitionTime": moment} for kind in ("Initialized", "ContainersReady", "Ready")
-        ],
-        "containerStatuses": [_container_status(c, {"running": {"startedAt": moment}}) for c in spec["containers"]],
+        "conditions": _conditions(moment, "True", "Initialized", "ContainersReady", "Ready"),
+        "containerStatuses": [_container_status(c, running) for c in spec["containers"]],
         **({"initContainerStatuses": inits} if inits else {}),
     }
 
@@ -196,9 +195,13 @@ def finished_status(pod: Object, phase: str) -> Object:
     state = _done(moment, exit_code=0 if phase == "Succeeded" else 1)
     return {
         "phase": phase,
-        "conditions": [{"type": kind, "status": "False", "lastTransitionTime": moment} for kind in ("ContainersReady", "Ready")],
+        "conditions": _conditions(moment, "False", "ContainersReady", "Ready"),
         "containerStatuses": [_container_status(c, state) for c in pod["spec"]["containers"]],
     }
+
+
+def _conditions(moment: str, status: str, *kinds: str) -> list[Object]:
+    return [{"type": kind, "status": status, "lastTransitionTime": moment} for kind in kinds]
 
 
 def _container_status(container: Object, state: Object) -> Object:
@@ -235,4 +238,4 @@ def _path(pod: Object) -> str:
 
 
 def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

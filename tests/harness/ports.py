@@ -6,7 +6,6 @@ Owns the choice of ports. Guarantee: two test runs on one machine never get the 
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import Self
 
 LOOPBACK = "127.0.0.1"
@@ -15,8 +14,8 @@ LOOPBACK = "127.0.0.1"
 class ReservedPort:
     """A loopback port, held by a bound socket that never listens.
 
-    Programs that set SO_REUSEPORT too (etcd, kube-apiserver and kube-scheduler by flag) bind the same port beside it, so
-    there is no moment in which somebody else may take it. For other programs call `release` just before they start.
+    Programs that set SO_REUSEPORT too (etcd, kube-apiserver and kube-scheduler by flag) bind the same port beside it,
+    so there is no moment in which somebody else may take it. For others call `release` just before they start.
     """
 
     def __init__(self) -> None:
@@ -33,5 +32,5 @@ class ReservedPort:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()

@@ -1,7 +1,7 @@
 """Start programs that die with us, keep their logs in one folder, and sweep what dead runs left.
 
-Owns child processes and their folder. Guarantees: a child doesn't outlive its Python parent, even one that was killed with
-SIGKILL (on Linux at once, elsewhere when the next run starts); processes are stopped by id only, never by name.
+Owns child processes and their folder. Guarantees: a child doesn't outlive its Python parent, even one that was killed
+with SIGKILL (on Linux; elsewhere the next run stops it); processes are stopped by id only, never by name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,10 +30,13 @@ if TYPE_CHECKING:
 
 _GUARD = Path(__file__).with_name("die_with_parent.py")
 _KEPT = "kept-"
+_UNBORN = ".new-"
 _LOCK_FILE = "owner.lock"
 _CHILDREN_FILE = "children.jsonl"
 # Folders of failed runs that stay for reading, newest first.
 KEPT_RUNS = 10
+# A folder gets its name within milliseconds; one that is older than this never will.
+UNBORN_SECONDS = 600.0
 
 
 class ProgramExitedError(RuntimeError):
@@ -72,13 +76,16 @@ class Process:
         """Wait for a line that holds `text`, and return it. Raises ProgramExitedError when the program ends before."""
 
         def find() -> str | None:
-            ended = self.exit_code is not None    # asked first: what it wrote until then counts
+            ended = self.exit_code is not None  # asked first: what it wrote until then counts
             lines = self.log_lines(text)
             if not lines and ended:
                 raise ProgramExitedError(self.epitaph(f"before it wrote {text!r}"))
             return lines[0] if lines else None
 
-        return wait_until(find, timeout_seconds, f"{text!r} in {self.log_path}", explain=lambda: f"its end:\n{self.tail()}")
+        def explain() -> str:
+            return f"its end:\n{self.tail()}"
+
+        return wait_until(find, timeout_seconds, f"{text!r} in {self.log_path}", explain=explain)
 
     def tail(self, lines: int = 20) -> str:
         """The last lines of its log."""
@@ -122,7 +129,7 @@ class RunFolder:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         sweep_dead_runs(self._root)
         # The lock is taken before the folder gets a name that sweepers look at.
-        unborn = Path(tempfile.mkdtemp(prefix=".new-", dir=self._root))
+        unborn = Path(tempfile.mkdtemp(prefix=_UNBORN, dir=self._root))
         self._lock = (unborn / _LOCK_FILE).open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.path = unborn.rename(self._root / f"run-{os.getpid()}-{unborn.name.removeprefix('.new-')}")
@@ -146,8 +153,9 @@ class RunFolder:
         """
         log_path = log_path or self.path / f"{name}.log"
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), str(program), *arguments]
-        with log_path.open("ab") as log_file:
+        taken_over, pipe = os.pipe()
+        command = [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), str(pipe), str(program), *arguments]
+        with log_path.open("ab") as log_file, os.fdopen(taken_over, "rb") as told, os.fdopen(pipe, "wb") as child_end:
 
             def spawn() -> subprocess.Popen[bytes]:
                 return subprocess.Popen(
@@ -159,17 +167,26 @@ class RunFolder:
                     env={**os.environ, **(environment or {})},
                     # A Ctrl-C in the terminal reaches us only, and we stop the programs in order.
                     start_new_session=True,
+                    pass_fds=(pipe,),
                 )
 
             popen = _spawner().call(spawn)
-        process = Process(name, popen, log_path)
-        self._processes.append(process)
+            process = Process(name, popen, log_path)
+            self._processes.append(process)
+            # A signal before the program has taken over would hit the guard, and a frozen guard guards nothing.
+            child_end.close()
+            fault = told.read().decode()
+        if fault:
+            raise ProgramExitedError(f"{name} did not start: {fault}")
         with (self.path / _CHILDREN_FILE).open("a") as children:
             children.write(json.dumps({"pid": popen.pid, "started": _start_ticks(popen.pid), "name": name}) + "\n")
         return process
 
     def close(self, *, keep: bool = False) -> Path | None:
-        """Kill what still runs, the last started first, and remove the folder. keep: rename it; returns its new path."""
+        """Kill what still runs, the last started first, and remove the folder.
+
+        keep: rename it instead, and return its new path.
+        """
         atexit.unregister(self.close)
         for process in reversed(self._processes):
             # All state is thrown away with the folder, so there is nothing that a slower stop would save.
@@ -197,10 +214,11 @@ def sweep_dead_runs(root: Path) -> None:
                 fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _kill_children_of(folder)
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:    # its owner is alive and holds the lock, or another sweep was faster
+        except OSError:  # its owner is alive and holds the lock, or another sweep was faster
             continue
     kept = sorted(root.glob(f"{_KEPT}*"), key=_changed_at, reverse=True)
-    for folder in kept[KEPT_RUNS:]:
+    unborn = [folder for folder in root.glob(f"{_UNBORN}*") if time.time() - _changed_at(folder) > UNBORN_SECONDS]
+    for folder in (*kept[KEPT_RUNS:], *unborn):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -233,8 +251,8 @@ def _start_ticks(pid: int) -> str | None:
 class _Spawner:
     """Starts processes from one thread that lives as long as the program.
 
-    The kernel's "parent died" means the *thread* that started the child: one started from a test's short thread would be
-    killed when that thread ends.
+    The kernel's "parent died" means the *thread* that started the child: one started from a test's short thread would
+    be killed when that thread ends.
     """
 
     def __init__(self) -> None:
@@ -255,7 +273,7 @@ class _Spawner:
                 result.set_result(spawn())
             except BaseException as error:  # noqa: BLE001 (handed to the caller)
                 result.set_exception(error)
-            del spawn, result    # a thread that waits must not keep the last child alive
+            del spawn, result  # a thread that waits must not keep the last child alive
 
 
 _spawner_lock = threading.Lock()
@@ -265,7 +283,7 @@ _current_spawner: _Spawner | None = None
 def _spawner() -> _Spawner:
     global _current_spawner  # noqa: PLW0603 (one thread a process)
     with _spawner_lock:
-        if _current_spawner is None or _current_spawner.pid != os.getpid():    # a fork has no threads
+        if _current_spawner is None or _current_spawner.pid != os.getpid():  # a fork has no threads
             _current_spawner = _Spawner()
         return _current_spawner
 
@@ -281,5 +299,3 @@ def is_alive(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return True
-
-

@@ -1,13 +1,15 @@
 """Run real kube-schedulers against a control plane of the harness.
 
-Owns the little that must differ from a rendered configuration for a process outside the cluster: the way to the API server.
+Owns the little that must differ from a rendered configuration for a process outside the cluster: the way to the API
+server, and a port of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import itertools
 import ssl
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -55,13 +57,16 @@ class Scheduler:
 
     def wait_leading(self, timeout_seconds: float = 60.0) -> None:
         """Wait until it holds the Lease (leader election only)."""
-        self.wait_for_log("Successfully acquired lease", timeout_seconds)    # client-go's words
+        self.wait_for_log("Successfully acquired lease", timeout_seconds)  # client-go's words
 
     def metrics(self) -> str:
         """Its Prometheus metrics, as text."""
-        context = ssl._create_unverified_context()  # noqa: S323, SLF001 (its certificate is its own, on loopback)
-        with urllib.request.urlopen(f"https://{LOOPBACK}:{self._port.number}/metrics", timeout=10, context=context) as answer:  # noqa: S310
-            return str(answer.read().decode())
+        tls = ssl._create_unverified_context()  # noqa: S323 (its certificate is its own, on loopback)
+        with contextlib.closing(
+            http.client.HTTPSConnection(LOOPBACK, self._port.number, timeout=10, context=tls)
+        ) as connection:
+            connection.request("GET", "/metrics")
+            return connection.getresponse().read().decode()
 
     def freeze(self) -> None:
         self.process.freeze()
@@ -98,10 +103,10 @@ def start_scheduler(
 ) -> Scheduler:
     """Start a kube-scheduler.
 
-    config: a KubeSchedulerConfiguration, as a file or as data; None: the default one. Only `clientConnection.kubeconfig` is
-    set in it, since a program outside the cluster finds no mounted token. kubeconfig: as whom it runs; admin by default.
-    leader_elect: None leaves the configuration's own choice, which is on by default (one more start-up second).
-    flags: added last, so they win; -v=N for more of its log. minor: another than the cluster's.
+    config: a KubeSchedulerConfiguration, as a file or as data; None: the default one, without leader election. Only
+    `clientConnection.kubeconfig` is set in it, since a program outside the cluster finds no mounted token.
+    kubeconfig: as whom it runs; admin by default. leader_elect: None leaves the configuration's own choice, which is on
+    unless it says otherwise. flags: added last, so they win. minor: another than the cluster's.
     """
     program = ensure_binary("kube-scheduler", minor or cluster.minor)
     number = next(_numbers)
@@ -116,7 +121,7 @@ def start_scheduler(
         f"--config={config_path}",
         f"--bind-address={LOOPBACK}",
         f"--secure-port={port.number}",
-        "--permit-port-sharing=true",    # beside our reservation
+        "--permit-port-sharing=true",  # beside our reservation
         "--authentication-skip-lookup=true",
         "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
         f"--cert-dir={cluster.folder / f'scheduler-{number}-certificates'}",
