@@ -16,7 +16,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateSyntaxError, UndefinedError
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from placement import labels
@@ -160,6 +160,11 @@ def to_int(value: object) -> int:
     return int(value)
 
 
+def plus(value: object, number: int) -> int:
+    """Add a constant to a number cut to an integer. Sprig's `add`; the only arithmetic there is."""
+    return to_int(value) + number
+
+
 def items(value: object) -> list[tuple[str, object]]:
     """Key and value of each entry by sorted key, as Go's `range` goes through a map; nil is empty."""
     if value is None:
@@ -167,6 +172,14 @@ def items(value: object) -> list[tuple[str, object]]:
     if not isinstance(value, Mapping):
         raise TemplateError(f"found {value!r} where a map is needed")
     return sorted(value.items(), key=lambda item: item[0])
+
+
+def _each(value: object) -> object:
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return value
+    raise TemplateError(f"found {value!r} where a list is needed")
 
 
 def default(value: object, fallback: object) -> object:
@@ -200,6 +213,14 @@ def fail(message: str) -> NoReturn:
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
     """Jinja2 less all that Go templates don't have in the same form: attributes are keys of maps, and nothing else."""
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        # A `for` over nil is an empty loop in Go.
+        template = super()._parse(source, name, filename)
+        for loop in template.find_all(nodes.For):
+            loop.iter = nodes.Filter(loop.iter, "each", [], [], None, None, lineno=loop.lineno)
+        template.set_environment(self)
+        return template
 
     def getattr(self, obj: object, attribute: str) -> object:
         """Read a key of a map; None when it is missing, as Go does."""
@@ -235,7 +256,9 @@ def make_environment(root: Path) -> RestrictedEnvironment:
         "to_pretty_json": to_pretty_json,
         "indent": indent,
         "int": to_int,
+        "plus": plus,
         "items": items,
+        "each": _each,
         "default": default,
         "sha256": _sha256,
     }
