@@ -66,6 +66,9 @@ def _map_builder(draft: Draft, binder: Section) -> None:
         binder.switch("dind.enabled", default=False) or binder.switch("pink.enabled", default=False)
     ):
         builder = "dind"
+    if builder is None and _trait(binder, "sticky_builds", "boolean")[0] is True:
+        # Sticky builds fail without builder pods: another file says dind or pink.
+        return
     if builder in (None, "host", "local"):
         draft.put(
             "podClasses.build.home",
@@ -112,7 +115,8 @@ def _map_executor(draft: Draft, section: Section) -> None:
         requests.setdefault("memory", memory_quantity(size_bytes))
     elif memory not in (None, 0, ""):
         draft.reject(section, key, "expected bytes, or a number with K, M, G or T")
-    draft.put_each("podClasses.build.resources", requests, (*section.path, *at), "What build pods ask for there.")
+    known = {name: size for name, size in requests.items() if name in ("cpu", "memory", "ephemeral-storage")}
+    draft.put_each("podClasses.build.resources", known, (*section.path, *at), "What build pods ask for there.")
     host, key = _trait(section, "docker_host", "string")
     if host and not str(host).startswith(("/", "unix:///")):
         draft.reject(

@@ -79,6 +79,7 @@ _HARDENED: Final[Mapping[Path, object]] = {
 # The chart's own values of keys above: `helm get values --all` prints them, and they ask for nothing.
 _CHART_DEFAULTS: Final[Mapping[Path, object]] = {
     ("scheduling", "userScheduler", "serviceAccount", "create"): True,
+    ("scheduling", "userScheduler", "logLevel"): 4,
     ("scheduling", "podPriority", "imagePullerPriority"): -5,
     **{
         ("scheduling", component, "containerSecurityContext", *key): value
@@ -164,7 +165,7 @@ def _map_scheduler(draft: Draft, hub: Section) -> None:
     draft.switch_off.append(f"{hub.show((*at, 'enabled'))}: false")
     for key, target in (("replicas", "replicas"), ("logLevel", "logLevel")):
         value = hub.get(f"scheduling.userScheduler.{key}", "integer")
-        if value is not None:
+        if value is not None and value != _CHART_DEFAULTS.get((*at, key)):
             draft.put(f"scheduler.{target}", value, (*source, key))
     for key in ("nodeSelector", "labels", "annotations"):
         draft.put(f"scheduler.{key}", hub.mapping(f"scheduling.userScheduler.{key}"), (*source, key))
@@ -267,8 +268,12 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
             draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
     elif purpose not in (None, "ignore"):
         draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
-    selector = hub.mapping("scheduling.userScheduler.nodeSelector") or hub.mapping("hub.nodeSelector")
-    draft.put("webhook.nodeSelector", dict(selector), source, "Where the hub's core pods run.")
+    for dotted in ("scheduling.userScheduler.nodeSelector", "hub.nodeSelector"):
+        selector = hub.mapping(dotted)
+        if selector:
+            key = (*hub.path, *dotted.split("."))
+            draft.put("webhook.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
+            break
 
 
 def _map_priorities(draft: Draft, hub: Section) -> None:
@@ -389,9 +394,10 @@ def _map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str
     comments = ["Seats as zero-to-jupyterhub kept them: no more than there."]
     if resources:
         comments += _raise_to_user(resources, user)
-    else:
+    elif any(user.values()):
         resources = {part: dict(sizes) for part, sizes in user.items()}
         comments.append("One is as large as one user. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi here.")
+    resources = {part: sizes for part, sizes in resources.items() if sizes}
     tolerations = hub.items("scheduling.userPods.tolerations")
     default = child(draft.defaults, "placeholders")
     default_set = default[0] if isinstance(default, list) and default and isinstance(default[0], Mapping) else {}

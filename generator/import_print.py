@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MAX_WIDTH: Final = 120
 # Words, and Kubernetes quantities that have a unit.
-_BARE: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*|[0-9]{1,18}(?:Ki|Mi|Gi|Ti|m)")
+_BARE: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*|[0-9]{1,18}(?:[KMGT]i?|m)")
 _NOT_TEXT: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
 # What YAML does not allow raw, and what an editor may take for the end of a line.
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")

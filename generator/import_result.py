@@ -12,21 +12,22 @@ from generator.import_source import Path, Section, child, kind_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from generator.loader import Source
+    from generator.loader import Places
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A placement-related key that could not be mapped. `key`: its full name in the file; `line`: None when unknown."""
+    """A placement-related key that could not be mapped. `key`: its full name in the file; `line`: 0 when unknown."""
 
+    file: str
     key: str
-    line: int | None
+    line: int
     value_kind: str
     reason: str
 
     def __str__(self) -> str:
-        where = "" if self.line is None else f"line {self.line}: "
-        return printable(f"{where}{self.key} ({self.value_kind}): {self.reason}")
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return printable(f"{where}: not mapped: {self.key} ({self.value_kind}): {self.reason}")
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class ImportResult:
 
     def report(self) -> str:
         """What to tell on stderr: the unmapped keys, what to switch off, notes; one a line."""
-        lines = [f"{printable(self.filename)}: not mapped: {note}" for note in self.unmapped]
+        lines = [str(note) for note in self.unmapped]
         lines += [f"switch off there: {printable(line)}" for line in self.switch_off]
         lines += [f"note: {printable(note)}" for note in self.notes]
         return "".join(f"{line}\n" for line in lines)
@@ -69,10 +70,10 @@ class Piece:
 
 @dataclass(slots=True)
 class Draft:
-    """Collects pieces and notes while a file is read. `source`: knows the line of each key in the file."""
+    """Collects pieces and notes while values are read. `places`: knows file and line of each key."""
 
     defaults: Mapping[str, object]
-    source: Source
+    places: Places
     release: str
     pieces: list[Piece] = field(default_factory=list)
     unmapped: list[Note] = field(default_factory=list)
@@ -95,13 +96,8 @@ class Draft:
 
     def reject(self, section: Section, keys: Path, reason: str) -> None:
         """Note that the key `keys` of `section` has no place in Roost's values."""
-        full = (*section.path, *keys)
-        self.unmapped.append(Note(section.show(keys), self.line(full), kind_of(child(section.data, *keys)), reason))
-
-    def line(self, full: Path) -> int | None:
-        """The line of a key, or of the nearest key above it; None for the top of the file."""
-        depth, line, _ = self.source.find(full)
-        return line if depth else None
+        file, line = self.places.of((*section.path, *keys))
+        self.unmapped.append(Note(file, section.show(keys), line, kind_of(child(section.data, *keys)), reason))
 
 
 def merge_pieces(

@@ -15,6 +15,21 @@ Path = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 
 # What tells the values of a zero-to-jupyterhub or a BinderHub from any other mapping.
+# What stands below the key `hub` of a hub, should the file hold no other key.
+_KEYS_OF_HUB: Final = frozenset(
+    {
+        "baseUrl",
+        "config",
+        "db",
+        "extraConfig",
+        "extraEnv",
+        "extraFiles",
+        "extraVolumes",
+        "image",
+        "nodeSelector",
+        "services",
+    }
+)
 HUB_KEYS: Final = frozenset({"scheduling", "singleuser", "prePuller", "hub", "proxy", "cull"})
 BINDER_KEYS: Final = frozenset({"imageBuilderType", "imageCleaner", "dind", "pink"})
 _BINDER_CONFIG: Final = frozenset({"BinderHub", "KubernetesBuildExecutor"})
@@ -131,6 +146,8 @@ class Charts:
     """What the file configures."""
 
     hub: Section
+    # False when the values are binderhub-service's own, which has no hub.
+    has_hub: bool
     # BinderHub's chart around the hub, and 2i2c's binderhub-service chart beside it.
     binder: Section | None
     service: Section | None
@@ -142,7 +159,7 @@ class Charts:
 
 def find_charts(values: Mapping[str, object]) -> Charts | None:
     """Find the hub and what stands around it; None when nothing in `values` looks like one."""
-    paths = [path for path in _USUAL_NESTINGS if _is_hub(_at(values, path), named=path[-1:] == ("jupyterhub",))]
+    paths = [path for path in _USUAL_NESTINGS if _is_hub(_at(values, path), named=_is_named(values, path))]
     paths += [path for path in _walk(values, ()) if path not in paths and _is_hub(_at(values, path), named=False)]
     binder_path = next((path for path in _binder_candidates(paths) if _is_binder(_at(values, path), path)), None)
     service_path = _service_path(values, paths[0][:-1] if paths else ())
@@ -159,6 +176,7 @@ def find_charts(values: Mapping[str, object]) -> Charts | None:
     parent_path = hub_path[:-1]
     return Charts(
         hub=Section(_at(values, hub_path), hub_path),
+        has_hub=bool(paths) or binder_path is not None,
         binder=binder,
         service=service,
         parent=Section(_at(values, parent_path) if hub_path else {}, parent_path),
@@ -171,10 +189,19 @@ def _at(values: Mapping[str, object], path: Path) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
+def _is_named(values: Mapping[str, object], path: Path) -> bool:
+    if path[-1:] != ("jupyterhub",):
+        return False
+    above = _at(values, path[:-1])
+    return "jupyterhub" in above and (above["jupyterhub"] is None or isinstance(above["jupyterhub"], Mapping))
+
+
 def _is_hub(values: Mapping[str, object], *, named: bool) -> bool:
     """Named `jupyterhub`, any mapping is one; elsewhere it takes two known keys, or one that no other chart has."""
     known = {key for key in HUB_KEYS & set(values) if values[key] is None or isinstance(values[key], Mapping)}
-    return bool(values) if named else bool(known & {"scheduling", "singleuser", "prePuller"}) or len(known) > 1
+    hub = values.get("hub")
+    is_plain_hub = isinstance(hub, Mapping) and bool(_KEYS_OF_HUB & set(hub))
+    return named or len(known) > 1 or bool(known & {"scheduling", "singleuser", "prePuller"}) or is_plain_hub
 
 
 def _is_binder(values: Mapping[str, object], path: Path) -> bool:

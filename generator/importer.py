@@ -13,46 +13,63 @@ from generator.import_builds import map_builds
 from generator.import_hub import map_hub
 from generator.import_result import Draft, ImportResult, Note, Piece, merge_pieces
 from generator.import_source import BINDER_KEYS, HUB_KEYS, Charts, Section, find_charts, kind_of, show_key
-from generator.loader import load
+from generator.loader import LoadedFile, Places, ValueSource, load
 from generator.locations import chart_folder
-from generator.merge import coalesce
+from generator.merge import Merged, coalesce, merge_maps
+from generator.schema import find_faults
 
-__all__ = ["ImportResult", "Note", "import_values"]
+__all__ = ["ImportResult", "Note", "import_layers", "import_values"]
 
 _LAYERS = (
     "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
-    "several files, import what Helm made of all: helm get values RELEASE --all -o yaml"
+    "several files, give all in Helm's order, or import what Helm made of them: helm get values RELEASE --all -o yaml"
 )
 
 
 def import_values(text: str | bytes, filename: str, release: str = "hub") -> ImportResult:
-    """Roost's values for the hub that the file `filename` with content `text` configures.
+    """`import_layers` for one file with the content `text`."""
+    return import_layers([(filename, text)], release)
 
-    release: the hub's Helm release; its user scheduler is named after it. Raises ValuesError when `text` is no values
-    file, is encrypted, or holds nothing of zero-to-jupyterhub or BinderHub.
+
+def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "hub") -> ImportResult:
+    """Roost's values for the hub that the given files (name and content; later ones win, as with Helm) configure.
+
+    release: the hub's Helm release; its user scheduler is named after it. Raises ValuesError when one is no values file
+    or is encrypted, or when nothing in them is zero-to-jupyterhub's or BinderHub's.
     """
-    loaded = load(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), filename)
-    if isinstance(loaded.values.get("sops"), Mapping):
-        found = "a file encrypted by SOPS"
-        raise ValuesError([Fault(filename, 1, "sops", found, "readable values", "Decrypt it first: sops -d FILE")])
-    charts = _charts(loaded.values, filename)
+    loaded = [_load(name, text) for name, text in layers]
+    values: Mapping[str, object] = {}
+    for file in loaded:
+        values = merge_maps(values, file.values)
+    filename = ", ".join(name for name, _ in layers)
+    charts = _charts(values, filename)
     defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml").values
-    draft = Draft(defaults, loaded.source, release)
+    draft = Draft(defaults, Places([file.source for file in loaded]), release)
     if charts.others:
         draft.notes.append(f"only {show_key(charts.hub.path)} was imported; other hubs: {', '.join(charts.others)}")
-    draft.notes.append(_LAYERS)
-    map_hub(draft, charts)
+    if len(loaded) == 1:
+        draft.notes.append(_LAYERS)
+    if charts.has_hub:
+        map_hub(draft, charts)
     map_builds(draft, charts)
     pieces = _valid_pieces(draft, defaults)
-    values, comments = merge_pieces(pieces, defaults)
+    found, comments = merge_pieces(pieces, defaults)
     return ImportResult(
         filename=filename,
-        values=values,
-        unmapped=sorted(draft.unmapped, key=lambda note: (note.line or 0, note.key)),
+        values=found,
+        unmapped=sorted(draft.unmapped, key=lambda note: (note.file, note.line, note.key)),
         switch_off=draft.switch_off,
         notes=draft.notes,
         comments=comments,
     )
+
+
+def _load(name: str, text: str | bytes) -> LoadedFile:
+    loaded = load(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), name)
+    if isinstance(loaded.values.get("sops"), Mapping):
+        found = "a file encrypted by SOPS"
+        raise ValuesError([Fault(name, 1, "sops", found, "readable values", "Decrypt it first: sops -d FILE")])
+    return loaded
 
 
 def _charts(values: Mapping[str, object], filename: str) -> Charts:
@@ -63,7 +80,7 @@ def _charts(values: Mapping[str, object], filename: str) -> Charts:
         found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
         raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub")])
     # An empty file configures a hub too: the chart's defaults.
-    return Charts(Section({}, ()), None, None, Section({}, ()), ())
+    return Charts(Section({}, ()), True, None, None, Section({}, ()), ())
 
 
 def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
@@ -82,16 +99,22 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
         reason = next((fault for fault in faults if fault not in remaining), faults[0])
         draft.unmapped.append(
             Note(
+                *draft.places.of(refused.source)[:1],
                 show_key(refused.source),
-                draft.line(refused.source),
+                draft.places.of(refused.source)[1],
                 kind_of(refused.value),
                 f"Roost refuses it as {reason.key}: found {reason.found}, expected {reason.expected}.",
             )
         )
+        if refused.path == ("placeholders",) and refused.value:
+            # Without the piece, Roost's own default would bring placeholders that nobody asked for.
+            pieces.append(Piece(refused.path, [], ("What stood there was refused.",), refused.source))
+            remaining = _faults(pieces, defaults)
         faults = remaining
     return pieces
 
 
 def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:
-    coalesce(merge_pieces(pieces, defaults)[0], defaults)
-    return []
+    values, _ = merge_pieces(pieces, defaults)
+    merged = Merged(coalesce(values, defaults), Places([ValueSource("imported values", values)]))
+    return [fault for fault in find_faults(merged) if fault.severity == "error"]
