@@ -1,0 +1,264 @@
+"""Run Roost as rendered on a test cluster: manifests applied, webhook and scheduler started as their own accounts.
+
+Owns what a kubelet would do for the rendered Deployments: it takes their command, the rendered ConfigMaps and a token
+of the rendered ServiceAccount, and starts the programs on loopback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+
+from tests.harness.ports import LOOPBACK, ReservedPort
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.processes import Process
+    from tests.harness.scheduler import Scheduler
+
+REPOSITORY = Path(__file__).parent.parent
+ROOST = Path(sys.executable).parent / "roost"
+READY_SECONDS = 60.0
+Object = dict[str, Any]
+
+
+def render(values: Mapping[str, Any], *, release: str, namespace: str, folder: Path) -> list[Object]:
+    """What `roost render` prints for these values over the defaults."""
+    values_path = folder / f"values-{hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]}.json"
+    values_path.write_text(json.dumps(values))
+    done = subprocess.run(
+        [ROOST, "render", "-f", values_path, "--release", release, "--namespace", namespace],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"roost render: exit code {done.returncode}: {done.stderr.strip()}")
+    return [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
+
+
+class Webhook:
+    """One replica of the rendered webhook, as a process on loopback."""
+
+    def __init__(self, process: Process, port: int, metrics_port: int) -> None:
+        self.process = process
+        self.port = port
+        self.metrics_port = metrics_port
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of a page on the metrics port; status 0 while nothing answers."""
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.metrics_port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that carry these labels; 0.0 when there is none."""
+        total = 0.0
+        for line in self.get("/metrics")[1].splitlines():
+            sample, _, value = line.rpartition(" ")
+            head, _, rest = sample.partition("{")
+            if head == name and all(f'{key}="{wanted}"' in rest for key, wanted in labels.items()):
+                total += float(value)
+        return total
+
+    def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> None:
+        """Wait for /readyz to say 200."""
+
+        def is_ready() -> bool:
+            if self.process.exit_code is not None:
+                raise RuntimeError(self.process.epitaph("before it was ready"))
+            return self.get("/readyz")[0] == 200
+
+        wait_until(
+            is_ready,
+            timeout_seconds,
+            "the webhook to be ready",
+            explain=lambda: f"{self.get('/readyz')}\n{self.process.tail()}",
+        )
+
+
+class Stack:
+    """Roost for one hub on a test cluster.
+
+    values: what differs from the defaults. Nodes, builder pods and the like are the test's own affair.
+    """
+
+    def __init__(
+        self,
+        cluster: ControlPlane,
+        namespace: str,
+        values: Mapping[str, Any] | None = None,
+        *,
+        release: str = "hub",
+        scheduler: bool = True,
+        webhook: bool = True,
+        scheduler_flags: Sequence[str] = ("--v=3",),
+    ) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.release = release
+        self._values = dict(values or {})
+        self._with_scheduler = scheduler
+        self._with_webhook = webhook
+        self._scheduler_flags = tuple(scheduler_flags)
+        self._stack = contextlib.ExitStack()
+        self._starts = 0
+        self.schedulers: list[Scheduler] = []
+        self.webhooks: list[Webhook] = []
+
+    # Life
+
+    def start(self) -> Self:
+        """Render, apply, start the programs, and return when the webhook is ready and the scheduler leads."""
+        self.folder = self.cluster.folder / f"stack-{self.release}-{self.namespace}"
+        self.folder.mkdir(exist_ok=True)
+        self.port = self._stack.enter_context(ReservedPort())
+        try:
+            self.apply({})
+            if self._with_webhook:
+                self.start_webhook().wait_ready()
+            if self._with_scheduler:
+                self.start_scheduler().wait_leading()
+        except BaseException:
+            self.cluster.keep_logs = True
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End the programs and remove what was applied."""
+        for webhook in self.webhooks:
+            if webhook.process.exit_code is None:
+                webhook.process.kill()
+        for scheduler in self.schedulers:
+            scheduler.kill()
+        if hasattr(self, "manifests"):
+            self.cluster.kubectl(
+                "delete", "--ignore-not-found", "--wait=false", "-f", "-", input=yaml.safe_dump_all(self.manifests)
+            )
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # What is rendered
+
+    def apply(self, more: Mapping[str, Any]) -> None:
+        """Render the values with `more` over them (top-level keys replace), and apply all but the Deployments."""
+        self._values |= more
+        values = dict(self._values)
+        webhook = dict(values.get("webhook", {}))
+        values["webhook"] = {"url": f"https://{LOOPBACK}:{self.port.number}/mutate", **webhook}
+        everything = render(values, release=self.release, namespace=self.namespace, folder=self.folder)
+        self.deployments = {
+            m["metadata"]["labels"]["app.kubernetes.io/component"]: m for m in everything if m["kind"] == "Deployment"
+        }
+        self.manifests = [manifest for manifest in everything if manifest["kind"] != "Deployment"]
+        self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(self.manifests))
+        self._mount("webhook")
+        self._mount("scheduler")
+
+    def _mount(self, component: str) -> None:
+        """Write a Deployment's ConfigMaps as files, swapped by a symbolic link as a kubelet does."""
+        for volume in (
+            self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {}).get("volumes", [])
+        ):
+            if "configMap" not in volume:
+                continue
+            found = self.find("ConfigMap", volume["configMap"]["name"])
+            self.write_mounted(component, found["data"])
+
+    def write_mounted(self, component: str, data: Mapping[str, str]) -> None:
+        """Swap in a new version of what is mounted for `component`."""
+        self._starts += 1
+        version = self.folder / f"{component}-{self._starts}"
+        version.mkdir()
+        for name, text in data.items():
+            (version / name).write_text(text)
+        link, fresh = self.folder / component, self.folder / f".{component}-new"
+        fresh.symlink_to(version.name)
+        fresh.rename(link)
+
+    def find(self, kind: str, name: str | None = None) -> Object:
+        """The one rendered object of a kind (and name)."""
+        found = [m for m in self.manifests if m["kind"] == kind and name in (None, m["metadata"]["name"])]
+        if len(found) != 1:
+            raise LookupError(f"{len(found)} objects of kind {kind} with name {name}, expected one")
+        return found[0]
+
+    def scheduler_name(self, profile: str) -> str:
+        """The schedulerName of a profile, read from the rendered configuration."""
+        names = [str(profile["schedulerName"]) for profile in self.scheduler_configuration()["profiles"]]
+        return next(name for name in names if name.endswith(f".{profile}"))
+
+    def scheduler_configuration(self) -> Object:
+        """The rendered KubeSchedulerConfiguration."""
+        (path,) = (self.folder / "scheduler").glob("*.yaml")
+        loaded: Object = yaml.safe_load(path.read_text())
+        return loaded
+
+    # Programs
+
+    def _account(self, component: str) -> Path:
+        pod = self.deployments[component]["spec"]["template"]["spec"]
+        return self.cluster.service_account_kubeconfig(self.namespace, pod["serviceAccountName"])
+
+    def start_webhook(self, *flags: str) -> Webhook:
+        """Start a replica with the rendered command; loopback and files replace what a kubelet would provide."""
+        command = self.deployments["webhook"]["spec"]["template"]["spec"]["containers"][0]["command"]
+        metrics_port = self._stack.enter_context(ReservedPort())
+        arguments = [
+            *command[1:],
+            f"--policy={self.folder / 'webhook' / 'policy.json'}",
+            f"--kubeconfig={self._account('webhook')}",
+            f"--bind-address={LOOPBACK}",
+            f"--port={self.port.number}",
+            f"--metrics-port={metrics_port.number}",
+            *flags,
+        ]
+        self._starts += 1
+        process = self.cluster.run.start(f"webhook-{self.namespace}-{self._starts}", ROOST, arguments)
+        webhook = Webhook(process, self.port.number, metrics_port.number)
+        self.webhooks.append(webhook)
+        return webhook
+
+    def start_scheduler(self) -> Scheduler:
+        """Start a replica of the rendered scheduler."""
+        scheduler = start_scheduler(
+            self.cluster,
+            self.scheduler_configuration(),
+            kubeconfig=self._account("scheduler"),
+            flags=self._scheduler_flags,
+        )
+        self.schedulers.append(scheduler)
+        return scheduler
+
+    # Pods
+
+    def create_pod(self, body: Mapping[str, Any]) -> Object:
+        """Create a pod in the hub's namespace, through admission; returns it as it is stored."""
+        return self.cluster.create_pod(body, self.namespace)
+
+    def wait_for_node(self, name: str, timeout_seconds: float = 30.0) -> str:
+        """The node that a pod of the hub is bound to."""
+        return self.cluster.wait_for_pod_node(name, self.namespace, timeout_seconds)
