@@ -28,6 +28,7 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
     "memory_request": "build_memory_request",
     "node_selector": "build_node_selector",
 }
+_BUILDERS: Final = "stays with the builders; Roost's ring takes the nodes that have a ready one"
 _STAYS: Final = (
     "stays with BinderHub: build pods bring it along, and Roost's ring takes the nodes that have a ready builder pod"
 )
@@ -43,6 +44,7 @@ def map_builds(draft: Draft, charts: Charts) -> None:
         if section is not None:
             _map_executor(draft, section)
     _note_node_placeholder(draft, charts.parent)
+    _note_dask(draft, charts.parent)
 
 
 def _map_service(draft: Draft, service: Section) -> None:
@@ -58,6 +60,9 @@ def _map_service(draft: Draft, service: Section) -> None:
         service.path,
         "binderhub-service's builder pods; null deletes the labels of BinderHub's own chart.",
     )
+    for key in ("nodeSelector", "tolerations", "affinity"):
+        if child(service.data, "dockerApi", key):
+            draft.reject(service, ("dockerApi", key), _BUILDERS)
 
 
 def _map_builder(draft: Draft, binder: Section) -> None:
@@ -162,3 +167,20 @@ def _note_node_placeholder(draft: Draft, parent: Section) -> None:
         "its pods keep up to N nodes alive by repelling each other, which Roost's placeholders don't: leave it there, "
         "or add an entry of `placeholders` whose resources are a whole node's",
     )
+
+
+def _note_dask(draft: Draft, parent: Section) -> None:
+    """Dask Gateway's pods may name the hub's user scheduler: once that is off, nobody binds them."""
+    for role in ("scheduler", "worker"):
+        at = ("dask-gateway", "gateway", "backend", role, "extraPodConfig")
+        config = child(parent.data, *at)
+        for key in ("schedulerName", "nodeSelector", "tolerations", "affinity") if isinstance(config, dict) else ():
+            if key == "schedulerName" and config.get(key):
+                reason = (
+                    f"before the scheduler {config[key]} is switched off, change it: these pods would wait for ever"
+                )
+                draft.reject(parent, (*at, key), reason)
+            elif config.get(key):
+                draft.reject(
+                    parent, (*at, key), "Dask's pods keep it; a class of their own in podClasses would place them"
+                )

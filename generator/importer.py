@@ -13,9 +13,11 @@ from generator.import_builds import map_builds
 from generator.import_hub import map_hub
 from generator.import_result import Draft, ImportResult, Note, Piece, merge_pieces
 from generator.import_source import BINDER_KEYS, HUB_KEYS, Charts, Section, find_charts, kind_of, show_key
+from generator.lint import lint
 from generator.loader import LoadedFile, Places, ValueSource, load
 from generator.locations import chart_folder
 from generator.merge import Merged, coalesce, merge_maps
+from generator.release import Release
 from generator.schema import find_faults
 
 __all__ = ["ImportResult", "Note", "import_layers", "import_values"]
@@ -117,4 +119,6 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
 def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:
     values, _ = merge_pieces(pieces, defaults)
     merged = Merged(coalesce(values, defaults), Places([ValueSource("imported values", values)]))
-    return [fault for fault in find_faults(merged) if fault.severity == "error"]
+    # The lint reads values of the right shape only.
+    faults = find_faults(merged) or lint(merged, Release())
+    return [fault for fault in faults if fault.severity == "error"]

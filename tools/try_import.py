@@ -14,9 +14,11 @@ from pathlib import Path
 
 from generator.faults import ValuesError
 from generator.importer import import_values
+from generator.lint import lint
 from generator.loader import load
 from generator.locations import chart_folder
 from generator.merge import merge_values
+from generator.release import Release
 from generator.schema import find_faults
 
 _KEYS_SHOWN = 25
@@ -42,7 +44,7 @@ def main(folders: list[str]) -> int:
             continue
         outcomes["imported"] += 1
         merged = merge_values(defaults, [load(result.to_yaml().encode(), f"import of {path}")])
-        found = [fault for fault in find_faults(merged) if fault.severity == "error"]
+        found = [fault for fault in find_faults(merged) or lint(merged, Release()) if fault.severity == "error"]
         for fault in found:
             print(f"INVALID: {fault}")
             faults[fault.key] += 1
