@@ -1,0 +1,205 @@
+"""Compare two sets of objects: by identity, then field by field."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import yaml
+
+from generator.faults import GeneratorError, UsageError, describe, one_line, show_path
+from generator.loader import MAX_FILE_BYTES
+from generator.order import rank
+from generator.output import KUSTOMIZATION
+from generator.render import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from generator.faults import Path as FieldPath
+
+Objects = dict[Identity, dict[str, object]]
+
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_COLOURS: Final = {"+": "\x1b[32m", "-": "\x1b[31m", "~": "\x1b[33m"}
+_RESET: Final = "\x1b[0m"
+_CONTEXT_LINES: Final = 1
+
+
+class FieldChange(NamedTuple):
+    """One field that differs; what is missing on a side is `ABSENT`."""
+
+    path: FieldPath
+    before: object
+    after: object
+
+
+class Change(NamedTuple):
+    """One object that differs. `kind`: + (only after), - (only before), ~ (both, with `fields`)."""
+
+    kind: str
+    identity: Identity
+    fields: tuple[FieldChange, ...] = ()
+
+
+class _Absent:
+    """Stands for a field that isn't there; None is a value."""
+
+
+ABSENT: Final = _Absent()
+
+
+def compare(before: Mapping[Identity, object], after: Mapping[Identity, object]) -> list[Change]:
+    """List the objects that differ, in the order in which they are applied."""
+    changes = []
+    for identity in sorted({*before, *after}, key=lambda one: (rank(one.kind), one)):
+        if identity not in after:
+            changes.append(Change("-", identity))
+        elif identity not in before:
+            changes.append(Change("+", identity))
+        elif fields := tuple(_fields(before[identity], after[identity], ())):
+            changes.append(Change("~", identity, fields))
+    return changes
+
+
+def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldChange]:
+    if type(before) is type(after) and before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}, key=str):
+            yield from _fields(before.get(key, ABSENT), after.get(key, ABSENT), (*path, str(key)))
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _items(before, after, path)
+    elif not _is_number_twice(before, after):
+        yield FieldChange(path, before, after)
+
+
+def _is_number_twice(before: object, after: object) -> bool:
+    """Tell whether these are 1 and 1.0, which are one number in JSON."""
+    numbers = isinstance(before, int | float) and isinstance(after, int | float)
+    return numbers and not isinstance(before, bool) and not isinstance(after, bool) and before == after
+
+
+def _items(before: list[object], after: list[object], path: FieldPath) -> Iterator[FieldChange]:
+    old, new = _by_name(before), _by_name(after)
+    if old is not None and new is not None:
+        for name in dict.fromkeys([*old, *new]):
+            yield from _fields(old.get(name, ABSENT), new.get(name, ABSENT), (*path, name))
+        return
+    for index in range(max(len(before), len(after))):
+        left = before[index] if index < len(before) else ABSENT
+        right = after[index] if index < len(after) else ABSENT
+        yield from _fields(left, right, (*path, index))
+
+
+def _by_name(items: list[object]) -> dict[str, object] | None:
+    """Items by their `name`, as Kubernetes tells containers, ports and variables apart; None when they lack one."""
+    named: dict[str, object] = {
+        item["name"]: item for item in items if isinstance(item, dict) and isinstance(item.get("name"), str)
+    }
+    return named if len(named) == len(items) else None
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def is_manifests(path: str) -> bool:
+    """Tell a folder or a file of manifests from a values file: its first object has apiVersion and kind."""
+    target = Path(path)
+    if target.is_dir():
+        return True
+    try:
+        documents = list(_documents(target))
+    except GeneratorError:
+        # Not for us to say: reading it as values gives the fault with its line.
+        return False
+    return bool(documents) and all("apiVersion" in one and "kind" in one for one in documents)
+
+
+def read_manifests(path: str) -> Objects:
+    """Read a file, or all .yaml, .yml and .json of a folder and the folders in it, but kustomizations."""
+    target = Path(path)
+    files = [target]
+    if target.is_dir():
+        files = sorted(one for one in target.rglob("*") if one.suffix in _SUFFIXES and one.name != KUSTOMIZATION)
+    objects: Objects = {}
+    for file in files:
+        for document in _documents(file):
+            for body in _unpack(document):
+                identity = _identity(body, file)
+                if identity in objects:
+                    raise GeneratorError(f"{file}: {identity} stands here a second time.")
+                objects[identity] = body
+    return objects
+
+
+def _documents(file: Path) -> Iterator[dict[str, object]]:
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES * 16:
+            raise UsageError(f"{file}: is too large for manifests.")
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: can't be read ({error.strerror}).") from None
+    try:
+        for document in yaml.load_all(data, Loader=yaml.CSafeLoader):
+            if document is None:
+                continue
+            if not isinstance(document, dict):
+                raise GeneratorError(f"{file}: holds a {type(document).__name__}, expected objects.")
+            yield document
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
+        raise GeneratorError(f"{file}: is no YAML: {' '.join(str(error).split())}") from None
+
+
+def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
+    items = document.get("items")
+    if document.get("kind") == "List" and isinstance(items, list):
+        yield from (item for item in items if isinstance(item, dict))
+    else:
+        yield document
+
+
+def _identity(body: Mapping[str, object], file: Path) -> Identity:
+    metadata = body.get("metadata")
+    found = metadata if isinstance(metadata, dict) else {}
+    if not (body.get("apiVersion") and body.get("kind") and found.get("name")):
+        raise GeneratorError(f"{file}: an object lacks apiVersion, kind or metadata.name.")
+    return Identity(str(body["apiVersion"]), str(body["kind"]), str(found.get("namespace") or ""), str(found["name"]))
+
+
+# --- showing ----------------------------------------------------------------------------------------------------------
+
+
+def show(changes: list[Change], *, coloured: bool) -> str:
+    """Write changes for a reader: `~ Kind namespace/name`, then each field with - and + lines."""
+    lines: list[str] = []
+    for change in changes:
+        lines.append(_paint(f"{change.kind} {change.identity}", change.kind, coloured))
+        for field in change.fields:
+            lines.append(f"    {show_path(field.path)}:")
+            is_secret = change.identity.kind == "Secret" and field.path[:1] in (("data",), ("stringData",))
+            shown = ["~ (changed; not shown)"] if is_secret else _field_lines(field.before, field.after)
+            lines.extend("      " + _paint(line, line[:1], coloured) for line in shown)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _field_lines(before: object, after: object) -> list[str]:
+    if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
+        compared = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=_CONTEXT_LINES)
+        return [one_line(line) for line in list(compared)[2:] if not line.startswith("@@")]
+    lines = []
+    if before is not ABSENT:
+        lines.append(f"- {_long(before)}")
+    if after is not ABSENT:
+        lines.append(f"+ {_long(after)}")
+    return lines
+
+
+def _long(value: object) -> str:
+    return describe(value, longest=400)
+
+
+def _paint(text: str, kind: str, coloured: bool) -> str:
+    colour = _COLOURS.get(kind, "")
+    return f"{colour}{text}{_RESET}" if coloured and colour else text

@@ -1,0 +1,83 @@
+"""Own how a fault in the values is said: one line with file, key, what was found, what is accepted and the fix."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, Literal, NamedTuple
+
+Severity = Literal["error", "warning"]
+# Keys and indexes from the top of the values: ("placeholders", 0, "replicas").
+Path = tuple[str | int, ...]
+
+MISSING: Final = "nothing"
+_LONGEST_VALUE: Final = 60
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong in the values. `str` gives exactly one line.
+
+    line: 1 is the first; 0 when the place has none (a missing file, `--set`).
+    found, expected: parts of "found …, expected …"; with `expected` empty, `found` is a sentence of its own.
+    """
+
+    file: str
+    line: int
+    key: str
+    found: str
+    expected: str = ""
+    fix: str = ""
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        said = f"found {self.found}, expected {self.expected}." if self.expected else self.found
+        kind = "warning" if self.severity == "warning" else ""
+        text = ": ".join(part for part in (place, kind, self.key, said) if part)
+        return one_line(f"{text} {self.fix}" if self.fix else text)
+
+
+class GeneratorError(Exception):
+    """The generator can't do what it was asked; the text is for an operator."""
+
+
+class ValuesError(GeneratorError):
+    """The values can't be rendered. `faults` holds every one, sorted, so that a single run mends the file."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = sort_faults(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class UsageError(GeneratorError):
+    """The command line can't be understood: an unreadable file, a `--set` that doesn't parse."""
+
+
+def sort_faults(faults: list[Fault]) -> list[Fault]:
+    """Order by file, line and key, each fault once."""
+    return sorted(set(faults))
+
+
+def describe(value: object, longest: int = _LONGEST_VALUE) -> str:
+    """Show a value as JSON on one line, cut when longer than `longest` characters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return one_line(text if len(text) <= longest else f"{text[:longest]}…")
+
+
+def show_path(path: Path) -> str:
+    """Write a path as an operator would: `placeholders[0].labels["a.b/c"]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step and all(char not in '.[]"=, \n\t' for char in step) and step.isprintable():
+            text += f".{step}" if text else step
+        else:
+            text += f"[{json.dumps(step, ensure_ascii=False)}]"
+    return text
+
+
+def one_line(text: str) -> str:
+    """Escape what would break the line or hide a character from the reader."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,0 +1,52 @@
+"""Name what Helm calls the release: its name, namespace and the cluster's version."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from generator.faults import UsageError
+
+# Helm's own defaults for `helm template`.
+DEFAULT_NAME: Final = "release-name"
+DEFAULT_NAMESPACE: Final = "default"
+# The newest minor that Roost is tested with.
+DEFAULT_KUBE_VERSION: Final = "v1.36.0"
+
+# Helm's bound: names of objects are made from it.
+_LONGEST_NAME: Final = 53
+_LABEL: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_NAMESPACE: Final = re.compile(_LABEL)
+_VERSION: Final = re.compile(r"v?([1-9][0-9]{0,2})\.([0-9]{1,3})(?:\.[0-9]{1,5})?(?:[-+][0-9A-Za-z.+-]*)?")
+
+
+class Release(NamedTuple):
+    """One install of Roost. `kube_version`: the cluster's, for example v1.36.3."""
+
+    name: str = DEFAULT_NAME
+    namespace: str = DEFAULT_NAMESPACE
+    kube_version: str = DEFAULT_KUBE_VERSION
+
+    @property
+    def kube_minor(self) -> tuple[int, int]:
+        """(1, 36) for v1.36.3."""
+        match = _VERSION.fullmatch(self.kube_version)
+        return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def check_release(release: Release) -> None:
+    """Raise UsageError for names and versions that Helm or Kubernetes refuse."""
+    if len(release.name) > _LONGEST_NAME or not _NAME.fullmatch(release.name):
+        raise UsageError(
+            f"--release {release.name!r}: is no name of a release. "
+            f"Use at most {_LONGEST_NAME} lower-case letters, digits, dashes and dots."
+        )
+    if len(release.namespace) > 63 or not _NAMESPACE.fullmatch(release.namespace):
+        raise UsageError(
+            f"--namespace {release.namespace!r}: is no namespace. Use at most 63 lower-case letters, digits and dashes."
+        )
+    if not _VERSION.fullmatch(release.kube_version):
+        raise UsageError(
+            f"--kube-version {release.kube_version!r}: is no Kubernetes version. Write it like v1.36.3 or 1.36."
+        )

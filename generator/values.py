@@ -1,0 +1,45 @@
+"""From file names and `--set` to merged values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from generator.faults import Fault, UsageError, ValuesError
+from generator.loader import MAX_FILE_BYTES, LoadedFile, load
+from generator.locations import chart_folder
+from generator.merge import NO_SETTINGS, Merged, Settings, merge_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:
+    """Read and merge the chart's defaults, `files` in their order ("-" is stdin) and the command line's settings.
+
+    Raises ValuesError with the faults of all files, UsageError for a file that can't be read.
+    """
+    defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+    loaded: list[LoadedFile] = []
+    faults: list[Fault] = []
+    for name in files:
+        try:
+            loaded.append(load(read_file(name), name))
+        except ValuesError as error:
+            faults.extend(error.faults)
+    if faults:
+        raise ValuesError(faults)
+    return merge_values(defaults, loaded, settings)
+
+
+def read_file(name: str) -> bytes:
+    """Read a file, or stdin for "-", up to a byte more than `load` accepts. Raises UsageError."""
+    # One byte more than accepted is enough to know that a file is too large, be it endless.
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+        with Path(name).open("rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{name}: can't be read ({error.strerror}). Give the path of a values file.") from None

@@ -1,0 +1,61 @@
+"""Start `roost`: find the command, turn errors into one line each and an exit code.
+
+stdout is the product, stderr the talk, the exit code the verdict: 0 done, 1 faulty values (for `diff`: differences),
+2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from generator.faults import GeneratorError, UsageError
+from roost import plain_render
+
+DONE = 0
+FAULTY = 1
+WRONG_USAGE = 2
+INTERRUPTED = 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        try:
+            code = _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read stdout has seen enough (`| head`). Python flushes again at exit: give it somewhere to write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        # click costs as much time as a whole render: a plain `roost render` goes without.
+        options = plain_render.parse(arguments)
+        if options is not None:
+            return plain_render.run(options)
+        return import_cli(arguments)
+    except UsageError as error:
+        sys.stderr.write(f"{error}\n")
+        return WRONG_USAGE
+    except GeneratorError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAULTY
+
+
+def import_cli(arguments: list[str]) -> int:
+    """Run the whole command line, with its help and its checks of arguments."""
+    from roost.cli import run  # noqa: PLC0415 - see above: only when it is needed
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""The whole command line: commands, options, help. Each command's work is in roost/commands, imported when called."""
+
+from __future__ import annotations
+
+from functools import wraps
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from generator.merge import Settings
+from generator.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
+from roost import plain_render
+from roost.plain_render import RenderOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; wrong usage and help are said here."""
+    try:
+        code = cli.main(args=arguments, prog_name="roost", standalone_mode=False)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    return code if isinstance(code, int) else 0
+
+
+def _call(command: str, *arguments: object, **named: object) -> int:
+    code: int = import_module(f"roost.commands.{command}").run(*arguments, **named)
+    return code
+
+
+def _release_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add what Helm calls the release; `command` gets one `release`."""
+
+    @click.option("--release", "name", metavar="NAME", default=DEFAULT_NAME, show_default=True, help="Helm's release.")
+    @click.option(
+        "-n", "--namespace", metavar="NAME", default=DEFAULT_NAMESPACE, show_default=True, help="Where it is."
+    )
+    @click.option(
+        "--kube-version",
+        metavar="VERSION",
+        default=DEFAULT_KUBE_VERSION,
+        show_default=True,
+        help="The cluster's version.",
+    )
+    @wraps(command)
+    def with_release(*, name: str, namespace: str, kube_version: str, **rest: Any) -> int:  # noqa: ANN401 - click's
+        return command(release=Release(name, namespace, kube_version), **rest)
+
+    return with_release
+
+
+def _values_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that say which values to take; `command` gets one `options`."""
+
+    @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win. - is stdin.")
+    @click.option(
+        "--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set: a.b=c, a[0].b=1, a={x,y}."
+    )
+    @click.option("--set-string", "strings", metavar="KEY=VALUE", multiple=True, help="Like --set, always text.")
+    @click.option("--set-json", "jsons", metavar="KEY=JSON", multiple=True, help="Like --set, the value is JSON.")
+    @_release_options
+    @wraps(command)
+    def with_values(
+        *,
+        files: tuple[str, ...],
+        values: tuple[str, ...],
+        strings: tuple[str, ...],
+        jsons: tuple[str, ...],
+        release: Release,
+        **rest: Any,  # noqa: ANN401 - click's
+    ) -> int:
+        return command(options=RenderOptions(files, Settings(jsons, values, strings), release), **rest)
+
+    return with_values
+
+
+def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        try:
+            click.echo(metadata.version("roost"))
+        except metadata.PackageNotFoundError:
+            click.echo("unknown: roost is not installed")
+        context.exit()
+
+
+@click.group(context_settings=_CONTEXT)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def cli() -> None:
+    """Decide where the pods of JupyterHubs and BinderHubs land.
+
+    Exit codes: 0 done, 1 faulty values, 2 wrong usage.
+    """
+
+
+@cli.command("render")
+@_values_options
+@click.option("--output-dir", metavar="FOLDER", help="One file an object and a kustomization; the folder is replaced.")
+def _render(*, options: RenderOptions, output_dir: str | None) -> int:
+    """Print the manifests that the values ask for.
+
+    \b
+    roost render -f values.yaml --release hub --namespace hub | kubectl apply -f -
+    roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
+    """
+    if output_dir is None:
+        return plain_render.run(options)
+    return _call("render_folder", options, output_dir)
+
+
+@cli.command("validate")
+@_values_options
+@click.option("--strict", is_flag=True, help="Warnings fail too.")
+def _validate(*, options: RenderOptions, strict: bool) -> int:
+    """Print every fault and warning of the values, with file, line, key and fix.
+
+    \b
+    roost validate -f values.yaml --kube-version v1.36.3
+    """
+    return _call("validate", options, strict=strict)
+
+
+@cli.command("diff")
+@click.argument("before")
+@click.argument("after")
+@_release_options
+@click.option("--color", "colour", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
+    """Show what changes between BEFORE and AFTER, object by object and field by field.
+
+    Each is a values file, a file of manifests, or a folder of them. Exit codes as diff's: 0 the same, 1 different,
+    2 an error (faulty values too).
+
+    \b
+    roost diff old-values.yaml new-values.yaml --release hub --namespace hub
+    roost diff manifests/ new-values.yaml
+    """
+    return _call("diff", before, after, release, colour)
+
+
+@cli.command("import")
+@click.argument("file")
+@click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
+def _import(*, file: str, release: str) -> int:
+    """Turn zero-to-jupyterhub's or BinderHub's values FILE (- is stdin) into Roost's.
+
+    stderr names what could not be mapped, and what to switch off there.
+
+    \b
+    roost import hub-values.yaml > values.yaml
+    """
+    return _call("import_values", file, release)
+
+
+@cli.command("chart")
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if the files aren't fresh.")
+def _chart(*, only_check: bool) -> int:
+    """Compile templates/ into the Helm chart, and print the files that changed. For Roost's developers.
+
+    \b
+    roost chart --check
+    """
+    return _call("chart", only_check=only_check)
+
+
+@cli.command("webhook")
+@click.option("--policy", metavar="FILE", required=True, help="policy.json of the rendered ConfigMap; hot-reloaded.")
+@click.option("--release", metavar="NAME", required=True)
+@click.option("--namespace", metavar="NAME", required=True)
+@click.option("--no-cluster", is_flag=True, help="No API server: every fact is unknown.")
+@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@click.option("--bind-address", metavar="IP", default="", help="Default: every address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8443, show_default=True, help="HTTPS, for reviews.")
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes."
+)
+@click.option(
+    "--certificate-mode", type=click.Choice(["self", "certManager", "secret"]), default="self", show_default=True
+)
+@click.option("--certificate-folder", metavar="FOLDER", help="With tls.crt and tls.key; for the other two modes.")
+@click.option("--service-name", metavar="NAME", default="", help="The Service that the certificate is for.")
+@click.option("--url", metavar="URL", default="", help="The URL that API servers call instead of the Service.")
+@click.option("--webhook-configuration", metavar="NAME", default="", help="Whose caBundle to keep.")
+@click.option("--secret-name", metavar="NAME", default="", help="The Secret that holds the CA.")
+@click.option("--lease-name", metavar="NAME", default="", help="The Lease of the replica that renews the CA.")
+@click.option("--ca-days", type=click.FloatRange(0, min_open=True), default=365.0, show_default=True)
+@click.option("--leaf-hours", type=click.FloatRange(0, min_open=True), default=168.0, show_default=True)
+@click.option("--identity", metavar="NAME", default="", help="This replica; default: host and process.")
+@click.option(
+    "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
+)
+@click.option(
+    "--log-level", type=click.Choice(["Debug", "Info", "Warning", "Error"]), default="Info", show_default=True
+)
+def _webhook(**arguments: object) -> int:
+    """Serve admission reviews until SIGTERM.
+
+    \b
+    roost webhook --policy policy.json --release hub --namespace hub --no-cluster \\
+        --certificate-mode secret --certificate-folder tls/
+    """
+    return _call("webhook", arguments)

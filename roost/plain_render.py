@@ -1,0 +1,80 @@
+"""The quick way into `roost render`: its options in their usual forms, without the imports of the full command line.
+
+`parse` gives None for whatever it isn't sure of (help, a mistake, a folder to write); roost/cli.py then has the say. A
+test holds the two together.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+from generator.lint import check
+from generator.merge import Settings
+from generator.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release, check_release
+from generator.render import Manifest, render, stream
+from generator.schema import validate
+from generator.values import read_values
+
+_OPTIONS = {
+    "-f": "values",
+    "--values": "values",
+    "--set": "set",
+    "--set-string": "set-string",
+    "--set-json": "set-json",
+    "--release": "release",
+    "--namespace": "namespace",
+    "-n": "namespace",
+    "--kube-version": "kube-version",
+}
+
+
+class RenderOptions(NamedTuple):
+    """What `roost render` was asked for."""
+
+    files: tuple[str, ...] = ()
+    settings: Settings = Settings()
+    release: Release = Release()
+
+
+def parse(arguments: list[str]) -> RenderOptions | None:
+    """Read `render [-f FILE] [--set K=V] …`; None when anything is out of the ordinary."""
+    if not arguments or arguments[0] != "render":
+        return None
+    given: dict[str, list[str]] = {}
+    rest = iter(arguments[1:])
+    for argument in rest:
+        name, equals, value = argument.partition("=") if argument.startswith("--") else (argument, "", "")
+        option = _OPTIONS.get(name)
+        taken = value if equals else next(rest, None)
+        if option is None or taken is None or taken.startswith("-"):
+            return None
+        given.setdefault(option, []).append(taken)
+    return RenderOptions(
+        files=tuple(given.get("values", ())),
+        settings=Settings(
+            json_values=tuple(given.get("set-json", ())),
+            values=tuple(given.get("set", ())),
+            string_values=tuple(given.get("set-string", ())),
+        ),
+        release=Release(
+            name=given.get("release", [DEFAULT_NAME])[-1],
+            namespace=given.get("namespace", [DEFAULT_NAMESPACE])[-1],
+            kube_version=given.get("kube-version", [DEFAULT_KUBE_VERSION])[-1],
+        ),
+    )
+
+
+def manifests(options: RenderOptions) -> list[Manifest]:
+    """Everything from file names to manifests. Raises GeneratorError."""
+    check_release(options.release)
+    merged = read_values(options.files, options.settings)
+    validate(merged)
+    check(merged, options.release)
+    return render(merged.values, options.release)
+
+
+def run(options: RenderOptions) -> int:
+    """Write all manifests to stdout."""
+    sys.stdout.write(stream(manifests(options)))
+    return 0
