@@ -1,0 +1,100 @@
+"""Render the same values with Helm and with Roost, and say where the two differ."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generator.release import Release
+from generator.render import render
+from generator.schema import validate
+from generator.values import read_values
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "chart"
+
+# (apiVersion, kind, namespace, name): what tells objects apart.
+Identity = tuple[str, str, str, str]
+Objects = dict[Identity, dict[str, Any]]
+
+RELEASE = Release("hub", "jhub", "v1.36.3")
+
+
+class HelmError(Exception):
+    """Helm refused; the text is what it said."""
+
+
+def run_helm(helm: Path, *arguments: str, kubeconfig: Path | None = None) -> str:
+    """Run Helm and give its output. Raises HelmError."""
+    environment = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "KUBECONFIG": str(kubeconfig or "/nonexistent")}
+    done = subprocess.run([helm, *arguments], capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise HelmError(done.stderr)
+    return done.stdout
+
+
+def by_identity(documents: str) -> Objects:
+    """Parse a YAML stream into objects; one object rendered twice is an error."""
+    found: Objects = {}
+    for body in yaml.load_all(documents, Loader=yaml.CSafeLoader):
+        if body is None:
+            continue
+        key = (body["apiVersion"], body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        assert key not in found, f"{key} is rendered twice"
+        found[key] = body
+    return found
+
+
+def helm_template(helm: Path, files: Sequence[Path], release: Release = RELEASE, chart: Path = CHART) -> Objects:
+    """Objects that `helm template` gives for these values files."""
+    output = run_helm(
+        helm,
+        "template",
+        release.name,
+        str(chart),
+        f"--namespace={release.namespace}",
+        f"--kube-version={release.kube_version}",
+        *(f"--values={file}" for file in files),
+    )
+    return by_identity(output)
+
+
+def roost_render(files: Sequence[Path], release: Release = RELEASE) -> Objects:
+    """Objects that `roost render` gives for these values files. Raises ValuesError for what the schema refuses."""
+    merged = read_values([str(file) for file in files])
+    validate(merged)
+    manifests = render(merged.values, release)
+    return {
+        (one.identity.api_version, one.identity.kind, one.identity.namespace, one.identity.name): one.body
+        for one in manifests
+    }
+
+
+def differences(ours: object, theirs: object, path: str = "") -> list[str]:
+    """Where two values differ, one line each; kinds of numbers count, so that 1 and 1.0 and true are three things."""
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        found = [f"{path}: key {key!r} on one side only" for key in ours.keys() ^ theirs.keys()]
+        for key in ours.keys() & theirs.keys():
+            found += differences(ours[key], theirs[key], f"{path}.{key}")
+        return sorted(found)
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        return [
+            line
+            for index, (one, other) in enumerate(zip(ours, theirs, strict=True))
+            for line in differences(one, other, f"{path}[{index}]")
+        ]
+    if type(ours) is type(theirs) and ours == theirs:
+        return []
+    return [f"{path}: roost {ours!r}, helm {theirs!r}"]
+
+
+def assert_same(ours: Objects, theirs: Objects) -> None:
+    """Fail with the places that differ."""
+    one_side = {key: "roost" if key in ours else "helm" for key in ours.keys() ^ theirs.keys()}
+    assert not one_side, f"objects on one side only: {one_side}"
+    lines = [line for key in ours for line in differences(ours[key], theirs[key], "/".join(key))]
+    assert not lines, "\n".join(lines)
