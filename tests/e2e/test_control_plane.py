@@ -16,6 +16,8 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.harness import (
+    MINORS,
+    NEWEST_MINOR,
     ApiError,
     ControlPlane,
     FakeNodes,
@@ -174,11 +176,25 @@ def test_two_control_planes_run_at_once_and_leave_nothing() -> None:
     assert not any(folder.exists() for folder in folders)
 
 
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_supported_minor_binds_a_pod(minor: str) -> None:
+    with (
+        start_plane(minor=minor) as plane,
+        FakeNodes(plane.api) as nodes,
+        start_scheduler(plane),
+    ):
+        assert plane.api.get("/version")["gitVersion"].startswith(f"v{minor}.")
+        nodes.create("a")
+        plane.create_pod(pod("user"), plane.create_namespace("hub"))
+        assert plane.wait_for_pod_node("user", "hub") == "a"
+
+
 @contextlib.contextmanager
-def start_plane(audit_level: str | None = None) -> Iterator[ControlPlane]:
+def start_plane(minor: str = NEWEST_MINOR, audit_level: str | None = None) -> Iterator[ControlPlane]:
     """A small cluster of the test's own."""
     try:
-        plane = ControlPlane(controllers=(), audit_level=audit_level).start()
+        plane = ControlPlane(minor, controllers=(), audit_level=audit_level).start()
     except HarnessUnavailableError as error:
         give_up(error)
     try:
