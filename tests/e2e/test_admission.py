@@ -95,9 +95,8 @@ def dry_run(control_plane: ControlPlane, body: Mapping[str, Any], namespace: str
     body["spec"].pop("serviceAccountName", None)
     body["spec"].pop("serviceAccount", None)
     path = f"/api/v1/namespaces/{namespace}/pods"
-    return control_plane.api.request(
-        "POST", path, {"apiVersion": "v1", "kind": "Pod", **body}, dryRun="All", fieldValidation="Strict"
-    )
+    manifest = {"apiVersion": "v1", "kind": "Pod", **body}
+    return control_plane.api.request("POST", path, manifest, {"dryRun": "All", "fieldValidation": "Strict"})
 
 
 def changes(before: object, after: object, path: str = "") -> dict[str, tuple[object, object]]:

@@ -34,9 +34,11 @@ def pod(
     requests: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     priority_class: str | None = None,
+    spec: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A pod of one class; `node` ties it there by its own selector, so that it still passes through admission."""
-    spec: dict[str, Any] = {
+    spec = {
+        **(spec or {}),
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "main", "image": image, "resources": {"requests": dict(requests or {})}}],
     }
@@ -73,15 +75,15 @@ class TestUsersGather:
         self, stack: Stack, fake_nodes: FakeNodes, pod_keeper: PodKeeper
     ) -> None:
         fake_nodes.create_many(["busy", "seats", "empty"], cpu="32", memory="128Gi")
-        seats = {"requests": {"cpu": "500m", "memory": "2Gi"}}
+        seat = {"cpu": "500m", "memory": "2Gi"}
         for index in range(6):
             stack.create_pod(user(f"first-{index}", node="busy"))
         for index in range(5):
             stack.create_pod(user(f"second-{index}", node="seats"))
         for index in range(25):
-            stack.create_pod(pod(f"seat-{index}", "user-placeholder", node="seats", **seats))
+            stack.create_pod(pod(f"seat-{index}", "user-placeholder", node="seats", requests=seat))
         for index in range(5):
-            stack.create_pod(pod(f"near-{index}", "user-placeholder", node="busy", **seats))
+            stack.create_pod(pod(f"near-{index}", "user-placeholder", node="busy", requests=seat))
         stack.wait_for_node("near-4")
 
         for index in range(4):
@@ -235,19 +237,22 @@ def test_the_scheduler_works_with_the_rendered_rights_alone_and_a_second_replica
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     fast = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
-    with Stack(control_plane, namespace, {"placeholders": [], "scheduler": fast}) as stack:
+    with Stack(
+        control_plane, namespace, {"placeholders": [], "scheduler": fast, "admission": {"mode": "none"}}, webhook=False
+    ) as stack:
         fake_nodes.create("node-1")
         first = stack.schedulers[0]
         second = stack.start_scheduler()
         second.wait_serving()
-        stack.create_pod(user("ada"))
+        profile = {"schedulerName": stack.scheduler_name("user")}
+        stack.create_pod(user("ada", spec=profile))
         assert stack.wait_for_node("ada") == "node-1"
         assert first.log_lines("Successfully bound pod to node")
         assert not second.log_lines("Successfully bound pod to node")
 
         first.kill()
         second.wait_leading(30)
-        stack.create_pod(user("bob"))
+        stack.create_pod(user("bob", spec=profile))
         assert stack.wait_for_node("bob") == "node-1"
         assert second.log_lines("Successfully bound pod to node")
         for scheduler in stack.schedulers:
