@@ -222,11 +222,25 @@ def bind(host: str, port: int) -> socket.socket:
     """Bind a TCP socket; an empty host means every address, IPv6 and IPv4. Raises BindError."""
     try:
         if host == "" and socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+            return _bind(("", port), socket.AF_INET6, dualstack=True)
+        return _bind((host, port), socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
         raise BindError(f"{host or '*'}:{port} can't be listened on: {error}") from None
+
+
+def _bind(address: tuple[str, int], family: socket.AddressFamily, *, dualstack: bool = False) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # On the host's network a new replica then begins to listen while the old one drains.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if dualstack else 1)
+        bound.bind(address)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 class Drain:

@@ -1,0 +1,166 @@
+"""Speak to the API server in plain JSON: connect, read, write, apply, and stream watch events.
+
+The official client gives the connection, the credentials and their refresh. Its typed models stay out of the way:
+turning a node into Python classes takes ten times as long as reading its JSON, in a process that answers reviews.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import urllib3
+from kubernetes import config as kubernetes_config
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.config import ConfigException
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JSONObject = dict[str, Any]
+Query = Mapping[str, str | int | bool]
+
+CONNECT_SECONDS: Final = 5.0
+READ_SECONDS: Final = 15.0
+# What the API server writes as the author of our requests, in audit logs and managed fields.
+USER_AGENT: Final = "roost"
+# Its functions carry no types.
+_config: Any = kubernetes_config
+_JSON: Final = "application/json"
+_APPLY: Final = "application/apply-patch+yaml"
+
+
+class ClusterError(Exception):
+    """The API server couldn't be asked; the message says why and holds no credentials."""
+
+
+class ApiError(ClusterError):
+    """The API server refused. `status` is its HTTP status; 0 for trouble within a stream that names none."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    """One API server, as one user. Safe to share between threads: connections are pooled."""
+
+    def __init__(self, api_client: ApiClient) -> None:
+        self.api_client = api_client
+
+    def get(self, path: str, query: Query | None = None) -> JSONObject:
+        """Read one object or list. Raises ApiError, ClusterError."""
+        return self._call("GET", path, query)
+
+    def find(self, path: str) -> JSONObject | None:
+        """Read one object; None when there is none. Raises ApiError, ClusterError."""
+        try:
+            return self.get(path)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def create(self, path: str, body: JSONObject) -> JSONObject:
+        """Create an object in a collection. Raises ApiError (409: there is one), ClusterError."""
+        return self._call("POST", path, None, body)
+
+    def replace(self, path: str, body: JSONObject) -> JSONObject:
+        """Replace an object; with a resourceVersion inside, only while it is still that one (409 otherwise)."""
+        return self._call("PUT", path, None, body)
+
+    def apply(self, path: str, body: JSONObject, manager: str) -> JSONObject:
+        """Server-side apply: own just the fields of `body`, taking them over from whoever owns them."""
+        return self._call("PATCH", path, {"fieldManager": manager, "force": True}, body, _APPLY)
+
+    def lines(self, path: str, query: Query, silence_seconds: float) -> Iterator[bytes]:
+        """Stream the answer line by line; ends when the server ends it.
+
+        silence_seconds: longer without a byte means that the connection is dead. Raises ApiError, ClusterError.
+        """
+        answer = self._request("GET", path, query, read_seconds=silence_seconds)
+        try:
+            yield from answer
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ClusterError(_describe(error)) from None
+        finally:
+            # Closed, not returned to the pool: the rest of a stream must not be read by the next request.
+            answer.close()
+
+    def _call(
+        self, method: str, path: str, query: Query | None, body: JSONObject | None = None, content_type: str = _JSON
+    ) -> JSONObject:
+        answer = self._request(method, path, query or {}, body, content_type=content_type)
+        try:
+            found = orjson.loads(answer.data)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ClusterError(_describe(error)) from None
+        except ValueError:
+            raise ClusterError(f"{method} {path}: the answer is no JSON") from None
+        finally:
+            answer.release_conn()
+        if not isinstance(found, dict):
+            raise ClusterError(f"{method} {path}: the answer is no JSON object")
+        return found
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: JSONObject | None = None,
+        *,
+        content_type: str = _JSON,
+        read_seconds: float = READ_SECONDS,
+    ) -> urllib3.BaseHTTPResponse:
+        plain = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in query.items()]
+        headers = {"Accept": _JSON}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        try:
+            serialized = self.api_client.param_serialize(
+                method, path, query_params=plain, header_params=headers, body=body, auth_settings=["BearerToken"]
+            )
+            raw = self.api_client.call_api(*serialized, _request_timeout=(CONNECT_SECONDS, read_seconds))
+        except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
+            raise ClusterError(_describe(error)) from None
+        answer: urllib3.BaseHTTPResponse = raw.response
+        if answer.status >= 400:
+            raise ApiError(answer.status, f"{method} {path}: {answer.status} {_reason(answer)}")
+        return answer
+
+
+def connect(kubeconfig: Path | None) -> Client:
+    """Connect by a kubeconfig, or as the pod's own service account when there is none. Raises ClusterError."""
+    # An own configuration: the client's default one is a global that anybody may change.
+    configuration = Configuration()
+    configuration.retries = 1
+    try:
+        if kubeconfig is None:
+            _config.load_incluster_config(client_configuration=configuration)
+        else:
+            _config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+    except (ConfigException, OSError, ValueError) as error:
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "the pod's service account"
+        raise ClusterError(f"{where} can't be used: {error}. Give --kubeconfig, or run inside a cluster.") from None
+    api_client = ApiClient(configuration)
+    api_client.user_agent = USER_AGENT
+    return Client(api_client)
+
+
+def _reason(answer: urllib3.BaseHTTPResponse) -> str:
+    """The Status object's reason and message, as far as there is one."""
+    try:
+        status = orjson.loads(answer.data)
+        return f"{status.get('reason', '')}: {status.get('message', '')}"
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
+        return answer.reason or ""
+    finally:
+        answer.release_conn()
+
+
+def _describe(error: Exception) -> str:
+    """A network fault in one line: urllib3 nests them."""
+    reason = getattr(error, "reason", None) or error
+    return f"API server unreachable: {type(reason).__name__}"

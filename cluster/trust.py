@@ -1,0 +1,116 @@
+"""Keep what the replicas of a webhook share: the Secret of their CA, and the caBundle of its configuration.
+
+Owns paths and object shapes; knows nothing of certificates. Secrets are written with the version that was read, so that
+of two writers one is told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final
+
+from cluster.client import ApiError, Client, ClusterError, JSONObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# The owner of caBundle in managed fields.
+CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
+CONFLICT: Final = 409
+
+
+class Conflict(ClusterError):  # noqa: N818 - a state of things to look at again, not a failure
+    """Somebody else wrote first: read again."""
+
+
+class SharedSecret:
+    """One Secret: its data as bytes, and the version that was read."""
+
+    def __init__(self, client: Client, namespace: str, name: str, owner: Callable[[], JSONObject | None]) -> None:
+        """Prepare. `owner`: gives an ownerReference, so that the Secret goes with its owner."""
+        self._client = client
+        self._folder = f"/api/v1/namespaces/{namespace}/secrets"
+        self._name = name
+        self._owner = owner
+
+    def read(self) -> tuple[JSONObject | None, dict[str, bytes]]:
+        """Return the object (None: there is none) and its data. Raises ClusterError."""
+        found = self._client.find(f"{self._folder}/{self._name}")
+        if found is None:
+            return None, {}
+        try:
+            data = {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
+        except (binascii.Error, ValueError):
+            data = {}
+        return found, data
+
+    def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
+        """Create the Secret, or replace the data of the one that was read. Raises Conflict, ClusterError."""
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        try:
+            if before is None:
+                metadata: JSONObject = {"name": self._name, "labels": {"app.kubernetes.io/part-of": "roost"}}
+                owner = self._owner()
+                if owner is not None:
+                    metadata["ownerReferences"] = [owner]
+                body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": encoded}
+                self._client.create(self._folder, body)
+            else:
+                self._client.replace(f"{self._folder}/{self._name}", {**before, "data": encoded})
+        except ApiError as error:
+            if error.status == CONFLICT:
+                raise Conflict(str(error)) from None
+            raise
+
+
+class BundleField:
+    """The `caBundle` of every entry of one MutatingWebhookConfiguration."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
+
+    def read(self) -> dict[str, bytes] | None:
+        """Return each entry's bundle by the entry's name; None: there is no such configuration. Raises ClusterError."""
+        found = self._client.find(self._path)
+        if found is None:
+            return None
+        return {
+            entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "")
+            for entry in found.get("webhooks") or ()
+        }
+
+    def apply(self, entries: Mapping[str, bytes]) -> None:
+        """Own the bundle of these entries, and nothing else of them. Raises ClusterError."""
+        self._client.apply(
+            self._path,
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "MutatingWebhookConfiguration",
+                "metadata": {"name": self._name},
+                "webhooks": [
+                    {"name": name, "clientConfig": {"caBundle": base64.b64encode(bundle).decode()}}
+                    for name, bundle in sorted(entries.items())
+                ],
+            },
+            CA_BUNDLE_MANAGER,
+        )
+
+
+def own_service_account(client: Client, namespace: str) -> JSONObject | None:
+    """Return an ownerReference to the service account that we are in `namespace`; None when we are somebody else.
+
+    What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run time.
+    """
+    review = client.create(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+    )
+    user = (review.get("status") or {}).get("userInfo") or {}
+    prefix = f"system:serviceaccount:{namespace}:"
+    name, uid = str(user.get("username") or ""), user.get("uid")
+    if not name.startswith(prefix) or not uid:
+        return None
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "name": name.removeprefix(prefix), "uid": uid}

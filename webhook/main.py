@@ -1,0 +1,251 @@
+"""Wire the webhook: policy file, certificates, facts and the two listeners, from options to exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import socket
+import sys
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
+
+import uvloop
+
+from cluster.client import Client, ClusterError, connect
+from cluster.leases import Leadership
+from cluster.trust import BundleField, SharedSecret, own_service_account
+from webhook import logs
+from webhook.admission import Admission, Outcome
+from webhook.app import create_app, create_ops_app
+from webhook.certificate_files import CertificateFiles
+from webhook.facts import Facts
+from webhook.metrics import Metrics
+from webhook.own_certificates import Lives, OwnCertificates, service_names
+from webhook.policy_file import PolicyFile
+from webhook.readiness import Check, Readiness, Verdict
+from webhook.server import BindError, Drain, Gateway, Listener, bind
+from webhook.server import serve as serve_listeners
+from webhook.tls import ServingCertificate
+from webhook.watch import FactsKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from placement.settings import Settings
+
+log = logging.getLogger(__name__)
+
+# How long a thread may keep the interpreter while the event loop waits for it. Python's 5 ms would be ten reviews.
+SWITCH_SECONDS: Final = 0.0005
+# For threads to end: the Lease is given back.
+STOP_SECONDS: Final = 2.0
+NO_FACTS: Final = Facts()
+
+
+class CertificateMode(StrEnum):
+    """`webhook.certificates.mode`."""
+
+    SELF = "self"
+    CERT_MANAGER = "certManager"
+    GIVEN = "secret"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """What one replica is told at start; all rules come from the policy file."""
+
+    # policy.json, or the directory it is mounted in.
+    policy_path: Path
+    release: str
+    namespace: str
+    # False: no API server at all; facts stay empty.
+    uses_cluster: bool = True
+    # None: the pod's own service account.
+    kubeconfig: Path | None = None
+    # "": every address.
+    bind_address: str = ""
+    port: int = 8443
+    metrics_port: int = 8080
+    certificate_mode: CertificateMode = CertificateMode.SELF
+    # For the modes certManager and secret: where tls.crt and tls.key are mounted.
+    certificate_folder: Path | None = None
+    # For mode self: what the leaf is for, and the objects it is agreed on through.
+    service_name: str = ""
+    extra_names: tuple[str, ...] = ()
+    webhook_configuration: str = ""
+    secret_name: str = ""
+    lease_name: str = ""
+    ca_days: float = 365.0
+    leaf_hours: float = 168.0
+    # Who this replica is among the others. "": the host's name and process id.
+    identity: str = ""
+    # From when a new CA is seen in caBundle until every API server has surely seen it too.
+    certificate_settle_seconds: float = 60.0
+    drain_seconds: float = 10.0
+    log_level: str = "Info"
+
+
+class OptionsError(Exception):
+    """Options contradict each other; the message says which and what to do."""
+
+
+def serve(options: WebhookOptions) -> int:
+    """Run one replica until SIGTERM. 0: drained and gone; 1: it could not start, and stderr says why."""
+    logs.configure(options.log_level)
+    try:
+        _Replica(options).run()
+    except (OptionsError, BindError) as error:
+        print(f"roost webhook: {error}", file=sys.stderr)  # noqa: T201 - the talk of a command goes to stderr
+        return 1
+    return 0
+
+
+class _Replica:
+    def __init__(self, options: WebhookOptions) -> None:
+        self._options = options
+        self._stop = threading.Event()
+        self._work: list[Callable[[threading.Event], None]] = []
+        self._metrics = Metrics(version())
+        self._drain = Drain()
+        self._serving = ServingCertificate()
+        self._facts: FactsKeeper | None = None
+        self._policy = PolicyFile(options.policy_path, self._metrics, self._follow)
+        self._admission = Admission(self._settings, self._current_facts, time.monotonic, self._count)
+        self._checks: dict[str, Check] = {
+            "serving": lambda: Verdict(not self._drain.is_draining, "draining" if self._drain.is_draining else ""),
+            "policy": self._policy.verdict,
+        }
+
+    def run(self) -> None:
+        """Start everything, serve, and stop everything."""
+        options = self._options
+        reviews_socket = bind(options.bind_address, options.port)
+        ops_socket = bind(options.bind_address, options.metrics_port)
+        client = self._connect()
+        self._set_up_certificate(client)
+        if client is not None:
+            self._set_up_facts(client)
+        self._policy.poll()
+        self._work.append(self._policy.run)
+
+        review = self._admission.review
+        reviews = Listener(
+            bound=reviews_socket,
+            gateway=Gateway(create_app(review), self._is_draining, review),
+            certificate=self._serving,
+        )
+        ops = Listener(
+            bound=ops_socket,
+            gateway=Gateway(create_ops_app(self._metrics_text, Readiness(self._checks)), self._is_draining),
+        )
+        sys.setswitchinterval(SWITCH_SECONDS)
+        # What is loaded by now stays for good: the collector needn't walk it while reviews wait.
+        gc.collect()
+        gc.freeze()
+        threads = [threading.Thread(target=work, args=(self._stop,), daemon=True) for work in self._work]
+        for thread in threads:
+            thread.start()
+        log.info("serving port=%d metrics_port=%d version=%s", options.port, options.metrics_port, version())
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(serve_listeners(reviews, ops, self._drain, options.drain_seconds))
+        finally:
+            self._stop.set()
+            deadline = time.monotonic() + STOP_SECONDS
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        log.info("stopped")
+
+    def _connect(self) -> Client | None:
+        if not self._options.uses_cluster:
+            return None
+        try:
+            return connect(self._options.kubeconfig)
+        except ClusterError as error:
+            raise OptionsError(str(error)) from None
+
+    def _set_up_facts(self, client: Client) -> None:
+        self._facts = FactsKeeper(client, self._metrics, self._admission.pod_seen)
+        self._metrics.show_facts_age(self._facts.age_seconds)
+        self._checks["facts"] = self._facts.verdict
+        self._work.append(self._facts.run)
+
+    def _set_up_certificate(self, client: Client | None) -> None:
+        if self._options.certificate_mode is CertificateMode.SELF:
+            self._set_up_own_certificate(client)
+            return
+        folder = self._options.certificate_folder
+        if folder is None:
+            raise OptionsError(
+                f"certificate mode {self._options.certificate_mode} needs --certificate-folder, where tls.crt and "
+                "tls.key are mounted"
+            )
+        files = CertificateFiles(folder, self._serving, self._metrics)
+        files.poll()
+        self._checks["certificate"] = files.verdict
+        self._work.append(files.run)
+
+    def _set_up_own_certificate(self, client: Client | None) -> None:
+        options = self._options
+        if client is None:
+            raise OptionsError("certificate mode self needs a cluster: give --certificate-mode=secret without one")
+        if not options.secret_name or not options.lease_name or not (options.service_name or options.extra_names):
+            raise OptionsError("certificate mode self needs --secret-name, --lease-name and --service-name (or --url)")
+
+        def owner() -> dict[str, Any] | None:
+            return own_service_account(client, options.namespace)
+
+        identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        leadership = Leadership(client, options.namespace, options.lease_name, identity, owner=owner)
+        names = service_names(options.service_name, options.namespace) if options.service_name else ()
+        certificates = OwnCertificates(
+            names=(*names, *options.extra_names),
+            ca_name=f"roost-ca.{options.release}.{options.namespace}",
+            lives=Lives(
+                ca=options.ca_days * 86400, leaf=options.leaf_hours * 3600, settle=options.certificate_settle_seconds
+            ),
+            secret=SharedSecret(client, options.namespace, options.secret_name, owner),
+            bundle=BundleField(client, options.webhook_configuration) if options.webhook_configuration else None,
+            is_leader=lambda: leadership.is_leader,
+            serving=self._serving,
+            metrics=self._metrics,
+        )
+        self._checks["certificate"] = certificates.verdict
+        self._work += [leadership.run, certificates.run]
+
+    def _follow(self, settings: Settings) -> None:
+        if self._facts is not None:
+            self._facts.follow(settings)
+
+    def _settings(self) -> Settings:
+        return self._policy.settings
+
+    def _current_facts(self) -> Facts:
+        return NO_FACTS if self._facts is None else self._facts.facts
+
+    def _is_draining(self) -> bool:
+        return self._drain.is_draining
+
+    def _metrics_text(self) -> bytes:
+        self._metrics.show_ring(self._admission.ring_sizes())
+        return self._metrics.text()
+
+    def _count(self, outcome: Outcome) -> None:
+        self._metrics.count_review(outcome.pod_class, outcome.result, outcome.seconds)
+        if outcome.degraded:
+            self._metrics.count_degradation(outcome.pod_class, outcome.degraded)
+
+
+def version() -> str:
+    """Return the installed version, "unknown" when run from a bare checkout."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version("roost")
+    return "unknown"

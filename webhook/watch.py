@@ -1,0 +1,316 @@
+"""Keep the facts true: watch what the rules need of the cluster, and nothing else; swap in new facts now and then.
+
+A change is seen within a tenth of a second or so. Many changes make one swap, so that a busy cluster costs reviews
+nothing. What may not be read (nodes, other namespaces) is left out of the facts, told once, and tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cluster.watch_cache import WatchCache, label_selector
+from placement.classes import Classes
+from placement.labels import NAMESPACE_NAME_LABEL, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, scheduler_name
+from placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
+from placement.selectors import read_label_selector
+from webhook.facts import Facts, HomePod, Homes, NodeFact, Nodes, read_builder, read_home_pod, read_node
+from webhook.readiness import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cluster.client import Client
+    from placement.pods import Pod
+    from placement.settings import PodClass, Settings
+    from webhook.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+# Between two swaps of the facts.
+SWAP_SECONDS: Final = 0.1
+
+
+class WatchedPod(NamedTuple):
+    """What is kept of a pod of one of our classes."""
+
+    uid: str
+    # None: finished, or of a class without a home.
+    home: HomePod | None
+    # It came through without the webhook.
+    is_unplaced: bool
+
+
+class FactsKeeper:
+    """The facts, kept in step with the cluster and the rules. `facts` may be read from any thread."""
+
+    def __init__(
+        self,
+        client: Client,
+        metrics: Metrics,
+        pod_seen: Callable[[str, str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare. `pod_seen` is told of each pod (namespace, name) of a class with a home that the facts now show."""
+        self._client = client
+        self._metrics = metrics
+        self._pod_seen = pod_seen
+        self._clock = clock
+        self._dirty = threading.Event()
+        self._watches: _Watches | None = None
+        self._facts = Facts()
+
+    @property
+    def facts(self) -> Facts:
+        """The newest facts; never edited."""
+        return self._facts
+
+    def follow(self, settings: Settings) -> None:
+        """Watch what these rules need. Until the new watches have listed, the old facts stay."""
+        before = self._watches
+        if before is not None and _same_watches(before.settings, settings):
+            return
+        self._watches = _Watches(self._client, self._metrics, settings, self._dirty.set, self._clock)
+        if before is not None:
+            before.stop.set()
+        self._watches.start()
+
+    def verdict(self) -> Verdict:
+        """Ready once all that may be read has been listed."""
+        watches = self._watches
+        if watches is None:
+            return Verdict(passed=False, detail="no policy yet, so nothing is watched")
+        waiting = [cache.kind for cache in watches.caches if not cache.synced and not cache.is_forbidden]
+        faults = [f"{cache.kind}: {cache.fault}" for cache in watches.caches if cache.fault]
+        detail = "; ".join([*([f"not listed yet: {', '.join(waiting)}"] if waiting else []), *faults])
+        return Verdict(passed=not waiting, detail=detail)
+
+    def age_seconds(self) -> float:
+        """Return the age of the oldest part of the facts; 0.0 when nothing is watched."""
+        watches = self._watches
+        return max((cache.age_seconds() for cache in watches.caches if cache.synced), default=0.0) if watches else 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Swap in new facts when something changed, until `stop`."""
+        while not stop.is_set():
+            if self._dirty.wait(1.0):
+                self._dirty.clear()
+                try:
+                    self._swap()
+                except Exception:  # the thread must outlive any fault: without it the facts would stand still
+                    log.exception("facts not updated")
+                stop.wait(SWAP_SECONDS)
+        if self._watches is not None:
+            self._watches.stop.set()
+
+    def _swap(self) -> None:
+        watches = self._watches
+        if watches is None or not watches.has_listed():
+            return
+        facts, seen = watches.refresh()
+        self._facts = facts
+        # Only now: between this call and the swap a burst's last builds would count nowhere.
+        for key in seen:
+            namespace, _, name = key.partition("/")
+            self._pod_seen(namespace, name)
+
+
+def _same_watches(one: Settings, other: Settings) -> bool:
+    def relevant(settings: Settings) -> tuple[Any, ...]:
+        return (
+            settings.classes,
+            settings.release,
+            settings.namespace,
+            settings.reads_nodes,
+            settings.sets_scheduler,
+        )
+
+    return relevant(one) == relevant(other)
+
+
+def _needs_namespace_labels(pod_class: PodClass) -> bool:
+    """Whether its namespaceSelector asks for more than the name, which every review carries."""
+    if pod_class.namespace_selector is None:
+        return False
+    requirements = read_label_selector(pod_class.namespace_selector) or frozenset()
+    return any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements)
+
+
+class _Watches:
+    """All watches for one set of rules, and the facts made of them. `refresh` belongs to one thread."""
+
+    def __init__(
+        self,
+        client: Client,
+        metrics: Metrics,
+        settings: Settings,
+        on_change: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.settings = settings
+        self.stop = threading.Event()
+        self._metrics = metrics
+        self._classes = Classes(settings)
+        own = f"/api/v1/namespaces/{settings.namespace}/pods"
+
+        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, selector: str = "") -> WatchCache[Any]:
+            return WatchCache(
+                client,
+                path,
+                read,
+                kind=kind,
+                label_selector=selector,
+                on_change=on_change,
+                on_error=metrics.count_watch_error,
+                clock=clock,
+            )
+
+        classes = settings.classes.values()
+        self._nodes: WatchCache[NodeFact] | None = None
+        if settings.reads_nodes:
+            self._nodes = cache("/api/v1/nodes", read_node, "nodes")
+        self._namespaces: WatchCache[Mapping[str, str]] | None = None
+        if any(_needs_namespace_labels(pod_class) for pod_class in classes):
+            self._namespaces = cache("/api/v1/namespaces", _read_labels, "namespaces")
+        self._builders: dict[str, WatchCache[str]] = {
+            pod_class.name: cache(own, read_builder, "builders", label_selector(pod_class.home.builder_labels))
+            for pod_class in classes
+            if pod_class.home is not None and pod_class.home.builder_labels
+        }
+        self._pods: dict[str, WatchCache[WatchedPod]] = {
+            pod_class.name: cache(
+                own if pod_class.namespace_selector is None else "/api/v1/pods",
+                self._reader_for(pod_class),
+                f"pods/{pod_class.name}",
+                label_selector(pod_class.labels),
+            )
+            for pod_class in classes
+        }
+        # What was made of the watches so far.
+        self._known_nodes: Nodes | None = None
+        self._known_namespaces: dict[str, Mapping[str, str]] = {}
+        self._builder_pods: dict[str, dict[str, str]] = {name: {} for name in self._builders}
+        self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
+        self._homes = Homes()
+        # uid and class of pods that came through unplaced, by key.
+        self._unplaced: dict[str, tuple[str, str]] = {}
+        self._metrics.show_unplaced(dict.fromkeys(settings.classes, 0))
+
+    @property
+    def caches(self) -> Iterator[WatchCache[Any]]:
+        """Every watch."""
+        yield from (cache for cache in (self._nodes, self._namespaces) if cache is not None)
+        yield from self._builders.values()
+        yield from self._pods.values()
+
+    def start(self) -> None:
+        """Give each watch its thread."""
+        for cache in self.caches:
+            waits = cache not in (self._nodes, self._namespaces) and self._namespaces is not None
+            threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
+
+    def _run(self, cache: WatchCache[Any], waits_for_namespaces: bool) -> None:
+        # Which class a pod belongs to may hang on its namespace's labels.
+        while waits_for_namespaces and self._namespaces is not None and not self.stop.is_set():
+            if self._namespaces.synced or self._namespaces.is_forbidden:
+                break
+            self.stop.wait(0.05)
+        cache.run(self.stop)
+
+    def has_listed(self) -> bool:
+        """Whether each watch has listed, or may not."""
+        return all(cache.synced or cache.is_forbidden for cache in self.caches)
+
+    def refresh(self) -> tuple[Facts, list[str]]:
+        """Return facts with all changes so far, and the keys of the pods with a home that changed."""
+        if self._nodes is not None and self._nodes.synced:
+            nodes = self._nodes.take_changes()
+            if self._known_nodes is None:
+                self._known_nodes = Nodes(node for node in nodes.values() if node is not None)
+            elif nodes:
+                self._known_nodes = self._known_nodes.updated(nodes)
+        if self._namespaces is not None:
+            self._known_namespaces = _changed(self._known_namespaces, self._namespaces.take_changes())
+        for name, builders in self._builders.items():
+            pods = self._builder_pods[name] = _changed(self._builder_pods[name], builders.take_changes())
+            found = frozenset(pods.values())
+            # The same object while nothing changed: rings are recognised by it.
+            if found != self._builder_nodes[name]:
+                self._builder_nodes = {**self._builder_nodes, name: found}
+        seen = self._refresh_pods()
+        facts = Facts(
+            nodes=self._known_nodes,
+            builder_nodes=self._builder_nodes,
+            homes=self._homes,
+            namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
+        )
+        return facts, seen
+
+    def _refresh_pods(self) -> list[str]:
+        homes: dict[str, HomePod | None] = {}
+        was_unplaced = dict(self._unplaced)
+        for name, cache in self._pods.items():
+            has_home = self.settings.classes[name].home is not None
+            for key, pod in cache.take_changes().items():
+                if has_home:
+                    homes[key] = pod.home if pod is not None else None
+                if pod is not None and pod.is_unplaced:
+                    if self._unplaced.get(key, ("", ""))[0] != pod.uid:
+                        self._unplaced[key] = (pod.uid, name)
+                        self._metrics.count_unplaced(name)
+                else:
+                    self._unplaced.pop(key, None)
+        if homes:
+            self._homes = self._homes.updated(homes)
+        if self._unplaced != was_unplaced:
+            counts = Counter(name for _, name in self._unplaced.values())
+            self._metrics.show_unplaced({name: counts[name] for name in self.settings.classes})
+        return list(homes)
+
+    def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
+        settings, classes = self.settings, self._classes
+        own_scheduler = ""
+        if settings.sets_scheduler and pod_class.profile:
+            own_scheduler = scheduler_name(settings.release, settings.namespace, pod_class.profile)
+
+        def is_unplaced(pod: Pod) -> bool:
+            # Those that bear no mark of ours, unless they carry what we would have given them (our own placeholders
+            # do), or wanted nothing of us. A pod that its author bound to a node looks like any that was scheduled.
+            return not (
+                POLICY_REVISION_ANNOTATION in pod.annotations
+                or (own_scheduler and pod.scheduler_name == own_scheduler)
+                or pod.annotations.get(OPT_OUT_ANNOTATION) == "true"
+                or MIRROR_ANNOTATION in pod.annotations
+                or pod.is_daemon
+            )
+
+        def read(item: JSONObject) -> WatchedPod | None:
+            namespace = item["metadata"].get("namespace") or ""
+            try:
+                pod = read_pod(item, namespace)
+            except OddPodError:
+                return None
+            # Two classes may select the same pod: it belongs to one.
+            if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
+                return None
+            home = read_home_pod(item, pod_class.name) if pod_class.home is not None else None
+            return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod))
+
+        return read
+
+    def _namespace_labels(self) -> Mapping[str, Mapping[str, str]] | None:
+        if self._namespaces is None or not self._namespaces.synced:
+            return None
+        return self._namespaces.objects()
+
+
+def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
+    return namespace["metadata"].get("labels") or {}
+
+
+def _changed(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**known, **changes}
+    return {key: value for key, value in merged.items() if value is not None} if changes else merged
