@@ -134,7 +134,7 @@ def test_later_files_win_on_both_sides(helm: Path, tmp_path: Path) -> None:
     [
         Release("a", "default", "v1.32.0"),
         Release("hub.with.dots", "jhub", "v1.34.1"),
-        Release("a-release-name-as-long-as-helm-allows-it-to-be-1234567", "n" * 63, "v1.35.0-gke.1"),
+        Release("a-release-name-as-long-as-helm-lets-it-be-xxxxxxxxxxx", "n" * 63, "v1.35.0-gke.1"),
         Release("on", "1e3", "v1.99.0"),
     ],
     ids=lambda release: release.name,
