@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from generator.faults import Fault, ValuesError
+from generator.lint_classes import lint_classes
+from generator.lint_report import Report, Said, at, listing, mapping, number, text
+from generator.lint_scheduler import lint_scheduler
+from generator.lint_sizes import lint_sizes
 
 if TYPE_CHECKING:
     from generator.merge import Merged
     from generator.release import Release
+
+# MutatingAdmissionPolicy is v1 from here on.
+_POLICY_MINOR: Final = (1, 36)
+# cluster-autoscaler's --expendable-pods-priority-cutoff.
+AUTOSCALER_CUTOFF: Final = -10
+_LONG_TIMEOUT_SECONDS: Final = 10
 
 
 def check(merged: Merged, release: Release) -> None:
@@ -19,5 +29,164 @@ def check(merged: Merged, release: Release) -> None:
 
 
 def lint(merged: Merged, release: Release) -> list[Fault]:
-    """Every fault and warning; `merged` must fit the schema."""
-    return []
+    """Every fault and warning, with file and line; `merged` must fit the schema."""
+    report = Report(merged.values, merged.places)
+    if merged.values.get("enabled") is False:
+        return []
+    lint_scheduler(report, release)
+    lint_classes(report)
+    lint_sizes(report)
+    _lint_gate(report)
+    _lint_placeholders(report)
+    _lint_priorities(report)
+    _lint_admission(report, release)
+    _lint_webhook(report)
+    _lint_disruption(report)
+    _lint_names(report, release)
+    return report.faults
+
+
+def _seats(report: Report) -> list[dict[str, object]]:
+    sets = [mapping(entry) for entry in listing(report.values.get("placeholders"))]
+    return [one for one in sets if number(one.get("replicas")) > 0]
+
+
+def _lint_gate(report: Report) -> None:
+    mode = at(report.values, "imageGate", "mode")
+    gated = [name for name, entry in mapping(report.values.get("podClasses")).items() if at(entry, "imageGate") is True]
+    path = ("imageGate", "mode")
+    if not gated:
+        return
+    seats = _seats(report)
+    if mode == "requireLabel" and not seats:
+        reason = "requireLabel without placeholders: a waiting user triggers no scale-up, as new nodes lack the label."
+        report.warn(path, reason, "Add an entry to placeholders, or use prefer.")
+    if mode in {"prefer", "off"} and seats:
+        reason = (
+            f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether that holds the image "
+            "or not, since pre-emption ignores scores and takes the newest node."
+        )
+        report.warn(path, reason, "Use requireLabel.")
+    if mode == "startupTaint":
+        reason = "startupTaint needs the controllers, which lift the taint; this release doesn't render them."
+        report.warn(path, reason, "Use requireLabel.")
+    if mode == "requireLabel" and at(report.values, "webhook", "readNodes") is False:
+        reason = "false: the webhook can't tell which nodes hold an image, so requireLabel only prefers."
+        report.warn(("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted.")
+
+
+def _lint_placeholders(report: Report) -> None:
+    first: dict[str, int] = {}
+    for index, entry in enumerate(listing(report.values.get("placeholders"))):
+        name = text(at(entry, "name"))
+        if name in first:
+            path = ("placeholders", index, "name")
+            report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
+        first.setdefault(name, index)
+        if not at(entry, "resources", "requests") and number(at(entry, "replicas")) > 0:
+            reason = "a seat without requests keeps nothing free."
+            report.warn(("placeholders", index, "resources"), reason, "Request at least what one user asks for.")
+
+
+def _lint_priorities(report: Report) -> None:
+    priorities = mapping(report.values.get("priorityClasses"))
+    user, seat = number(priorities.get("user")), number(priorities.get("placeholder"))
+    path = ("priorityClasses", "placeholder")
+    if priorities.get("enabled") is not True:
+        if _seats(report):
+            reason = "without priority classes placeholders rank with users, and never give way."
+            report.warn(("priorityClasses", "enabled"), reason, "Set it to true, or placeholders: [].")
+        return
+    if seat >= user:
+        report.error(path, priorities.get("placeholder"), f"less than priorityClasses.user ({user})", "-10 fits.")
+    if seat < AUTOSCALER_CUTOFF:
+        reason = f"below {AUTOSCALER_CUTOFF}, cluster-autoscaler's default cutoff: it adds no node for such a pod."
+        report.warn(path, reason, f"Use {AUTOSCALER_CUTOFF}, or lower --expendable-pods-priority-cutoff there.")
+
+
+def _lint_admission(report: Report, release: Release) -> None:
+    if at(report.values, "admission", "mode") != "policy":
+        return
+    path = ("admission", "mode")
+    if release.kube_minor < _POLICY_MINOR:
+        expected = f"webhook or none for Kubernetes {release.kube_version}"
+        fix = "policy needs 1.36: give the cluster's version with --kube-version."
+        report.error(path, Said('"policy"'), expected, fix)
+    for name, entry in mapping(report.values.get("podClasses")).items():
+        if at(entry, "home") is not None:
+            reason = "a policy has no ring: pods of this class get no home."
+            report.warn(("podClasses", name, "home"), reason, "Set it to null, or use admission.mode: webhook.")
+        if at(entry, "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
+            reason = "a policy can't see which nodes hold an image: the gate neither degrades nor waits."
+            report.warn(("podClasses", name, "imageGate"), reason, "Use admission.mode: webhook.")
+
+
+def _lint_webhook(report: Report) -> None:
+    if at(report.values, "admission", "mode") != "webhook":
+        return
+    webhook = mapping(report.values.get("webhook"))
+    replicas = number(webhook.get("replicas"))
+    if webhook.get("failurePolicy") == "Fail" and replicas <= 1:
+        reason = f"Fail with {replicas:.0f} replica(s): no pod can be created while it restarts."
+        fix = "Set webhook.replicas to 2 or more, or failurePolicy to Ignore."
+        report.refuse(("webhook", "failurePolicy"), reason, fix)
+    elif replicas == 0 and not webhook.get("url"):
+        report.warn(("webhook", "replicas"), "with 0 nobody answers, and pods come as they are.", "Use 2.")
+    if number(webhook.get("timeoutSeconds")) > _LONG_TIMEOUT_SECONDS:
+        reason = "every pod in the cluster may wait that long while the webhook hangs."
+        report.warn(("webhook", "timeoutSeconds"), reason, "2 is ample.")
+    if webhook.get("port") == webhook.get("metricsPort"):
+        report.error(("webhook", "metricsPort"), webhook.get("metricsPort"), "another port than webhook.port")
+    _lint_certificates(report, mapping(webhook.get("certificates")))
+
+
+def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
+    path = ("webhook", "certificates")
+    mode = certificates.get("mode")
+    if mode == "secret":
+        for key in ("secretName", "caBundle"):
+            if not certificates.get(key):
+                report.error((*path, key), "", "a value, for mode secret")
+    elif certificates.get("caBundle"):
+        reason = f"is not used in mode {text(mode)}."
+        report.warn((*path, "caBundle"), reason, "Remove it, or set mode: secret.")
+    bundle = text(certificates.get("caBundle")).replace("\n", "")
+    # "-----BEGIN CERTIFICATE-----" in base64.
+    if bundle and (len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")):
+        fix = "Make it with: base64 -w0 ca.pem"
+        report.error((*path, "caBundle"), Said("text that is no base64 of PEM certificates"), "such", fix)
+    if mode == "certManager" and not at(certificates, "issuerRef", "name"):
+        kind = at(certificates, "issuerRef", "kind")
+        if kind == "ClusterIssuer":
+            reason = "a ClusterIssuer needs its name; the rendered one is an Issuer."
+            report.refuse((*path, "issuerRef", "name"), reason, "Set the name, or kind: Issuer.")
+    if mode == "self" and number(certificates.get("leafHours")) > number(certificates.get("caDays")) * 24 / 3:
+        reason = "a leaf may outlive the CA, which is renewed at two thirds of its life."
+        report.refuse((*path, "leafHours"), reason, "Use at most a third of caDays.")
+
+
+def _lint_disruption(report: Report) -> None:
+    for part in ("scheduler", "webhook"):
+        budget = mapping(at(report.values, part, "pdb"))
+        if budget.get("enabled") is True and budget.get("maxUnavailable") in {0, "0%"}:
+            reason = "no node with such a pod can be drained."
+            report.warn((part, "pdb", "maxUnavailable"), reason, "Use 1.")
+
+
+def _lint_names(report: Report, release: Release) -> None:
+    override = text(report.values.get("fullnameOverride"))
+    if at(report.values, "admission", "mode") == "webhook" and (override or release.name)[:1].isdigit():
+        reason = f"the Service's name would begin with a digit ({override or release.name}), which clusters refuse."
+        report.refuse(("fullnameOverride",), reason, "Set it to a name that begins with a letter.")
+    common = mapping(report.values.get("commonLabels"))
+    for key in common:
+        if key.startswith("app.kubernetes.io/"):
+            report.warn(("commonLabels", key), "Roost sets this label itself, and wins.", "Remove it.")
+    for name, entry in mapping(report.values.get("podClasses")).items():
+        labels = mapping(at(entry, "match", "labels"))
+        for part in ("scheduler", "webhook"):
+            own = {**common, **mapping(at(report.values, part, "labels"))}
+            if labels and labels.items() <= own.items():
+                where = (part, "labels") if not labels.items() <= common.items() else ("commonLabels",)
+                reason = f"Roost's own pods would belong to podClasses.{name}."
+                report.refuse(where, reason, f"Remove {', '.join(labels)}.")

@@ -1,0 +1,202 @@
+"""Lint `podClasses`: who belongs where, which terms add up, and what the class's scheduler profile makes of them."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Final
+
+from generator.faults import describe
+from generator.lint_report import Report, Said, at, listing, mapping, number, text
+
+if TYPE_CHECKING:
+    from generator.faults import Path
+
+_Classes = dict[str, dict[str, object]]
+
+# The kubelet's default; the pods of two classes on one node are fewer.
+_MAX_PODS_A_NODE: Final = 110
+_HEAVY_TERM: Final = 50
+_SIDES: Final = ("join", "avoid")
+
+
+def lint_classes(report: Report) -> None:
+    """Check every class, and each against the others."""
+    classes: _Classes = {name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()}
+    for name, pod_class in classes.items():
+        path = ("podClasses", name)
+        _lint_references(report, path, pod_class, classes)
+        _lint_home(report, path, pod_class)
+        _lint_profile(report, path, pod_class)
+        for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
+            _lint_term(report, (*path, "preferredNodeTerms", index, "preference"), mapping(at(term, "preference")))
+        selector = mapping(at(pod_class, "match", "namespaceSelector"))
+        _lint_expressions(report, (*path, "match", "namespaceSelector", "matchExpressions"), selector)
+    _lint_pairs(report, classes)
+    _lint_likeness(report, classes)
+    _lint_placeholder_class(report, classes)
+    for index, entry in enumerate(listing(report.values.get("placeholders"))):
+        for number_, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
+            _lint_term(report, ("placeholders", index, "requiredNodeTerms", number_), mapping(term))
+        _lint_tolerations(report, ("placeholders", index, "tolerations"), at(entry, "tolerations"))
+    for part in ("scheduler", "webhook"):
+        _lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
+
+
+def _lint_references(report: Report, path: Path, pod_class: dict[str, object], classes: _Classes) -> None:
+    profile = text(pod_class.get("profile"))
+    profiles = mapping(at(report.values, "scheduler", "profiles"))
+    if profile and profile not in profiles and at(report.values, "scheduler", "target") == "deploy":
+        fix = 'Add it there, or set "" to keep the pod\'s scheduler.'
+        report.error((*path, "profile"), profile, f"a key of scheduler.profiles ({', '.join(sorted(profiles))})", fix)
+    for side in _SIDES:
+        for other in mapping(pod_class.get(side)):
+            if other not in classes:
+                expected = f"a key of podClasses ({', '.join(sorted(classes))})"
+                report.error((*path, side, other), Said(f"the class {describe(other)}"), expected, "null deletes it.")
+
+
+def _lint_home(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+    home = pod_class.get("home")
+    if home is None:
+        return
+    weights = listing(at(home, "weights"))
+    for index, (before, weight) in enumerate(pairwise(weights), start=1):
+        if number(weight) >= number(before):
+            fix = "The first node of the ring must weigh most: 100, 50, 25."
+            report.error((*path, "home", "weights", index), weight, f"less than the weight before it ({before})", fix)
+    if 0 < number(at(home, "maxLoad")) < 1:
+        reason = "below 1 every node counts as overloaded as soon as minLoad is reached."
+        report.warn((*path, "home", "maxLoad"), reason, "Use 2; 0 for no bound.")
+    if not mapping(pod_class.get("resources")):
+        reason = "pods of a class with a home often ask for nothing, and then no node ever looks full."
+        report.warn((*path, "resources"), reason, "Give a default: {cpu: 100m, memory: 1Gi}.")
+    for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
+        if number(at(term, "weight")) >= _HEAVY_TERM:
+            reason = "adds to the home's weights, and can outweigh a repository's first node."
+            report.warn((*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}.")
+
+
+def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+    """Hold the class's terms against the weights of its profile's strategy."""
+    profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
+    if at(report.values, "scheduler", "target") != "deploy" or profile.get("plugins") or profile.get("pluginConfig"):
+        return
+    name = text(profile.get("strategy"))
+    strategy = mapping(at(report.values, "scheduler", "strategies", name))
+    weights = mapping(strategy.get("weights"))
+    if not weights:
+        return
+    terms, fit = number(weights.get("InterPodAffinity")), number(weights.get("NodeResourcesFit"))
+    kind = at(strategy, "fit", "type") or "LeastAllocated"
+    joins = mapping(pod_class.get("join"))
+    if joins and kind == "LeastAllocated" and fit > terms:
+        reason = f"contradicts the strategy {name}, which goes to the emptiest node first."
+        report.warn((*path, "join"), reason, "Use pack, or set join: null for each class.")
+    if joins and kind == "RequestedToCapacityRatio" and terms >= fit:
+        reason = f"{name}'s shape never decides: InterPodAffinity weighs as much as NodeResourcesFit or more."
+        report.warn((*path, "join"), reason, "Give NodeResourcesFit the greater weight, as packTo does.")
+    affinity = number(weights.get("NodeAffinity"))
+    others = max((number(weight) for plugin, weight in weights.items() if plugin != "NodeAffinity"), default=0)
+    if (pod_class.get("home") is not None or pod_class.get("attract") is True) and affinity <= others:
+        wanted = "home" if pod_class.get("home") is not None else "attract"
+        reason = f"the strategy {name} doesn't put NodeAffinity first, so other scores overrule it."
+        report.warn((*path, wanted), reason, "Use sticky.")
+
+
+def _lint_pairs(report: Report, classes: _Classes) -> None:
+    """Both directions of a pair add up in kube-scheduler: one side must say it, and small enough."""
+    for first, second in combinations(sorted(classes), 2):
+        said = [
+            (one, side, other)
+            for one, other in ((first, second), (second, first))
+            for side in _SIDES
+            if number(mapping(classes[one].get(side)).get(other)) > 0
+        ]
+        if len(said) > 1:
+            (one, side, other), (last, last_side, last_other) = said[0], said[-1]
+            reason = f"{one}.{side}.{other} and {last}.{last_side}.{last_other} are both set: they add up."
+            report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
+    for name, pod_class in classes.items():
+        own = number(mapping(pod_class.get("join")).get(name))
+        if own and number(mapping(pod_class.get("avoid")).get(name)):
+            reason = f"{name} joins and avoids itself."
+            report.refuse(("podClasses", name, "avoid", name), reason, "Keep one of them.")
+        for other, other_class in classes.items():
+            if not own or other == name:
+                continue
+            mine, theirs = (
+                number(mapping(one.get("avoid")).get(two)) for one, two in ((pod_class, other), (other_class, name))
+            )
+            if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
+                path: Path = ("podClasses", name, "avoid", other) if mine else ("podClasses", other, "avoid", name)
+                enough = int(2 * own // (mine + theirs))
+                reason = (
+                    f"from {enough} {other} pods on, a node repels a {name} more than one {name} there attracts it."
+                )
+                report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
+
+
+def _lint_likeness(report: Report, classes: _Classes) -> None:
+    for first, second in combinations(sorted(classes), 2):
+        same = all(
+            at(classes[first], "match", key) == at(classes[second], "match", key)
+            for key in ("labels", "namespaceSelector")
+        )
+        if same:
+            reason = f"matches the same pods as podClasses.{first}, which comes first by name: no pod ever gets here."
+            report.refuse(("podClasses", second, "match"), reason, "Match another label, or delete one with null.")
+
+
+def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
+    name = text(at(report.values, "placeholder", "podClass"))
+    sets = listing(report.values.get("placeholders"))
+    if not sets:
+        return
+    if name not in classes:
+        path = ("placeholder", "podClass")
+        report.error(path, name, f"a key of podClasses ({', '.join(sorted(classes))})")
+        return
+    labels = mapping(at(classes[name], "match", "labels"))
+    if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
+        reason = "a seat that waits for an image triggers no scale-up."
+        report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
+    for index, entry in enumerate(sets):
+        worn = {**mapping(report.values.get("commonLabels")), **mapping(at(entry, "labels")), **labels}
+        for other, pod_class in classes.items():
+            wanted = mapping(at(pod_class, "match", "labels"))
+            if other != name and len(wanted) > len(labels) and wanted.items() <= worn.items():
+                reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
+                report.refuse(("placeholders", index, "labels"), reason, f"Remove one of {', '.join(wanted)}.")
+
+
+# --- selectors --------------------------------------------------------------------------------------------------------
+
+
+def _lint_term(report: Report, path: Path, term: dict[str, object]) -> None:
+    if not listing(term.get("matchExpressions")) and not listing(term.get("matchFields")):
+        report.error(path, term, "an expression: a term without any matches nothing")
+    _lint_expressions(report, (*path, "matchExpressions"), term)
+
+
+def _lint_expressions(report: Report, path: Path, term: dict[str, object]) -> None:
+    for index, expression in enumerate(listing(term.get("matchExpressions"))):
+        operator, values = at(expression, "operator"), listing(at(expression, "values"))
+        here = (*path, index, "values")
+        if operator in {"In", "NotIn"} and not values:
+            report.error(here, values, f"at least one value for {text(operator)}")
+        elif operator in {"Exists", "DoesNotExist"} and values:
+            report.error(here, values, f"no values for {text(operator)}")
+        elif operator in {"Gt", "Lt"} and not (len(values) == 1 and text(values[0]).removeprefix("-").isdecimal()):
+            report.error(here, values, f"one integer in quotes for {text(operator)}")
+
+
+def _lint_tolerations(report: Report, path: Path, tolerations: object) -> None:
+    for index, entry in enumerate(listing(tolerations)):
+        toleration, here = mapping(entry), (*path, index)
+        operator = toleration.get("operator")
+        if operator == "Exists" and toleration.get("value"):
+            report.error((*here, "value"), toleration.get("value"), "nothing for operator Exists")
+        if not toleration.get("key") and operator != "Exists":
+            report.error((*here, "operator"), operator, "Exists where key is empty")
+        if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
+            report.error((*here, "effect"), toleration.get("effect"), "NoExecute where tolerationSeconds is set")

@@ -1,0 +1,64 @@
+"""Lint amounts: requests against limits, and seats against the users they are kept for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from generator.lint_report import Report, Said, at, listing, mapping, text
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from generator.faults import Path
+
+
+def lint_sizes(report: Report) -> None:
+    """Check every `resources` of the values."""
+    _lint_limits(report, ("scheduler", "resources"), at(report.values, "scheduler", "resources"))
+    _lint_limits(report, ("webhook", "resources"), at(report.values, "webhook", "resources"))
+    users = {
+        resource: amount
+        for resource in ("cpu", "memory")
+        if (amount := at(report.values, "singleuser", resource, "guarantee")) is not None
+    }
+    for index, entry in enumerate(listing(report.values.get("placeholders"))):
+        path = ("placeholders", index, "resources")
+        resources = at(entry, "resources")
+        _lint_limits(report, path, resources)
+        for resource, amount in users.items():
+            _lint_seat(report, (*path, "requests", resource), at(resources, "requests", resource), resource, amount)
+
+
+def _lint_limits(report: Report, path: Path, resources: object) -> None:
+    requests = mapping(at(resources, "requests"))
+    for resource, limit in mapping(at(resources, "limits")).items():
+        request = requests.get(resource)
+        if request is not None and _quantity(request) > _quantity(limit):
+            expected = f"at most the limit ({limit})"
+            report.error((*path, "requests", resource), request, expected, "The API server refuses such a pod.")
+
+
+def _lint_seat(report: Report, path: Path, request: object, resource: str, guarantee: object) -> None:
+    """Compare a seat with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
+    # Quantities need fractions, which most renders can do without.
+    from placement.quantities import parse_hub_bytes  # noqa: PLC0415
+
+    try:
+        user = _quantity(guarantee) if resource == "cpu" else parse_hub_bytes(guarantee)
+    except ValueError:
+        key = ("singleuser", resource, "guarantee")
+        report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")
+        return
+    seat = _quantity(request) if request is not None else 0
+    if user and seat < user:
+        binary = isinstance(guarantee, str) and resource == "memory" and guarantee[-1:] in "KMGT"
+        hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
+        found = Said("nothing" if request is None else str(request))
+        reason = f"the seat ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
+        report.warn(path, reason, "A user may not fit where a seat gave way: ask for at least as much.")
+
+
+def _quantity(amount: object) -> Fraction:
+    from placement.quantities import parse_quantity  # noqa: PLC0415 - see above
+
+    return parse_quantity(amount)
