@@ -59,7 +59,7 @@ def cpu_quantity(cpus: object) -> str | None:
     amount = parse_quantity(cpus)
     if amount is None or not 0 < amount <= _MAX_CPUS:
         return None
-    millis = -int(-amount * 1000 // 1)
+    millis = math.ceil(amount * 1000)
     return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from generator.faults import Fault, ValuesError
+from generator.faults import Fault, ValuesError, show_path
 from generator.import_builds import map_builds
 from generator.import_hub import map_hub
 from generator.import_result import Draft, ImportResult, Note, Piece, merge_pieces
@@ -93,27 +93,30 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
     pieces = list(draft.pieces)
     faults = _faults(pieces, defaults)
     while faults:
-        # The fewest losses: the one piece without which most faults go, the later one of equals.
-        trials = [(len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults)), -at) for at in range(len(pieces))]
-        _, at = min(trials)
-        refused = pieces.pop(-at)
-        remaining = _faults(pieces, defaults)
-        reason = next((fault for fault in faults if fault not in remaining), faults[0])
-        draft.unmapped.append(
-            Note(
-                *draft.places.of(refused.source)[:1],
-                show_key(refused.source),
-                draft.places.of(refused.source)[1],
-                kind_of(refused.value),
-                f"Roost refuses it as {reason.key}: found {reason.found}, expected {reason.expected}.",
-            )
-        )
+        at = _guilty(faults[0], pieces, defaults)
+        refused = pieces.pop(at)
+        file, line = draft.places.of(refused.source)
+        reason = f"Roost refuses it as {faults[0].key}: {_said(faults[0])}"
+        draft.unmapped.append(Note(file, show_key(refused.source), line, kind_of(refused.value), reason))
         if refused.path == ("placeholders",) and refused.value:
             # Without the piece, Roost's own default would bring placeholders that nobody asked for.
             pieces.append(Piece(refused.path, [], ("What stood there was refused.",), refused.source))
-            remaining = _faults(pieces, defaults)
-        faults = remaining
+        faults = _faults(pieces, defaults)
     return pieces
+
+
+def _said(fault: Fault) -> str:
+    return f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
+
+
+def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:
+    """Which piece to give up for `fault`: the one it names, else the one without which the fewest faults are left."""
+    for at in reversed(range(len(pieces))):
+        path = show_path(pieces[at].path)
+        if fault.key == path or fault.key.startswith((f"{path}.", f"{path}[")):
+            return at
+    counts = [(len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults)), at) for at in range(len(pieces))]
+    return min(counts)[1]
 
 
 def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:
