@@ -32,6 +32,14 @@ FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "pods"
 IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 RELEASE = "hub"
 Object = dict[str, Any]
+# Those that the recorded pods name.
+PRIORITY_CLASSES = (
+    "hub-default-priority",
+    "hub-image-puller-priority",
+    "hub-user-placeholder-priority",
+    "jupyterhub-default-priority",
+    "prod-default-priority",
+)
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -43,21 +51,17 @@ def stack(control_plane: ControlPlane) -> Iterator[Stack]:
     name = control_plane.create_namespace()
     values = {
         "singleuser": {"image": {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}},
-        "replaceSchedulers": [f"{RELEASE}-user-scheduler"],
+        "replaceSchedulers": [f"{name}-user-scheduler" for name in ("hub", "binder", "jupyterhub", "prod")],
         "placeholders": [],
     }
-    for priority_class in ("hub-default-priority", "hub-user-placeholder-priority", "hub-image-puller-priority"):
-        control_plane.api.apply(
-            {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": priority_class},
-                "value": 0,
-            }
-        )
+    for priority_class in PRIORITY_CLASSES:
+        metadata = {"name": priority_class}
+        manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 0}
+        control_plane.api.apply(manifest)
     with FakeNodes(control_plane.api) as nodes, Stack(control_plane, name, values, scheduler=False) as running:
-        nodes.create("node-1", labels={pulled_label(RELEASE, name, IMAGE): "true"})
-        nodes.create("node-2")
+        pool = {"mybinder.org/pool-type": "users"}
+        nodes.create("node-1", labels={**pool, pulled_label(RELEASE, name, IMAGE): "true"})
+        nodes.create("node-2", labels=pool)
         for node in ("node-1", "node-2"):
             running.create_pod(builder(node))
             mark_ready(control_plane, name, f"dind-{node}")
@@ -94,6 +98,9 @@ def dry_run(control_plane: ControlPlane, body: Mapping[str, Any], namespace: str
     # Accounts, secrets and the like of the fixture's cluster aren't here; placement has no use for them.
     body["spec"].pop("serviceAccountName", None)
     body["spec"].pop("serviceAccount", None)
+    # The API server works these out from the class; a client may not send them.
+    body["spec"].pop("priority", None)
+    body["spec"].pop("preemptionPolicy", None)
     path = f"/api/v1/namespaces/{namespace}/pods"
     manifest = {"apiVersion": "v1", "kind": "Pod", **body}
     return control_plane.api.request("POST", path, manifest, {"dryRun": "All", "fieldValidation": "Strict"})
@@ -115,6 +122,7 @@ IGNORED = (
     "/metadata/managedFields",
     "/metadata/namespace",
     "/metadata/name",
+    "/metadata/generateName",
     "/spec/volumes",
     "/spec/containers",
     "/spec/initContainers",
@@ -131,9 +139,6 @@ def placed(
     for key in ("uid", "creationTimestamp", "managedFields", "generateName", "resourceVersion"):
         again["metadata"].pop(key, None)
     again.pop("status", None)
-    # The API server sets priority from the class; a client may not.
-    again["spec"].pop("priority", None)
-    again["spec"].pop("preemptionPolicy", None)
     twice = dry_run(control_plane, again, stack.namespace)
     second = {path for path in changes(stored, twice) if not path.startswith(IGNORED)}
     assert not second, f"a second pass changed {second}"
@@ -162,22 +167,20 @@ def scheduler_name(stack: Stack, profile: str) -> str:
 @pytest.mark.skipif(not FIXTURES.is_dir(), reason="recorded pods of a real hub are not beside this checkout")
 class TestRecordedPods:
     @pytest.mark.parametrize(
-        "name", [name for name in fixture_names() if "-user-" in name and "placeholder" not in name]
+        "name",
+        [name for name in fixture_names() if "-user-" in name and "placeholder" not in name and "core" not in name],
     )
     def test_a_user_pod_gets_scheduler_gate_and_attraction_and_nothing_else(
         self, name: str, control_plane: ControlPlane, stack: Stack, elsewhere: str
     ) -> None:
         found = placed(control_plane, stack, elsewhere, load(name))
-        if name == "z2jh-core-user-scheduler":
-            assert found == {}
-            return
         assert found.pop("/spec/schedulerName")[1] == scheduler_name(stack, "user")
-        assert POLICY_REVISION_ANNOTATION in str(
-            found.pop(f"/metadata/annotations/{POLICY_REVISION_ANNOTATION}", POLICY_REVISION_ANNOTATION)
+        annotations = found.pop("/metadata/annotations", None) or found.pop(
+            f"/metadata/annotations/{POLICY_REVISION_ANNOTATION}"
         )
+        assert annotations[1]
         affinity = {path: change for path, change in found.items() if path.startswith("/spec/affinity")}
-        others = set(found) - set(affinity) - {"/metadata/annotations"}
-        assert not others
+        assert set(found) == set(affinity)
         body = dry_run(control_plane, load(name), stack.namespace)
         attraction = body["spec"]["affinity"]["podAffinity"][PREFERRED]
         assert any(
