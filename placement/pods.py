@@ -146,11 +146,11 @@ class Pod:
         return ""
 
 
-def _names_one_node(term: object) -> bool:
-    """The shape of the DaemonSet controller's term: matchFields metadata.name In one node."""
-    if type(term) is not dict:
+def _names_one_node(terms: list[Any] | None) -> bool:
+    """The shape of the DaemonSet controller's one term: matchFields metadata.name In one node."""
+    if terms is None or len(terms) != 1 or type(terms[0]) is not dict:
         return False
-    fields = term.get("matchFields")
+    fields = terms[0].get("matchFields")
     if type(fields) is not list or len(fields) != 1 or type(fields[0]) is not dict:
         return False
     field = fields[0]
@@ -205,5 +205,5 @@ def read_pod(body: object, namespace: str) -> Pod:
         node_affinity=node_affinity,
         required_node_terms=terms,
         preferred_node_terms=child_list(node_affinity, _PREFERRED, where) or [],
-        is_daemon=_owned_by_daemon_set(metadata) or any(_names_one_node(term) for term in terms or ()),
+        is_daemon=_owned_by_daemon_set(metadata) or _names_one_node(terms),
     )

@@ -7,11 +7,13 @@ Source: component-helpers' nodeaffinity and apimachinery's labels packages, Kube
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 LABEL_SELECTOR_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 NODE_SELECTOR_OPERATORS: Final = LABEL_SELECTOR_OPERATORS | {"Gt", "Lt"}
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 
 
@@ -103,11 +105,11 @@ def requirement_matches(key: str, operator: str, values: object, labels: Mapping
     if operator == "NotIn":
         return value is None or value not in values
     if operator in ("Gt", "Lt") and value is not None and len(values) == 1:
-        try:
-            have, bound = int(value), int(next(iter(values)))
-        except (TypeError, ValueError):
+        wanted = next(iter(values))
+        # Python reads more as a number than Go does: "1_000", " 7".
+        if not (isinstance(wanted, str) and _WHOLE_NUMBER.fullmatch(value) and _WHOLE_NUMBER.fullmatch(wanted)):
             return False
-        return have > bound if operator == "Gt" else have < bound
+        return int(value) > int(wanted) if operator == "Gt" else int(value) < int(wanted)
     return False
 
 

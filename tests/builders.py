@@ -1,0 +1,284 @@
+"""Make pods, facts, rules and reviews for tests; each says only what the test is about."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+import yaml
+
+from placement.labels import pulled_label
+from placement.nodes import NodeFact, Nodes
+from placement.settings import Settings, parse_settings
+from webhook.admission import Admission, Answer, Outcome
+from webhook.facts import Facts, HomePod, Homes
+
+if TYPE_CHECKING:
+    from placement.selectors import Taint
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT.parent / "shared" / "fixtures"
+
+Object = dict[str, Any]
+
+RELEASE = "hub"
+NAMESPACE = "jhub"
+IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+REPOSITORY = "https://github.com/binder-examples/requirements"
+
+
+@cache
+def _default_values() -> Object:
+    values: Object = yaml.safe_load((ROOT / "chart" / "values.yaml").read_text())
+    return values
+
+
+def default_values() -> Object:
+    """A copy of chart/values.yaml."""
+    return copy.deepcopy(_default_values())
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
+    """`base` with `over` laid on it as Helm does: maps merge, null deletes, all else replaces."""
+    result = dict(base)
+    for key, value in over.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def policy_document(**changes: object) -> Object:
+    """The policy document of the default values with one managed image; `changes` are merged at the top."""
+    values = default_values()
+    document = {
+        "version": 1,
+        "release": RELEASE,
+        "namespace": NAMESPACE,
+        "schedulerTarget": values["scheduler"]["target"],
+        "podClasses": values["podClasses"],
+        "replaceSchedulers": values["replaceSchedulers"],
+        "imageGate": values["imageGate"],
+        "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}, "profileList": []},
+        "prePuller": values["prePuller"],
+        "readNodes": values["webhook"]["readNodes"],
+        "placeholders": [{"name": "default"}],
+    }
+    return merged(document, changes)
+
+
+def settings(**changes: object) -> Settings:
+    """The default rules; `changes` as for `policy_document`."""
+    return parse_settings(policy_document(**changes), revision="revision0001")
+
+
+def held(*images: str) -> dict[str, str]:
+    """Labels of a node that holds these images."""
+    return {pulled_label(RELEASE, NAMESPACE, image): "true" for image in images}
+
+
+def node(
+    name: str,
+    *images: str,
+    labels: Mapping[str, str] | None = None,
+    taints: tuple[Taint, ...] = (),
+    unschedulable: bool = False,
+    ready: bool = True,
+) -> NodeFact:
+    """A Ready node that holds `images`."""
+    all_labels = {"kubernetes.io/hostname": name, **held(*images), **(labels or {})}
+    return NodeFact(name=name, labels=all_labels, taints=taints, unschedulable=unschedulable, ready=ready)
+
+
+def facts(
+    *nodes: NodeFact,
+    builders: str = "",
+    builds: Mapping[str, str] | None = None,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+) -> Facts:
+    """Facts of these nodes. builders: names of nodes with a Ready builder; builds: running ones, pod key -> node."""
+    return Facts(
+        nodes=Nodes(nodes),
+        builder_nodes={"build": frozenset(builders.split())},
+        homes=Homes({key: HomePod("build", at) for key, at in (builds or {}).items()}),
+        namespaces=namespaces,
+    )
+
+
+def builder_nodes(count: int = 5) -> list[NodeFact]:
+    """Ready nodes node-0 …"""
+    return [node(f"node-{index}") for index in range(count)]
+
+
+def pod(labels: Mapping[str, str], spec: Mapping[str, Any] | None = None, **metadata: object) -> Object:
+    """A pod as it comes to a webhook: with the default scheduler, and one container without resources."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a-pod", "namespace": NAMESPACE, "labels": dict(labels), **metadata},
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "containers": [{"name": "main", "image": "example.org/other:1", "resources": {}}],
+            **(spec or {}),
+        },
+    }
+    return copy.deepcopy(body)
+
+
+def user_pod(*images: str, **spec: object) -> Object:
+    """A user's pod with a container for each image, IMAGE when none is given."""
+    containers = [
+        {"name": f"container-{index}", "image": image, "resources": {"requests": {"memory": "1Gi"}}}
+        for index, image in enumerate(images or (IMAGE,))
+    ]
+    return pod({"component": "singleuser-server", "app": "jupyterhub"}, {"containers": containers, **spec})
+
+
+def build_pod(repository: str = REPOSITORY, /, name: str = "build-1", **spec: object) -> Object:
+    """A build's pod, without BinderHub's own placement terms."""
+    annotations = {"binder-repo": repository} if repository else {}
+    return pod({"component": "binderhub-build"}, spec, name=name, annotations=annotations)
+
+
+def placeholder_pod(labels: Mapping[str, str] | None = None, **spec: object) -> Object:
+    """A placeholder's pod."""
+    return pod({"component": "user-placeholder", **(labels or {})}, spec)
+
+
+def sticky_term(node_name: str) -> Object:
+    """BinderHub's term for a sticky build."""
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}
+    return {"weight": 100, "preference": {"matchExpressions": [expression]}}
+
+
+def spread_term() -> Object:
+    """BinderHub's term for a build that isn't sticky."""
+    term = {"labelSelector": {"matchLabels": {"component": "binderhub-build"}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"weight": 100, "podAffinityTerm": term}
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def prefers_nodes(*terms: Object) -> Object:
+    """An affinity of preferred node terms."""
+    return {"nodeAffinity": {PREFERRED: list(terms)}}
+
+
+def requires_nodes(*terms: object) -> Object:
+    """An affinity of required node terms, which are ORed."""
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+
+
+def expression(key: str, *values: str, operator: str = "In") -> Object:
+    """One matchExpressions entry."""
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def review(body: object, namespace: str = NAMESPACE, **request: object) -> bytes:
+    """An AdmissionReview that asks for the creation of `body`."""
+    return json.dumps(
+        {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": "00000000-0000-4000-8000-000000000001",
+                "kind": {"group": "", "version": "v1", "kind": "Pod"},
+                "resource": {"group": "", "version": "v1", "resource": "pods"},
+                "namespace": namespace,
+                "operation": "CREATE",
+                "object": body,
+                "dryRun": False,
+                **request,
+            },
+        }
+    ).encode()
+
+
+class Desk:
+    """An Admission with rules, facts and a clock that a test sets."""
+
+    def __init__(self, rules: Settings | None = None, known: Facts | None = None) -> None:
+        self.rules = rules or settings()
+        self.facts = known or facts()
+        self.now = 1000.0
+        self.outcomes: list[Outcome] = []
+        self.admission = Admission(lambda: self.rules, lambda: self.facts, lambda: self.now, self.outcomes.append)
+
+    def answer(self, body: object, namespace: str = NAMESPACE, **request: object) -> Object:
+        """The response to the creation of `body`; every answer must be a plain `allowed`."""
+        answer = self.admission.review(review(body, namespace, **request))
+        return allowed(answer)
+
+    def place(self, body: Object, namespace: str = NAMESPACE, **request: object) -> Object:
+        """`body` as the API server would store it."""
+        return patched(body, self.answer(body, namespace, **request))
+
+
+def allowed(answer: Answer) -> Object:
+    """The response of an answer that admits."""
+    assert answer.status == 200
+    document: Object = json.loads(answer.body)
+    assert document["apiVersion"] == "admission.k8s.io/v1"
+    assert document["kind"] == "AdmissionReview"
+    response: Object = document["response"]
+    assert response["allowed"] is True
+    return response
+
+
+def patch_of(response: Object) -> list[Object]:
+    """The operations of a response, [] when it has none."""
+    if "patch" not in response:
+        return []
+    assert response["patchType"] == "JSONPatch"
+    operations: list[Object] = json.loads(base64.b64decode(response["patch"]))
+    assert operations, "an empty patch is no patch"
+    return operations
+
+
+def patched(body: Object, response: Object) -> Object:
+    """`body` after the response's patch, by an implementation of RFC 6902 that isn't ours."""
+    result: Object = jsonpatch.apply_patch(copy.deepcopy(body), patch_of(response))
+    return result
+
+
+def place(body: Object, known: Facts | None = None, rules: Settings | None = None) -> Object:
+    """`body` as the API server would store it, under these facts and rules."""
+    return Desk(rules, known).place(body)
+
+
+def node_terms(body: Object) -> list[Object]:
+    """The pod's preferred node terms."""
+    found: list[Object] = body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
+    return found
+
+
+def required_terms(body: Object) -> list[Object] | None:
+    """The pod's required node terms, None when it has no required affinity."""
+    found: Object | None = body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(REQUIRED)
+    return None if found is None else found["nodeSelectorTerms"]
+
+
+def pod_terms(body: Object, kind: str) -> list[Object]:
+    """The pod's preferred terms of podAffinity or podAntiAffinity."""
+    found: list[Object] = body["spec"].get("affinity", {}).get(kind, {}).get(PREFERRED, [])
+    return found
+
+
+def homes_of(body: Object) -> list[tuple[int, str]]:
+    """Weights and names of the nodes that the pod prefers by name, as they stand in it."""
+    return [
+        (term["weight"], term["preference"]["matchFields"][0]["values"][0])
+        for term in node_terms(body)
+        if "matchFields" in term["preference"]
+    ]
