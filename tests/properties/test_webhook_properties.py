@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
