@@ -280,7 +280,7 @@ def kube_minor(version: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _for_cluster(by_minor: Mapping[str, object], version: str) -> object:
+def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
     """Pick the entry of the newest minor that the cluster has reached; of the oldest when it has reached none."""
     minors = sorted(by_minor, key=kube_minor)
     reached = [minor for minor in minors if kube_minor(minor) <= kube_minor(version)]
@@ -306,7 +306,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
         "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
         "startup_taint": lambda: labels.startup_taint(name, namespace),
-        "for_cluster": lambda by_minor: _for_cluster(by_minor, release.kube_version),
+        "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
         "merge": merge,
         "fail": fail,
     }

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
-from generator.loader import LoadedFile
-from generator.schema import read_schema, satisfies
+from generator.schema import read_schema
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+    from generator.loader import LoadedFile
 
 Json = Any
 # Strings that YAML, Go and Python spell apart when nobody quotes them.
@@ -22,7 +25,23 @@ AWKWARD = (
     "on", "no", "null", "~", "1e3", "0x1F", "017", "1_000", "12:30:00", "2026-01-01", "true", "-0", ".5", "<&>", "=",
     "{{ x }}", "a: b", "# x", "é🙂", "\u2028", "line\nline\n", " lead", "trail ", "'", '"', "\\", "|", "> ", "!tag", "*a",
 )  # fmt: skip
-NUMBERS = (0, 1, -1, 1.0, 0.1, 1e-7, 1e-6, 1e20, 1e21, 1.5e300, 2**53, 2**53 + 1, 12345678901234567890, 1000000, 2500000.5)
+NUMBERS = (
+    0,
+    1,
+    -1,
+    1.0,
+    0.1,
+    1e-7,
+    1e-6,
+    1e20,
+    1e21,
+    1.5e300,
+    2**53,
+    2**53 + 1,
+    12345678901234567890,
+    1000000,
+    2500000.5,
+)
 
 
 def _whole(pattern: str) -> str:
@@ -40,12 +59,6 @@ def _free(depth: int) -> SearchStrategy[Json]:
     deeper = _free(depth - 1)
     keys = st.one_of(st.sampled_from(AWKWARD), st.text(max_size=5))
     return st.one_of(leaves, st.lists(deeper, max_size=3), st.dictionaries(keys, deeper, max_size=3))
-
-
-def values_for(schema: Json, root: Mapping[str, Json], depth: int = 8) -> SearchStrategy[Json]:
-    """Values that satisfy `schema`."""
-    drawn = _drawn(schema, root, depth)
-    return drawn.filter(lambda value: satisfies(value, schema, root))
 
 
 def _drawn(schema: Json, root: Mapping[str, Json], depth: int) -> SearchStrategy[Json]:

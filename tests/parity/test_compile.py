@@ -1,0 +1,245 @@
+"""The chart compiler: what it writes, what it refuses and how it says so; and the Python twin of what it writes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.compile_chart import CompileError, check_fresh, compile_template, macros_of, write_chart
+from generator.environment import (
+    TemplateError,
+    context,
+    for_cluster,
+    indent,
+    make_environment,
+    render_template,
+    to_json,
+    to_pretty_json,
+)
+from generator.release import Release
+from generator.render import Chart
+from generator.values_shape import Shape
+from tests.parity.renderers import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string"},
+        "count": {"type": "integer"},
+        "maybe": {"type": ["string", "null"]},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}}}},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+MACROS = {"two": ["a", "b"]}
+
+
+def compiled(source: str, name: str = "x.yaml.j2") -> str:
+    return compile_template(name, source, Shape.of(SCHEMA, {}), MACROS)
+
+
+@pytest.mark.parametrize(
+    ("source", "go"),
+    [
+        ("a: {{ values.name | to_json }}\n", "a: {{ toJson $.Values.name }}\n"),
+        ("a: {{ values.count | int }}\n", "a: {{ int64 $.Values.count }}\n"),
+        ("a: {{ values.count | plus(3) }}\n", "a: {{ add (int64 $.Values.count) 3 }}\n"),
+        (
+            "a: {{ (values.name ~ '-' ~ (values.count | int)) | to_json }}\n",
+            'a: {{ toJson (printf "%s%s%d" $.Values.name "-" (int64 $.Values.count)) }}\n',
+        ),
+        (
+            "{% if values.name == 'x' and not values.list %}\na: 1\n{% else %}\na: 3\n{% endif %}\n",
+            '{{- if and (eq $.Values.name "x") (not $.Values.list) }}\na: 1\n{{- else }}\na: 3\n{{- end }}\n',
+        ),
+        (
+            "{% if values.name %}\na: 1\n{% elif values.maybe is none %}\na: 2\n{% endif %}\n",
+            '{{- if $.Values.name }}\na: 1\n{{- else if kindIs "invalid" $.Values.maybe }}\na: 2\n{{- end }}\n',
+        ),
+        (
+            "{% for one in values.list %}\n- {{ one.x | to_json }}\n{% endfor %}\n",
+            "{{- range $_, $one := $.Values.list }}\n- {{ toJson $one.x }}\n{{- end }}\n",
+        ),
+        (
+            "{% for key, value in values.map | items %}\n{{ key | to_json }}: {{ value | to_json }}\n{% endfor %}\n",
+            "{{- range $key, $value := $.Values.map }}\n{{ toJson $key }}: {{ toJson $value }}\n{{- end }}\n",
+        ),
+        (
+            "{% set both = {'a': values.name} %}\n{{ both | to_pretty_json | indent(4) }}\n",
+            '{{- $both := dict "a" $.Values.name }}\n{{ toPrettyJson $both | indent 4 }}\n',
+        ),
+        (
+            "a: {{ (values.maybe | default('')) | to_json }}\n",
+            'a: {{ toJson (ternary "" $.Values.maybe (kindIs "invalid" $.Values.maybe)) }}\n',
+        ),
+        ("a: {{ values.map['k-1'] | to_json }}\n", 'a: {{ toJson (index $.Values.map "k-1") }}\n'),
+        ("{# why #}\na: 1\n", "{{- /* why */}}\na: 1\n"),
+        (
+            "{% if kube_at_least('1.36') %}\na: 1\n{% endif %}\n",
+            '{{- if semverCompare ">=1.36-0" $.Capabilities.KubeVersion.Version }}\na: 1\n{{- end }}\n',
+        ),
+        (
+            "a: {{ (release.name ~ chart.version) | to_json }}\n",
+            'a: {{ toJson (printf "%s%s" $.Release.Name $.Chart.Version) }}\n',
+        ),
+        (
+            '{% from "_macros.yaml.j2" import two with context %}\n{{ two("x", values.name) | indent(2) }}\n',
+            '\n{{ include "roost.two" (dict "root" $ "a" "x" "b" $.Values.name) | indent 2 }}\n',
+        ),
+        (
+            "a: [{% for one in values.list %}{{ one.x | to_json }}, {% endfor %}]\n",
+            "a: [{{ range $_, $one := $.Values.list }}{{ toJson $one.x }}, {{ end }}]\n",
+        ),
+        ("a: {{ keys.opt_out | to_json }}\n", 'a: {{ toJson "roost.hub.jupyter.org/opt-out" }}\n'),
+    ],
+)  # fmt: skip
+def test_a_construct_becomes_its_go_form_with_the_layout_kept(source: str, go: str) -> None:
+    assert compiled(source) == go
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "says"),
+    [
+        ("a: 1\nb: {{ values.name }}\n", 2, "a bare value"),
+        ("a: {{ values.nmae | to_json }}\n", 1, "no key 'nmae'"),
+        ("a: {{ values.name.deeper | to_json }}\n", 1, "no key 'deeper'"),
+        ("a: {{ ('x' ~ values.count) | to_json }}\n", 1, "'~' takes strings only"),
+        ("a: {{ ('x' ~ values.maybe) | to_json }}\n", 1, "string"),
+        ("a: {{ (values.count + 1) | to_json }}\n", 1, "Add is not in the subset"),
+        ("{% if values.count > 1 %}\na: 1\n{% endif %}\n", 1, "comparison"),
+        ("{% if values.count == 'x' %}\na: 1\n{% endif %}\n", 1, "takes strings only"),
+        ("{% if values.name == values.name %}\na: 1\n{% endif %}\n", 1, "string constant"),
+        ("{% if values.name is defined %}\na: 1\n{% endif %}\n", 1, "only 'is none'"),
+        ("a: {{ (1 if values.name else 2) | to_json }}\n", 1, "CondExpr is not in the subset"),
+        ("a: {{ values.name | upper | to_json }}\n", 1, "filter 'upper'"),
+        ("a: {{ values.name.upper() | to_json }}\n", 1, "a call of other than a macro or function"),
+        ("a: {{ lookup('v1') | to_json }}\n", 1, "'lookup' is no macro"),
+        ("a: {{ values.list | indent(2) }}\n", 1, "indent takes what a macro or to_pretty_json made"),
+        ("{% for x in values.map %}\n- {{ x | to_json }}\n{% endfor %}\n", 1, "'for' over what is no list"),
+        ("{% for x in values.list if x %}\n- 1\n{% endfor %}\n", 1, "'for' with 'if'"),
+        ("{% for x in values.list %}\n- 1\n{% else %}\n- 2\n{% endfor %}\n", 3, "'else' without its 'if'"),
+        ("{% for x in values.list %}\n- {{ loop.index | to_json }}\n{% endfor %}\n", 2, "'loop' is bound nowhere"),
+        ("{% for x in values.list %}\n{% set x = 'a' %}\n- 1\n{% endfor %}\n", 2, "bound already"),
+        ("{% set a = values.name %}\n{% if a %}\n{% set a = 'x' %}\n{% endif %}\n", 3, "bound already"),
+        ("{% if values.name %}\n{% set a = 'x' %}\n{% endif %}\nb: {{ a | to_json }}\n", 4, "'a' is bound nowhere"),
+        ("a: b {% if values.name %}\n  c\n{% endif %}\n", 1, "neither alone on its line"),
+        ("a:\n\n{% if values.name %}\n  b: 1\n{% endif %}\n", 3, "a blank line before 'if'"),
+        ("{%- if values.name %}\na: 1\n{% endif %}\n", 1, "white space control"),
+        ("{% raw %}{{ x }}{% endraw %}\n", 1, "'raw'"),
+        ("{% include 'x' %}\n", 1, "'include' is not in the subset"),
+        ("{% macro two(a, b) %}\nx\n{%- endmacro %}\n", 1, "a macro belongs into"),
+        ("a: {{ two('x', 'y') | indent(2) }}\n", 1, "isn't imported"),
+        ("{% if values.name %}\na: 1\n", 1, "Unexpected end of template"),
+        ("{# a */ b #}\n", 1, "'*/' in a comment"),
+        ("a: {{ release.nmae | to_json }}\n", 1, "'release.nmae'"),
+    ],
+)  # fmt: skip
+def test_what_the_two_languages_do_not_share_is_refused_with_file_and_line(source: str, line: int, says: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compiled(source)
+    # Jinja2 itself reports an unclosed block at the end of the file.
+    assert str(caught.value).startswith(f"templates/x.yaml.j2:{line}: ") or "Unexpected end" in says
+    assert says in str(caught.value)
+
+
+def test_a_macro_must_begin_and_end_with_text() -> None:
+    for body in ("{% if a %}\nx\n{% endif %}\ny\n", "y\n{% if a %}\nx\n{% endif %}\n"):
+        with pytest.raises(CompileError, match="a macro must"):
+            compiled("{% macro two(a, b) %}\n" + body + "{%- endmacro %}\n", name="_macros.yaml.j2")
+
+
+def test_arguments_of_macros_are_read_from_their_file() -> None:
+    assert macros_of("{% macro two(a, b) %}x{% endmacro %}") == MACROS
+
+
+def test_the_committed_chart_is_fresh() -> None:
+    assert check_fresh(ROOT) == [], "run `roost chart`"
+
+
+def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) -> None:
+    for folder in ("templates", "chart"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    service = tmp_path / "chart/templates/webhook-service.yaml"
+    service.write_text(service.read_text() + "# by hand\n")
+    (tmp_path / "templates/scheduler-role.yaml.j2").unlink()
+    helpers = (tmp_path / "chart/templates/_helpers.tpl").read_text()
+    stale = ["chart/templates/scheduler-role.yaml", "chart/templates/webhook-service.yaml"]
+    assert check_fresh(tmp_path) == stale
+    assert sorted(write_chart(tmp_path)) == stale
+    assert check_fresh(tmp_path) == []
+    assert (tmp_path / "chart/templates/_helpers.tpl").read_text() == helpers
+    assert not (tmp_path / "chart/templates/scheduler-role.yaml").exists()
+
+
+# --- the Python twin --------------------------------------------------------------------------------------------------
+
+
+def rendered(source: str, values: dict[str, object], folder: Path) -> str:
+    (folder / "x.yaml.j2").write_text(source)
+    given = context(values, Release(), Chart("0.1.0", "0.1.0"))
+    return render_template(make_environment(folder), "x.yaml.j2", given)
+
+
+@pytest.mark.parametrize(
+    ("number", "printed"),
+    [
+        (1.0, "1"), (-3.0, "-3"), (0.0, "0"), (-0.0, "0"), (0.1, "0.1"), (1e-6, "0.000001"), (1e-7, "1e-7"),
+        (1e20, "100000000000000000000"), (1e21, "1e+21"), (1.5e300, "1.5e+300"), (2**53 + 1, "9007199254740992"),
+        (12345678901234567890, "12345678901234567000"), (2500000.5, "2500000.5"), (5e-324, "5e-324"),
+    ],
+)  # fmt: skip
+def test_numbers_print_as_go_prints_a_float64(number: float, printed: str) -> None:
+    assert to_json(number) == printed
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    )
+)
+def test_both_forms_of_json_read_back_as_what_was_printed(value: object) -> None:
+    # Go prints a whole float64 in its shortest digits, so it only reads back as a float64.
+    assert json.loads(to_json(value), parse_int=float) == value
+    assert json.loads(to_pretty_json(value), parse_int=float) == value
+
+
+@settings(max_examples=50)
+@given(st.text(), st.integers(0, 8))
+def test_indent_puts_spaces_before_every_line(text: str, width: int) -> None:
+    assert indent(text, width).split("\n") == [" " * width + line for line in text.split("\n")]
+
+
+def test_a_missing_key_is_nil_and_a_key_of_nil_is_a_fault(tmp_path: Path) -> None:
+    assert rendered("a: {{ values.gone | to_json }}\n", {}, tmp_path) == "a: null\n"
+    with pytest.raises(TemplateError, match=r"x\.yaml\.j2: key 'deeper' of nil"):
+        rendered("a: {{ values.gone.deeper | to_json }}\n", {}, tmp_path)
+
+
+def test_a_loop_over_nil_is_empty(tmp_path: Path) -> None:
+    source = "a: [{% for x in values.gone %}x{% endfor %}{% for k, v in values.gone | items %}x{% endfor %}]\n"
+    assert rendered(source, {}, tmp_path) == "a: []\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{{ nobody }}", "{{ values.__class__.x }}", "{{ ''.join(values.l) }}", "{{ range(9) }}", "{{ values.l | map }}"],
+)
+def test_a_template_can_reach_nothing_but_its_context(source: str, tmp_path: Path) -> None:
+    with pytest.raises(TemplateError):
+        rendered(source, {"l": ["a"]}, tmp_path)
+
+
+def test_the_image_follows_the_clusters_minor() -> None:
+    tags = {"1.9": "a", "1.34": "b", "1.36": "c"}
+    assert [for_cluster(tags, version) for version in ("v1.8.1", "1.10", "v1.34.9-gke.1", "v1.99.0")] == list("aabc")
+    assert for_cluster({}, "v1.36.0") == ""
