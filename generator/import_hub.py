@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from generator.import_quantities import cpu_quantity, memory_quantity, parse_quantity, spawner_bytes
+from generator.import_quantities import cpu_quantity, memory_quantity, quantity, spawner_bytes
 from generator.import_source import Charts, Path, Section, child, kind_of
 from placement.labels import NODE_PURPOSE_LABEL
 
@@ -352,14 +352,14 @@ def _map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
             draft.put(dotted, _amount(value, size), (*hub.path, *dotted.split(".")))
     for part, sizes in (("guarantees", requests), ("limits", limits)):
         for name, value in hub.mapping(f"singleuser.extraResource.{part}").items():
-            if parse_quantity(value) is not None:
+            if quantity(value) is not None:
                 sizes[name] = str(value)
     # Kubernetes takes a limit for the request of an extended resource.
     for name, value in limits.items():
         if "/" in name:
             requests.setdefault(name, value)
     for name, least in requests.items():
-        if name in limits and (parse_quantity(limits[name]) or 0) < (parse_quantity(least) or 0):
+        if name in limits and (quantity(limits[name]) or 0) < (quantity(least) or 0):
             del limits[name]
     return {"requests": requests, "limits": limits}
 
@@ -446,13 +446,13 @@ def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, Mapp
         requests.setdefault(name, value)
     raised: list[str] = []
     for name, least in user["requests"].items():
-        if (parse_quantity(requests.get(name, 0)) or 0) < (parse_quantity(least) or 0):
+        if (quantity(requests.get(name, 0)) or 0) < (quantity(least) or 0):
             if name in requests:
                 raised.append(
                     f"{name} raised from {requests[name]} to {least}, what one user asks for (K, M, G: powers of 1024)."
                 )
             requests[name] = least
-        if name in limits and (parse_quantity(limits[name]) or 0) < (parse_quantity(requests[name]) or 0):
+        if name in limits and (quantity(limits[name]) or 0) < (quantity(requests[name]) or 0):
             limits[name] = requests[name]
     return raised
 
@@ -468,7 +468,7 @@ def kubernetes_resources(
             continue
         found[part] = {}
         for name, value in quantities.items():
-            amount = parse_quantity(value)
+            amount = quantity(value)
             if amount is None or amount < 0:
                 if value is not None:
                     draft.reject(section, (*at, part, name), "expected a Kubernetes quantity")

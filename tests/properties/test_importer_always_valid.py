@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from generator.faults import ValuesError
 from generator.import_print import print_yaml
-from generator.import_quantities import cpu_quantity, memory_quantity, parse_quantity, spawner_bytes
+from generator.import_quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.importer import import_values
 from generator.lint import lint
 from generator.loader import CONTROL, LoadedFile, load
@@ -18,6 +18,7 @@ from generator.locations import chart_folder
 from generator.merge import merge_values
 from generator.release import Release
 from generator.schema import find_faults
+from placement.quantities import parse_quantity
 
 # What an operator may write by mistake at any key, besides what belongs there.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(lambda text: not CONTROL.search(text))
@@ -184,6 +185,5 @@ def test_the_spawners_units_are_powers_of_1024(count: int, unit: str) -> None:
 
 @given(st.floats(0.001, 10_000))
 def test_a_cpu_quantity_is_at_least_what_was_asked_for(cpus: float) -> None:
-    quantity = parse_quantity(cpu_quantity(cpus))
-    assert quantity is not None
-    assert cpus <= float(quantity) <= cpus + 0.0011
+    amount = float(parse_quantity(cpu_quantity(cpus)))
+    assert cpus <= amount <= cpus + 0.0011
