@@ -257,3 +257,38 @@ def test_the_scheduler_works_with_the_rendered_rights_alone_and_a_second_replica
         assert second.log_lines("Successfully bound pod to node")
         for scheduler in stack.schedulers:
             assert not scheduler.log_lines("forbidden")
+
+
+def test_after_an_uninstall_nothing_is_left(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> None:
+    """Promise 8, for what is made at run time: the CA's Secret, two Leases, labels and taints of nodes."""
+    api = control_plane.api
+    fake_nodes.create("node-1")
+    before = api.get("/api/v1/nodes/node-1")["metadata"]["labels"]
+    with Stack(control_plane, namespace, {"placeholders": []}) as stack:
+        stack.create_pod(user("ada"))
+        stack.wait_for_node("ada")
+        assert len(api.list(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")) == 2
+        assert api.list(f"/api/v1/namespaces/{namespace}/secrets")
+
+    def left() -> list[str]:
+        kinds = {
+            "leases": f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
+            "secrets": f"/api/v1/namespaces/{namespace}/secrets",
+            "configmaps": f"/api/v1/namespaces/{namespace}/configmaps",
+            "clusterroles": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+            "webhooks": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+            "priorityclasses": "/apis/scheduling.k8s.io/v1/priorityclasses",
+        }
+        names = [f"{kind}/{item['metadata']['name']}" for kind, path in kinds.items() for item in api.list(path)]
+        return [
+            name
+            for name in names
+            if "roost" in name and (namespace in name or name.startswith(("leases", "secrets", "configmaps")))
+        ]
+
+    wait_until(lambda: not left(), 60, "everything of Roost to be gone", explain=lambda: str(left()))
+    node = api.get("/api/v1/nodes/node-1")
+    assert node["metadata"]["labels"] == before
+    assert not node["spec"].get("taints")
