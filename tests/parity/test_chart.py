@@ -1,0 +1,201 @@
+"""The chart by itself: Helm's lint, as a dependency of another chart, its notes, and what kube-score says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from generator.environment import context
+from generator.release import Release
+from generator.render import Chart
+from placement import labels
+from tests.harness.fixtures import require_binary
+from tests.parity.renderers import (
+    CHART,
+    RELEASE,
+    HelmError,
+    assert_same,
+    by_identity,
+    helm_template,
+    roost_render,
+    run_helm,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    return require_binary("helm")
+
+
+@pytest.fixture
+def umbrella(tmp_path: Path) -> Path:
+    """A chart that depends on Roost, as 2i2c's basehub depends on zero-to-jupyterhub."""
+    chart = tmp_path / "hub"
+    (chart / "charts").mkdir(parents=True)
+    shutil.copytree(CHART, chart / "charts" / "roost")
+    dependency = {"name": "roost", "version": ">=0.0.0-0", "condition": "roost.enabled"}
+    about = {"apiVersion": "v2", "name": "hub", "version": "1.0.0", "dependencies": [dependency]}
+    (chart / "Chart.yaml").write_text(yaml.safe_dump(about))
+    return chart
+
+
+def test_helm_lint_has_nothing_to_say(helm: Path) -> None:
+    said = run_helm(helm, "lint", "--strict", str(CHART))
+    assert "0 chart(s) failed" in said
+    assert "[WARNING]" not in said
+
+
+def test_a_parent_chart_renders_the_same_objects(helm: Path, umbrella: Path, tmp_path: Path) -> None:
+    own = "{scheduler: {replicas: 1}, webhook: {replicas: 3}, placeholders: [{name: a, replicas: 2}]}"
+    alone, nested = tmp_path / "alone.yaml", tmp_path / "nested.yaml"
+    alone.write_text(own)
+    nested.write_text(f"{{global: {{domain: example.org}}, other: 1, roost: {own}}}")
+    assert_same(roost_render([alone]), helm_template(helm, [nested], chart=umbrella))
+
+
+def test_a_parent_of_a_parent_renders_the_same_objects(helm: Path, umbrella: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    (outer / "charts").mkdir(parents=True)
+    shutil.copytree(umbrella, outer / "charts" / "hub")
+    about = {"apiVersion": "v2", "name": "outer", "version": "1.0.0", "dependencies": [{"name": "hub", "version": "*"}]}
+    (outer / "Chart.yaml").write_text(yaml.safe_dump(about))
+    alone, nested = tmp_path / "alone.yaml", tmp_path / "nested.yaml"
+    alone.write_text("fullnameOverride: seats")
+    nested.write_text("{global: {a: 1}, hub: {global: {b: 2}, roost: {fullnameOverride: seats}}}")
+    assert_same(roost_render([alone]), helm_template(helm, [nested], chart=outer))
+
+
+def test_a_parents_condition_switches_roost_off(helm: Path, umbrella: Path, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text("roost: {enabled: false}")
+    assert helm_template(helm, [values], chart=umbrella) == {}
+
+
+def test_helm_refuses_a_mistyped_key_as_roost_does(helm: Path, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text("scheduler: {replicsa: 3}")
+    with pytest.raises(HelmError, match="replicsa"):
+        helm_template(helm, [values])
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ("scheduler: {profiles: {user: {strategy: gone}}}", "scheduler.profiles.user.strategy"),
+        ("podClasses: {user: {join: {gone: 3}}, placeholder: {join: {gone: 1}}}", "no class 'gone'"),
+        ("placeholder: {podClass: gone}", "placeholder.podClass"),
+        ("scheduler: {profiles: {user: null, build: null, placeholder: null}}", "scheduler.profiles is empty"),
+    ],
+)
+def test_helm_says_in_words_what_only_other_keys_can_tell(helm: Path, values: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    with pytest.raises(HelmError, match=re.escape(says)):
+        helm_template(helm, [file])
+
+
+# Helm renders notes only on install; without a cluster it prints them for a dry run on the client.
+def notes(helm: Path, *settings: str) -> str:
+    arguments = [f"--set-json={setting}" for setting in settings]
+    return run_helm(helm, "install", "hub", str(CHART), "--namespace=jhub", "--dry-run=client", *arguments)
+
+
+def test_the_notes_warn_of_a_gate_without_seats(helm: Path) -> None:
+    assert "no placeholders" in notes(helm, "placeholders=[]")
+    assert "no placeholders" in notes(helm, 'placeholders=[{"name": "a", "replicas": 0}]')
+    assert "no placeholders" not in notes(helm)
+    assert "no placeholders" not in notes(helm, "placeholders=[]", 'imageGate.mode="prefer"')
+
+
+def test_the_notes_name_the_schedulers(helm: Path) -> None:
+    said = notes(helm)
+    for profile in ("user", "build", "placeholder"):
+        assert f"{profile}: {labels.scheduler_name('hub', 'jhub', profile)}" in said
+
+
+# --- names: placement/labels.py and chart/templates/_helpers.tpl ------------------------------------------------------
+
+REFERENCES = [
+    "nginx", "nginx:1.25", "jupyter/base-notebook", "jupyter/base-notebook:2024-01-01", "quay.io/jupyter/scipy:x_y.z",
+    "localhost/a", "localhost:5000/a", "localhost:5000/a/b:c", "ghcr.io/o/r@sha256:" + "ab" * 32,
+    "a:b@sha256:" + "0" * 64,
+    "gcr.io/p/--weird__name--:v1", "r.io/" + "x" * 80 + ":" + "y" * 60, "a.b/c", "UPPER/Case:Tag", "r.io/...:_",
+]  # fmt: skip
+RELEASES = [
+    ("hub", "jhub"), ("a.b.c", "jhub"), ("h" * 53, "n" * 63), ("hub." + "x" * 49, "default"), ("a-b-c", "n"),
+]  # fmt: skip
+COMPONENTS = ["webhook", "placeholder-default", "placeholder-" + "long-" * 10 + "x", "p-" + "a" * 61]
+
+
+@pytest.mark.parametrize("override", ["", "seats", "with.dots.and-a-" + "long" * 12], ids=["none", "short", "long"])
+@pytest.mark.parametrize(("name", "namespace"), RELEASES, ids=lambda part: part[:12])
+def test_names_are_made_alike_on_both_sides(
+    helm: Path, name: str, namespace: str, override: str, tmp_path: Path
+) -> None:
+    functions = context({"fullnameOverride": override}, Release(name, namespace), Chart("0", "0"))
+    calls: list[tuple[str, tuple[object, ...]]] = [
+        *(("object_name", (component,)) for component in COMPONENTS),
+        *(("object_name", (component, 52)) for component in COMPONENTS),
+        *(("cluster_object_name", (component,)) for component in COMPONENTS),
+        *(("scheduler_name", (profile,)) for profile in ("user", "p" * 63)),
+        *(("attract_label", (one,)) for one in ("default", "s" * 64)),
+        *(("pulled_label", (reference,)) for reference in REFERENCES),
+        ("startup_taint", ()),
+    ]
+    chart = tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("{apiVersion: v2, name: names, version: 1.0.0}")
+    (chart / "values.yaml").write_text(json.dumps({"fullnameOverride": override}))
+    shutil.copy(CHART / "templates/_helpers.tpl", chart / "templates/_helpers.tpl")
+    lines = ["apiVersion: v1", "kind: ConfigMap", "metadata: {name: names}", "data:"]
+    for number, (function, arguments) in enumerate(calls):
+        given = " ".join(json.dumps(argument) for argument in arguments)
+        lines.append(f'  c{number}: {{{{ include "roost.{function}" (list $ {given}) | toJson }}}}')
+    (chart / "templates/names.yaml").write_text("\n".join(lines) + "\n")
+    rendered = by_identity(run_helm(helm, "template", name, str(chart), f"--namespace={namespace}"))
+    (theirs,) = (body["data"] for body in rendered.values())
+    for number, (function, arguments) in enumerate(calls):
+        ours = functions[function]
+        assert callable(ours)
+        assert theirs[f"c{number}"] == ours(*arguments), (function, arguments)
+
+
+# --- kube-score -------------------------------------------------------------------------------------------------------
+
+# Checks that don't fit, each with its reason.
+IGNORED = {
+    # Limits of CPU throttle, and how much memory a scheduler needs grows with the cluster: values, for the operator.
+    "container-resources": "requests are set; limits are the operator's, in the values",
+    # Nothing is written to disk: read-only roots, one emptyDir in memory.
+    "container-ephemeral-storage-request-and-limit": "nothing is written to disk",
+    # Tags here are versions, and pulling each time would make the registry a part of every restart.
+    "container-image-pull-policy": "tags are versions; a registry that is down must not stop a restart",
+    # Seats are not addressed; a headless Service for them would be an object without use.
+    "statefulset-has-servicename": "nobody speaks to a placeholder",
+}
+
+
+@pytest.mark.parametrize("values", ["", "webhook: {certificates: {mode: certManager}}", "admission: {mode: policy}"])
+def test_kube_score_finds_nothing_critical_that_is_not_explained(values: str, helm: Path, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    objects = yaml.safe_dump_all(helm_template(helm, [file]).values())
+    arguments = [argument for check in IGNORED for argument in ("--ignore-test", check)]
+    score = require_binary("kube-score")
+    version = ".".join(RELEASE.kube_version.split(".")[:2])
+    done = subprocess.run(
+        [score, "score", "--kubernetes-version", version, "--output-format", "ci", *arguments, "-"],
+        input=objects, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    critical = [line for line in done.stdout.splitlines() if "[CRITICAL]" in line]
+    assert critical == []
+    assert done.stdout, done.stderr
