@@ -1,0 +1,118 @@
+"""Write docs/values.md: every key of chart/values.yaml with its default and the comment that stands above it.
+
+.venv/bin/python -m tools.write_values_reference            write it
+.venv/bin/python -m tools.write_values_reference --check    exit 1 unless it is fresh
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+VALUES = ROOT / "chart" / "values.yaml"
+PAGE = ROOT / "docs" / "values.md"
+WRITER = "python -m tools.write_values_reference"
+
+_HEAD = f"""# Values
+
+Every key of Roost's values, from the comments of [chart/values.yaml](../chart/values.yaml); written by `make generated`.
+What a key may be changed to is in `chart/values.schema.json`; `roost validate -f FILE` says what is wrong and where.
+"""
+
+
+class Row(NamedTuple):
+    """One key: its dotted name, its default as written ("" for a group of keys), what the comment says."""
+
+    key: str
+    default: str
+    comment: str
+
+
+def rows(node: MappingNode, lines: Sequence[str], prefix: str = "") -> Iterator[Row]:
+    """The keys of a block mapping, deep; mappings in flow style and lists are values."""
+    for key_node, value in node.value:
+        key = f"{prefix}{_key(key_node.value)}"
+        comment = _comment_above(lines, key_node.start_mark.line)
+        if isinstance(value, MappingNode) and not value.flow_style:
+            if comment:
+                yield Row(key, "", comment)
+            yield from rows(value, lines, f"{key}.")
+        else:
+            yield Row(key, _flow(value), comment)
+
+
+def page() -> str:
+    """The whole page."""
+    text = VALUES.read_text(encoding="utf-8")
+    root = yaml.compose(text, yaml.SafeLoader)
+    if not isinstance(root, MappingNode):
+        sys.exit(f"{VALUES}: found no mapping. Restore it.")
+    sections: dict[str, list[Row]] = {"At the top": []}
+    for row in rows(root, text.splitlines()):
+        top = row.key.partition(".")[0]
+        is_alone = top == row.key and bool(row.default)
+        sections.setdefault("At the top" if is_alone else top, []).append(row)
+    parts = [_HEAD]
+    for title, found in sections.items():
+        parts.append(f"\n## {title}\n\n| key | default | what it does |\n|---|---|---|\n")
+        for row in found:
+            default = f"`{_cell(row.default)}`" if row.default else ""
+            parts.append(f"| `{row.key}` | {default} | {_cell(row.comment)} |\n")
+    return "".join(parts)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or check it."""
+    fresh = page()
+    if arguments == ["--check"]:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == fresh:
+            return 0
+        print(f"{PAGE.relative_to(ROOT)} is not fresh. Write it: {WRITER}", file=sys.stderr)
+        return 1
+    if arguments:
+        print(f"usage: {WRITER} [--check]", file=sys.stderr)
+        return 2
+    PAGE.write_text(fresh, encoding="utf-8")
+    return 0
+
+
+def _comment_above(lines: Sequence[str], line: int) -> str:
+    """The comment lines right above `line` with the key's own indentation, as one text."""
+    indent = len(lines[line]) - len(lines[line].lstrip())
+    found: list[str] = []
+    while line > 0:
+        line -= 1
+        text = lines[line].strip()
+        if not text.startswith("#") or len(lines[line]) - len(lines[line].lstrip()) != indent:
+            break
+        found.insert(0, text.removeprefix("#").strip())
+    return " ".join(found)
+
+
+def _flow(node: Node) -> str:
+    if isinstance(node, MappingNode):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(value)}" for key, value in node.value) + "}"
+    if isinstance(node, SequenceNode):
+        return "[" + ", ".join(_flow(item) for item in node.value) + "]"
+    text = str(node.value) if isinstance(node, ScalarNode) else ""
+    return f'"{text}"' if isinstance(node, ScalarNode) and node.style else text
+
+
+def _key(text: str) -> str:
+    return f'"{text}"' if "." in text else text
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
