@@ -1,214 +1,61 @@
-"""Own the restricted Jinja2 that `templates/` are written in: what a template may say, and how values are printed.
-
-Twin of `generator/compile_chart.py`: whatever a filter or function here gives, the Go template that the compiler writes
-gives too, so `roost render` and `helm template` agree. Hence Go's rules: a missing key reads as nil (None), an
-attribute of nil is a fault, numbers print as Go's encoding/json prints a float64.
-"""
+"""Own the restricted Jinja2 that `templates/` are written in; what a template may call is in template_functions."""
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
-from hashlib import sha256
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final
 
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from placement import labels
+from generator.template_functions import (
+    KEYS,
+    TemplateError,
+    context,
+    default,
+    each,
+    fail,
+    for_cluster,
+    indent,
+    items,
+    kube_minor,
+    merge,
+    plus,
+    read_key,
+    sha256_of,
+    to_int,
+    to_json,
+    to_pretty_json,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+__all__ = [
+    "KEYS",
+    "MACROS",
+    "RestrictedEnvironment",
+    "TemplateError",
+    "context",
+    "default",
+    "fail",
+    "for_cluster",
+    "indent",
+    "items",
+    "kube_minor",
+    "make_environment",
+    "merge",
+    "plus",
+    "render_template",
+    "template_names",
+    "to_int",
+    "to_json",
+    "to_pretty_json",
+]
 
 SUFFIX: Final = ".yaml.j2"
 # Holds macros only; never rendered by itself.
 MACROS: Final = f"_macros{SUFFIX}"
-
-# Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
-KEYS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "opt_out": labels.OPT_OUT_ANNOTATION,
-        "policy_revision": labels.POLICY_REVISION_ANNOTATION,
-        "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
-        "namespace_name": labels.NAMESPACE_NAME_LABEL,
-        "hostname": labels.HOSTNAME_LABEL,
-        "domain": labels.DOMAIN,
-    }
-)
-
-# Integers beyond it lose digits in Helm, which holds every number of a values file as a float64.
-_EXACT_INTEGERS: Final = 2**53
-# encoding/json's HTML-safe escapes; json.dumps leaves these five as they are.
-_GO_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
-
-
-class ReleaseFacts(Protocol):
-    """What a template may know of the release: Helm's `--name`, `--namespace` and `--kube-version`."""
-
-    @property
-    def name(self) -> str:
-        """Name of the release."""
-
-    @property
-    def namespace(self) -> str:
-        """Namespace of the release."""
-
-    @property
-    def kube_version(self) -> str:
-        """The cluster's version, for example `v1.36.3`."""
-
-
-class ChartFacts(Protocol):
-    """What a template may know of the chart, as in Chart.yaml."""
-
-    @property
-    def version(self) -> str:
-        """Version of the chart."""
-
-    @property
-    def app_version(self) -> str:
-        """Version of the programs."""
-
-
-class TemplateError(Exception):
-    """A template can't be rendered with these values. Names the template; the text is for an operator."""
-
-    def __init__(self, message: str, template: str = "") -> None:
-        super().__init__(f"{template}: {message}" if template else message)
-
-
-# --- printing ---------------------------------------------------------------------------------------------------------
-
-
-def _go_number(number: float) -> str:
-    """Print a number as Go's encoding/json prints the float64 that Helm makes of it."""
-    if isinstance(number, int) and -_EXACT_INTEGERS < number < _EXACT_INTEGERS:
-        return str(number)
-    value = float(number)
-    if not math.isfinite(value):
-        raise TemplateError(f"{value} is no number that JSON can hold")
-    if value == 0:
-        return "0"
-    if not 1e-6 <= abs(value) < 1e21:
-        mantissa, _, exponent = repr(value).partition("e")
-        return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if exponent else mantissa
-    # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out without an exponent.
-    digits = format(Decimal(repr(value)), "f")
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
-
-
-def _go_string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).translate(_GO_ESCAPES)
-
-
-def _encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
-    """Yield `value` as JSON; `newline` stands between items ("" for compact), `step` is one level of indentation."""
-    if value is None:
-        yield "null"
-    elif isinstance(value, bool):
-        yield "true" if value else "false"
-    elif isinstance(value, str):
-        yield _go_string(value)
-    elif isinstance(value, int | float):
-        yield _go_number(value)
-    elif isinstance(value, Mapping):
-        deeper = newline + step
-        mark = "{" + deeper
-        # Go sorts by the keys' UTF-8 bytes, which is the order of code points, as Python's.
-        for key in sorted(value):
-            yield f"{mark}{_go_string(key)}{colon}"
-            yield from _encode(value[key], deeper, step, colon)
-            mark = "," + deeper
-        yield newline + "}" if value else "{}"
-    elif isinstance(value, list | tuple):
-        deeper = newline + step
-        mark = "[" + deeper
-        for item in value:
-            yield mark
-            yield from _encode(item, deeper, step, colon)
-            mark = "," + deeper
-        yield newline + "]" if value else "[]"
-    else:
-        raise TemplateError(f"a {type(value).__name__} can't be printed as JSON")
-
-
-def to_json(value: object) -> str:
-    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes. Sprig's `toJson`."""
-    return "".join(_encode(value, "", "", ":"))
-
-
-def to_pretty_json(value: object) -> str:
-    """JSON over several lines, indented by two. Sprig's `toPrettyJson`."""
-    return "".join(_encode(value, "\n", "  ", ": "))
-
-
-def indent(text: str, width: int) -> str:
-    """Put `width` spaces before every line, the first one too. Sprig's `indent`."""
-    pad = " " * width
-    return pad + text.replace("\n", f"\n{pad}")
-
-
-def to_int(value: object) -> int:
-    """Cut a number to an integer. Sprig's `int64`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TemplateError(f"found {value!r} where a number is needed")
-    return int(value)
-
-
-def plus(value: object, number: int) -> int:
-    """Add a constant to a number cut to an integer. Sprig's `add`; the only arithmetic there is."""
-    return to_int(value) + number
-
-
-def items(value: object) -> list[tuple[str, object]]:
-    """Key and value of each entry by sorted key, as Go's `range` goes through a map; nil is empty."""
-    if value is None:
-        return []
-    if not isinstance(value, Mapping):
-        raise TemplateError(f"found {value!r} where a map is needed")
-    return sorted(value.items(), key=lambda item: item[0])
-
-
-def _each(value: object) -> object:
-    if value is None:
-        return ()
-    if isinstance(value, list | tuple):
-        return value
-    raise TemplateError(f"found {value!r} where a list is needed")
-
-
-def default(value: object, fallback: object) -> object:
-    """`fallback` when the value is missing or nil; 0, false and "" stay (unlike Sprig's `default`)."""
-    return fallback if value is None else value
-
-
-def _sha256(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
-
-
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
-    """Put maps together, not deep; a later map's entry wins, nil is empty."""
-    merged: dict[str, object] = {}
-    for one in maps:
-        merged.update(one or {})
-    return merged
-
-
-def fail(message: str) -> NoReturn:
-    """Stop: these values can't be rendered. Sprig's `fail`."""
-    raise TemplateError(message)
-
-
-# --- the environment --------------------------------------------------------------------------------------------------
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
@@ -224,17 +71,13 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: object, attribute: str) -> object:
         """Read a key of a map; None when it is missing, as Go does."""
-        if isinstance(obj, Mapping):
-            return obj.get(attribute)
         if isinstance(obj, StrictUndefined):
             return super().getattr(obj, attribute)
-        raise TemplateError(f"key {attribute!r} of {'nil' if obj is None else repr(obj)}, which is no map")
+        return read_key(obj, attribute)
 
     def getitem(self, obj: object, argument: object) -> object:
         """Read `map[key]`; Go's `index`."""
-        if not isinstance(argument, str):
-            raise TemplateError(f"key {argument!r} is no string")
-        return self.getattr(obj, argument)
+        return read_key(obj, argument)
 
     def is_safe_callable(self, obj: object) -> bool:
         """Tell whether a template may call `obj`: macros and the functions of its context."""
@@ -258,11 +101,11 @@ def make_environment(root: Path) -> RestrictedEnvironment:
         "int": to_int,
         "plus": plus,
         "items": items,
-        "each": _each,
+        "each": each,
         "default": default,
-        "sha256": _sha256,
+        "sha256": sha256_of,
     }
-    environment.tests = {"none": _is_none}
+    environment.tests = {"none": lambda value: value is None}
     environment.globals = {}
     return environment
 
@@ -270,53 +113,6 @@ def make_environment(root: Path) -> RestrictedEnvironment:
 def template_names(root: Path) -> list[str]:
     """Names of the templates that make objects, sorted: all but those that start with an underscore."""
     return sorted(path.name for path in root.glob(f"*{SUFFIX}") if not path.name.startswith("_"))
-
-
-def kube_minor(version: str) -> tuple[int, int]:
-    """Read major and minor of `v1.36.3`, `1.36` or `v1.36.1-gke.200`. Raises ValueError."""
-    match = _MINOR.match(version)
-    if match is None:
-        raise ValueError(f"{version!r} is no Kubernetes version; give it as v1.36.3")
-    return int(match[1]), int(match[2])
-
-
-def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
-    """Pick the entry of the newest minor that the cluster has reached; of the oldest when it has reached none."""
-    minors = sorted(by_minor, key=kube_minor)
-    reached = [minor for minor in minors if kube_minor(minor) <= kube_minor(version)]
-    return by_minor[(reached or minors[:1])[-1]] if minors else ""
-
-
-def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
-    """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
-    name, namespace = release.name, release.namespace
-    base = values.get("fullnameOverride") or f"{name}-roost"
-
-    def kube_at_least(version: str) -> bool:
-        return kube_minor(release.kube_version) >= kube_minor(version)
-
-    def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
-        return labels.object_name(str(base), component, limit)
-
-    functions: dict[str, Callable[..., object]] = {
-        "kube_at_least": kube_at_least,
-        "object_name": object_name,
-        "cluster_object_name": lambda component: labels.cluster_object_name(name, namespace, component),
-        "scheduler_name": lambda profile: labels.scheduler_name(name, namespace, profile),
-        "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
-        "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
-        "startup_taint": lambda: labels.startup_taint(name, namespace),
-        "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
-        "merge": merge,
-        "fail": fail,
-    }
-    return {
-        "values": values,
-        "release": {"name": name, "namespace": namespace},
-        "chart": {"version": chart.version, "app_version": chart.app_version},
-        "keys": KEYS,
-        **functions,
-    }
 
 
 def render_template(environment: RestrictedEnvironment, name: str, given: Mapping[str, object]) -> str:

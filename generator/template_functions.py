@@ -1,0 +1,274 @@
+"""Own what a template may call: how values are printed and read, and the names of objects.
+
+Twin of `generator/compile_chart.py`: whatever a filter or function here gives, the Go template that the compiler writes
+gives too, so `roost render` and `helm template` agree. Hence Go's rules: a missing key reads as nil (None), an
+attribute of nil is a fault, numbers print as Go's encoding/json prints a float64. Free of Jinja2: compiled templates
+call these too, and its import takes longer than a render.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+
+from placement import labels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
+KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "opt_out": labels.OPT_OUT_ANNOTATION,
+        "policy_revision": labels.POLICY_REVISION_ANNOTATION,
+        "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
+        "namespace_name": labels.NAMESPACE_NAME_LABEL,
+        "hostname": labels.HOSTNAME_LABEL,
+        "domain": labels.DOMAIN,
+    }
+)
+
+# Integers beyond it lose digits in Helm, which holds every number of a values file as a float64.
+_EXACT_INTEGERS: Final = 2**53
+# encoding/json's HTML-safe escapes; json.dumps leaves these five as they are.
+_GO_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
+
+
+class ReleaseFacts(Protocol):
+    """What a template may know of the release: Helm's `--name`, `--namespace` and `--kube-version`."""
+
+    @property
+    def name(self) -> str:
+        """Name of the release."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the release."""
+
+    @property
+    def kube_version(self) -> str:
+        """The cluster's version, for example `v1.36.3`."""
+
+
+class ChartFacts(Protocol):
+    """What a template may know of the chart, as in Chart.yaml."""
+
+    @property
+    def version(self) -> str:
+        """Version of the chart."""
+
+    @property
+    def app_version(self) -> str:
+        """Version of the programs."""
+
+
+class TemplateError(Exception):
+    """A template can't be rendered with these values. Names the template; the text is for an operator."""
+
+    def __init__(self, message: str, template: str = "") -> None:
+        super().__init__(f"{template}: {message}" if template else message)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+def _go_number(number: float) -> str:
+    """Print a number as Go's encoding/json prints the float64 that Helm makes of it."""
+    if isinstance(number, int) and -_EXACT_INTEGERS < number < _EXACT_INTEGERS:
+        return str(number)
+    value = float(number)
+    if not math.isfinite(value):
+        raise TemplateError(f"{value} is no number that JSON can hold")
+    if value == 0:
+        return "0"
+    if not 1e-6 <= abs(value) < 1e21:
+        mantissa, _, exponent = repr(value).partition("e")
+        return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if exponent else mantissa
+    from decimal import Decimal  # noqa: PLC0415 - hardly a render needs it, and its import shows
+
+    # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out without an exponent.
+    digits = format(Decimal(repr(value)), "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def _go_string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).translate(_GO_ESCAPES)
+
+
+def _encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
+    """Yield `value` as JSON; `newline` stands between items ("" for compact), `step` is one level of indentation."""
+    if value is None:
+        yield "null"
+    elif isinstance(value, bool):
+        yield "true" if value else "false"
+    elif isinstance(value, str):
+        yield _go_string(value)
+    elif isinstance(value, int | float):
+        yield _go_number(value)
+    elif isinstance(value, Mapping):
+        deeper = newline + step
+        mark = "{" + deeper
+        # Go sorts by the keys' UTF-8 bytes, which is the order of code points, as Python's.
+        for key in sorted(value):
+            yield f"{mark}{_go_string(key)}{colon}"
+            yield from _encode(value[key], deeper, step, colon)
+            mark = "," + deeper
+        yield newline + "}" if value else "{}"
+    elif isinstance(value, list | tuple):
+        deeper = newline + step
+        mark = "[" + deeper
+        for item in value:
+            yield mark
+            yield from _encode(item, deeper, step, colon)
+            mark = "," + deeper
+        yield newline + "]" if value else "[]"
+    else:
+        raise TemplateError(f"a {type(value).__name__} can't be printed as JSON")
+
+
+_plain_json: Final = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
+# What Go may print in another way than Python: exponents, long or integral floats, and its escapes.
+_GO_PRINTS_APART: Final = re.compile("[0-9][eE][-+]?[0-9]|[0-9]{16}|\\.0(?![0-9])|[<>&\u2028\u2029]")
+
+
+def to_json(value: object) -> str:
+    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes. Sprig's `toJson`."""
+    try:
+        text = _plain_json(value)
+    except (TypeError, ValueError):
+        # Not for C: keys that are no text, infinities, maps of other types.
+        text = ""
+    return text if text and _GO_PRINTS_APART.search(text) is None else to_json_exactly(value)
+
+
+def to_json_exactly(value: object) -> str:
+    """`to_json` without its short cut through the C encoder."""
+    return "".join(_encode(value, "", "", ":"))
+
+
+def to_pretty_json(value: object) -> str:
+    """JSON over several lines, indented by two. Sprig's `toPrettyJson`."""
+    return "".join(_encode(value, "\n", "  ", ": "))
+
+
+def indent(text: str, width: int) -> str:
+    """Put `width` spaces before every line, the first one too. Sprig's `indent`."""
+    pad = " " * width
+    return pad + text.replace("\n", f"\n{pad}")
+
+
+def to_int(value: object) -> int:
+    """Cut a number to an integer. Sprig's `int64`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TemplateError(f"found {value!r} where a number is needed")
+    return int(value)
+
+
+def plus(value: object, number: int) -> int:
+    """Add a constant to a number cut to an integer. Sprig's `add`; the only arithmetic there is."""
+    return to_int(value) + number
+
+
+def items(value: object) -> list[tuple[str, object]]:
+    """Key and value of each entry by sorted key, as Go's `range` goes through a map; nil is empty."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        raise TemplateError(f"found {value!r} where a map is needed")
+    return sorted(value.items(), key=lambda item: item[0])
+
+
+def each(value: object) -> object:
+    """What a `for` goes through: a list; nil is empty, as for Go's `range`."""
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return value
+    raise TemplateError(f"found {value!r} where a list is needed")
+
+
+def default(value: object, fallback: object) -> object:
+    """`fallback` when the value is missing or nil; 0, false and "" stay (unlike Sprig's `default`)."""
+    return fallback if value is None else value
+
+
+def sha256_of(text: str) -> str:
+    """SHA-256 of a text, in hex. Sprig's `sha256sum`."""
+    return sha256(text.encode()).hexdigest()
+
+
+def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
+    """Put maps together, not deep; a later map's entry wins, nil is empty."""
+    merged: dict[str, object] = {}
+    for one in maps:
+        merged.update(one or {})
+    return merged
+
+
+def fail(message: str) -> NoReturn:
+    """Stop: these values can't be rendered. Sprig's `fail`."""
+    raise TemplateError(message)
+
+
+def read_key(obj: object, key: object) -> object:
+    """Read a key of a map; None when it is missing, as Go does."""
+    if not isinstance(key, str):
+        raise TemplateError(f"key {key!r} is no string")
+    if isinstance(obj, Mapping):
+        return obj.get(key)
+    raise TemplateError(f"key {key!r} of {'nil' if obj is None else repr(obj)}, which is no map")
+
+
+def kube_minor(version: str) -> tuple[int, int]:
+    """Read major and minor of `v1.36.3`, `1.36` or `v1.36.1-gke.200`. Raises ValueError."""
+    match = _MINOR.match(version)
+    if match is None:
+        raise ValueError(f"{version!r} is no Kubernetes version; give it as v1.36.3")
+    return int(match[1]), int(match[2])
+
+
+def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
+    """Pick the entry of the newest minor that the cluster has reached; of the oldest when it has reached none."""
+    minors = sorted(by_minor, key=kube_minor)
+    reached = [minor for minor in minors if kube_minor(minor) <= kube_minor(version)]
+    return by_minor[(reached or minors[:1])[-1]] if minors else ""
+
+
+def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
+    """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
+    name, namespace = release.name, release.namespace
+    base = values.get("fullnameOverride") or f"{name}-roost"
+
+    def kube_at_least(version: str) -> bool:
+        return kube_minor(release.kube_version) >= kube_minor(version)
+
+    def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
+        return labels.object_name(str(base), component, limit)
+
+    functions: dict[str, Callable[..., object]] = {
+        "kube_at_least": kube_at_least,
+        "object_name": object_name,
+        "cluster_object_name": lambda component: labels.cluster_object_name(name, namespace, component),
+        "scheduler_name": lambda profile: labels.scheduler_name(name, namespace, profile),
+        "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
+        "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
+        "startup_taint": lambda: labels.startup_taint(name, namespace),
+        "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
+        "merge": merge,
+        "fail": fail,
+    }
+    return {
+        "values": values,
+        "release": {"name": name, "namespace": namespace},
+        "chart": {"version": chart.version, "app_version": chart.app_version},
+        "keys": KEYS,
+        **functions,
+    }
