@@ -87,8 +87,6 @@ class WebhookOptions:
     leaf_hours: float = 168.0
     # Who this replica is among the others. "": the host's name and process id.
     identity: str = ""
-    # From when a new CA is seen in caBundle until every API server has surely seen it too.
-    certificate_settle_seconds: float = 60.0
     drain_seconds: float = 10.0
     log_level: str = "Info"
 
@@ -209,9 +207,7 @@ class _Replica:
         certificates = OwnCertificates(
             names=(*names, *options.extra_names),
             ca_name=f"roost-ca.{options.release}.{options.namespace}",
-            lives=Lives(
-                ca=options.ca_days * 86400, leaf=options.leaf_hours * 3600, settle=options.certificate_settle_seconds
-            ),
+            lives=Lives(ca=options.ca_days * 86400, leaf=options.leaf_hours * 3600),
             secret=SharedSecret(client, options.namespace, options.secret_name, owner),
             bundle=BundleField(client, options.webhook_configuration) if options.webhook_configuration else None,
             is_leader=lambda: leadership.is_leader,

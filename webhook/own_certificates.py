@@ -31,6 +31,8 @@ PREVIOUS_CERTIFICATE: Final = "previous-ca.crt"
 PREVIOUS_KEY: Final = "previous-ca.key"
 # Trusted CAs besides the two of the Secret, so that a bundle can't grow without end.
 MAX_BUNDLE: Final = 4
+# Between two looks while something is missing.
+HURRIED_TICK_SECONDS: Final = 0.5
 
 
 class Secret(Protocol):
@@ -59,11 +61,16 @@ class Lives:
 
     ca: float
     leaf: float
-    # From the moment that a bundle is seen until every API server has surely seen it too.
-    settle: float = 60.0
-    tick: float = 10.0
-    # While something is missing.
-    hurried_tick: float = 0.5
+
+    @property
+    def settle(self) -> float:
+        """From the moment that a bundle is seen until every API server has surely seen it too."""
+        return min(60.0, self.ca / 12)
+
+    @property
+    def tick(self) -> float:
+        """Between two looks; short lives, as tests have them, are looked at oftener."""
+        return min(10.0, self.leaf / 10, self.ca / 24)
 
 
 class OwnCertificates:
@@ -114,8 +121,7 @@ class OwnCertificates:
         while True:
             self.tick_safely()
             settled = not self._fault and self.verdict().passed
-            shortest_life = self._lives.leaf / 10
-            if stop.wait(min(self._lives.tick if settled else self._lives.hurried_tick, shortest_life)):
+            if stop.wait(self._lives.tick if settled else min(self._lives.tick, HURRIED_TICK_SECONDS)):
                 return
 
     def tick_safely(self) -> None:
