@@ -1,0 +1,322 @@
+"""Check that the Go webhook and Roost make the same pod of every pod: a race is only fair between equals.
+
+`python -m benchmarks.equality`: 0 when all are equal, 1 with the differences otherwise. The other benchmarks run it
+first. Pods: those of the benchmarks, variants of them that reach every rule, and the fixtures beside the repository
+when they are there.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import jsonpatch
+
+from benchmarks.figures import say
+from benchmarks.policy import RELEASE, write_policy
+from benchmarks.programs import program
+from placement.labels import OPT_OUT_ANNOTATION, pulled_label
+from placement.quantities import parse_quantity
+from placement.settings import read_settings
+from webhook.admission import Admission
+from webhook.facts import Facts, Homes, Nodes, pod_key, read_builder, read_home_pod, read_node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+Object = dict[str, Any]
+REPO: Final = Path(__file__).resolve().parent.parent
+PODS: Final = REPO / "benchmarks" / "pods"
+FIXTURES: Final = REPO.parent / "shared" / "fixtures"
+NAMESPACE: Final = "hub"
+SAMPLE: Final = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+SCIENCE: Final = "quay.io/benchmark/science:2026.11"
+_COMMON: Final = (
+    "singleuser.profileList[0].display_name=sample",
+    f"singleuser.profileList[0].kubespawner_override.image={SAMPLE}",
+)
+POLICIES: Final = {
+    "require": _COMMON,
+    "wait, no bound on load": (*_COMMON, "imageGate.whenNoHolder=wait", "podClasses.build.home.maxLoad=0"),
+    "prefer, by host name": (*_COMMON, "imageGate.mode=prefer", "podClasses.build.home.matchBy=hostname"),
+    "instead of z2jh's scheduler": (*_COMMON, "replaceSchedulers[0]=hub-user-scheduler", "scheduler.target=none"),
+    "all namespaces": (*_COMMON, "podClasses.user.match.namespaceSelector.matchLabels.team=science"),
+}
+
+
+def differences() -> list[str]:
+    """One text for each pod that the two make differently."""
+    found: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="roost-equality-") as scratch:
+        folder = Path(scratch)
+        cases = dict(_pods())
+        say(f"equality: {len(cases)} pods under {len(POLICIES)} policies")
+        for title, settings in POLICIES.items():
+            policy = write_policy(folder / "policy.json", NAMESPACE, *settings)
+            known = _facts_objects()
+            reviews = {name: _review(pod, number) for number, (name, pod) in enumerate(cases.items())}
+            ours = _placed_by_roost(policy, known, reviews)
+            changed = sum(
+                mine != _tidy(review["request"]["object"]) for mine, review in zip(ours, reviews.values(), strict=True)
+            )
+            say(f"  {title}: {changed} of {len(cases)} pods changed")
+            for mode in ("rules", "lean"):
+                theirs = _placed_by_go(mode, folder, policy, known, reviews)
+                for name, mine, other in zip(cases, ours, theirs, strict=True):
+                    if mine != other:
+                        patch = jsonpatch.make_patch(other, mine).to_string()
+                        found.append(f"{title}: {name}: from the pod of Go's `{mode}` to Roost's: {patch}")
+    return found
+
+
+def _placed_by_roost(policy: Path, known: Object, reviews: dict[str, Object]) -> list[Object]:
+    settings = read_settings(policy.read_bytes())
+    facts = facts_of(known, "build", settings.classes["build"].labels)
+    admission = Admission(lambda: settings, lambda: facts, lambda: 1.0, lambda _: None)
+    placed = []
+    for review in reviews.values():
+        pod = copy.deepcopy(review["request"]["object"])
+        response = json.loads(admission.review(json.dumps(review).encode()).body)["response"]
+        if "patch" in response:
+            pod = jsonpatch.apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
+        placed.append(_tidy(pod))
+    return placed
+
+
+def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts:
+    """Roost's facts from the objects that the Go webhook is given as a file."""
+    builders = {
+        node
+        for pod in known["pods"]
+        if pod["metadata"]["labels"].get("component") == "image-builder" and (node := read_builder(pod)) is not None
+    }
+    homes = {
+        pod_key(pod["metadata"]["namespace"], pod["metadata"]["name"]): home
+        for pod in known["pods"]
+        if pod["metadata"]["labels"].items() >= dict(labels).items()
+        and (home := read_home_pod(pod, home_class)) is not None
+    }
+    return Facts(
+        nodes=Nodes([read_node(node) for node in known["nodes"]]),
+        builder_nodes={home_class: frozenset(builders)},
+        homes=Homes(homes),
+        namespaces={one["metadata"]["name"]: one["metadata"].get("labels", {}) for one in known["namespaces"]},
+    )
+
+
+def _placed_by_go(mode: str, folder: Path, policy: Path, known: Object, reviews: dict[str, Object]) -> list[Object]:
+    facts_file = folder / "facts.json"
+    facts_file.write_text(json.dumps(known))
+    files = []
+    for number, review in enumerate(reviews.values()):
+        path = folder / f"{number:03d}.json"
+        path.write_text(json.dumps(review))
+        files.append(str(path))
+    command = [str(program("webhook")), "-apply", f"-mode={mode}", f"-policy={policy}", f"-facts={facts_file}", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the Go webhook failed: {done.stderr.strip()}")
+    return [_tidy(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def _tidy(value: Any) -> Any:  # noqa: ANN401 (any JSON)
+    """One form for what a typed decoder writes otherwise: nulls and empty members as absent, 1073741824 as "1Gi"."""
+    if isinstance(value, dict):
+        tidied = {key: _amounts(one) if key in ("requests", "limits") else _tidy(one) for key, one in value.items()}
+        return {key: one for key, one in tidied.items() if one not in (None, {}, [], "")}
+    return [_tidy(one) for one in value] if isinstance(value, list) else value
+
+
+def _amounts(quantities: Any) -> Object:  # noqa: ANN401 (any JSON)
+    return {name: str(parse_quantity(amount)) for name, amount in (quantities or {}).items()}
+
+
+# What there is
+
+
+_DEDICATED: Final = {"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}
+_BUILDER_LABELS: Final = {"component": "image-builder", "app": "binder"}
+_BUILD_LABELS: Final = {"component": "binderhub-build"}
+
+
+def _facts_objects() -> Object:
+    """Six nodes, five of them with builders; some hold images, some are full of builds, some shut."""
+    sample, science = (pulled_label(RELEASE, NAMESPACE, image) for image in (SAMPLE, SCIENCE))
+    labels: dict[str, dict[str, str]] = {
+        "node-a": {sample: "true", "hub.jupyter.org/node-purpose": "user"},
+        "node-b": {science: "true"},
+        "node-c": {sample: "true", science: "true", "kubernetes.io/hostname": "another-name"},
+        "node-d": {},
+        "node-e": {},
+        "node-f": {},
+    }
+    nodes = [
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **own}},
+            "spec": {
+                "unschedulable": name == "node-e",
+                "taints": [{"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}]
+                if name == "node-c"
+                else [],
+            },
+            "status": {"conditions": [{"type": "Ready", "status": "False" if name == "node-f" else "True"}]},
+        }
+        for name, own in labels.items()
+    ]
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    pods = [
+        {
+            "metadata": {
+                "name": f"dind-{name}",
+                "namespace": NAMESPACE,
+                "labels": {"component": "image-builder", "app": "binder"},
+            },
+            "spec": {"nodeName": name},
+            "status": ready,
+        }
+        for name in labels
+        if name != "node-d"
+    ]
+    pods += [
+        {
+            "metadata": {
+                "name": f"running-{number}",
+                "namespace": NAMESPACE,
+                "labels": {"component": "binderhub-build"},
+            },
+            "spec": {"nodeName": "node-a"},
+            "status": {"phase": "Succeeded" if number == 0 else "Running"},
+        }
+        for number in range(5)
+    ]
+    namespaces = [{"metadata": {"name": name, "labels": {"team": "science"}}} for name in (NAMESPACE, "user-ada")]
+    return {"nodes": nodes, "pods": pods, "namespaces": namespaces}
+
+
+def _pods() -> Iterator[tuple[str, Object]]:
+    for kind in ("user", "build", "placeholder"):
+        pod = json.loads((PODS / f"{kind}.json").read_text())
+        yield kind, pod
+        for name, change in VARIANTS.items():
+            other = copy.deepcopy(pod)
+            other["metadata"]["name"] = f"{other['metadata']['name']}-{name.replace(' ', '-')}"
+            change(other)
+            yield f"{kind}, {name}", other
+    if not FIXTURES.is_dir():
+        say(f"equality: no fixtures at {FIXTURES}: own pods only")
+        return
+    for file in sorted((FIXTURES / "pods").glob("*.json")):
+        yield f"fixture {file.stem}", json.loads(file.read_text())
+    for file in sorted((FIXTURES / "admission-reviews").glob("*.json")):
+        yield f"fixture review {file.stem}", json.loads(file.read_text())["request"]["object"]
+
+
+def _set(*path: str | int, to: object) -> Callable[[Object], None]:
+    def change(pod: Object) -> None:
+        parent: Any = pod
+        for step in path[:-1]:
+            parent = parent.setdefault(step, {}) if isinstance(step, str) else parent[step]
+        parent[path[-1]] = to
+
+    return change
+
+
+_ZONE: Final = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+_ANY_LINUX: Final = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}
+VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
+    "opted out": _set("metadata", "annotations", OPT_OUT_ANNOTATION, to="true"),
+    "bound": _set("spec", "nodeName", to="node-a"),
+    "own scheduler": _set("spec", "schedulerName", to="my-scheduler"),
+    "scheduler of zero-to-jupyterhub": _set("spec", "schedulerName", to="hub-user-scheduler"),
+    "no affinity": _set("spec", "affinity", to=None),
+    "two ored terms and an empty one": _set(
+        "spec",
+        "affinity",
+        "nodeAffinity",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        to={"nodeSelectorTerms": [_ZONE, {}, _ANY_LINUX]},
+    ),
+    "a selector that no node meets": _set("spec", "nodeSelector", to={"zone": "moon"}),
+    "a selector for one node": _set("spec", "nodeSelector", to={"kubernetes.io/hostname": "node-b"}),
+    "no tolerations": _set("spec", "tolerations", to=[]),
+    "sample image": _set("spec", "containers", 0, "image", to=SAMPLE),
+    "unknown image": _set("spec", "containers", 0, "image", to="registry.example:5000/other@sha256:abc"),
+    "limits only": _set("spec", "containers", 0, "resources", to={"limits": {"cpu": "2"}}),
+    "own preferred pod terms": _set(
+        "spec",
+        "affinity",
+        "podAntiAffinity",
+        to={
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 100,
+                    "podAffinityTerm": {
+                        "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    },
+                },
+                {
+                    "weight": 7,
+                    "podAffinityTerm": {
+                        "labelSelector": {"matchLabels": {"component": "singleuser-server"}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    },
+                },
+            ]
+        },
+    ),
+    "daemon set's term": _set(
+        "spec",
+        "affinity",
+        "nodeAffinity",
+        to={
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}
+                ]
+            }
+        },
+    ),
+    "another repository": _set("metadata", "annotations", "binder-repo", to="https://github.com/benchmark-org/other"),
+    "in a user's namespace": _set("metadata", "namespace", to="user-ada"),
+    "in a strange namespace": _set("metadata", "namespace", to="elsewhere"),
+}
+
+
+def _review(pod: Object, number: int) -> Object:
+    pod = copy.deepcopy(pod)
+    # What the API server fills in before webhooks.
+    pod |= {"apiVersion": "v1", "kind": "Pod"}
+    namespace = pod["metadata"].setdefault("namespace", NAMESPACE)
+    pod["spec"].setdefault("schedulerName", "default-scheduler")
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": f"00000000-0000-4000-8000-{number:012d}",
+            "operation": "CREATE",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "namespace": namespace,
+            "name": pod["metadata"].get("name", ""),
+            "object": pod,
+            "userInfo": {"username": "benchmark"},
+        },
+    }
+
+
+def main(_argv: Sequence[str] = ()) -> int:
+    """Print the differences."""
+    found = differences()
+    print("\n".join(found) or "equal: the Go webhook and Roost make the same pods")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,290 @@
+// Package policy reads the policy document that Roost's chart renders (policy.json), so that both webhooks follow one file.
+//
+// Owns its Go types and what is derived from it once: names, labels, the set of images that the puller manages.
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Labels and annotations, as Roost's placement/labels.py spells them.
+const (
+	Domain             = "hub.jupyter.org"
+	RevisionAnnotation = "roost.hub.jupyter.org/policy-revision"
+	OptOutAnnotation   = "roost.hub.jupyter.org/opt-out"
+	TargetAnnotation   = "roost.hub.jupyter.org/home-target"
+	SetLabel           = "roost.hub.jupyter.org/placeholder-set"
+)
+
+// Document is policy.json.
+type Document struct {
+	Version           int              `json:"version"`
+	Release           string           `json:"release"`
+	Namespace         string           `json:"namespace"`
+	SchedulerTarget   string           `json:"schedulerTarget"`
+	PodClasses        map[string]Class `json:"podClasses"`
+	ReplaceSchedulers []string         `json:"replaceSchedulers"`
+	ImageGate         struct {
+		Mode         string `json:"mode"`
+		WhenNoHolder string `json:"whenNoHolder"`
+		PreferWeight int32  `json:"preferWeight"`
+	} `json:"imageGate"`
+	Singleuser struct {
+		Image       Image            `json:"image"`
+		ProfileList []map[string]any `json:"profileList"`
+	} `json:"singleuser"`
+	PrePuller struct {
+		PullProfileListImages bool             `json:"pullProfileListImages"`
+		ExtraImages           map[string]Image `json:"extraImages"`
+	} `json:"prePuller"`
+	Placeholders []struct {
+		Name string `json:"name"`
+	} `json:"placeholders"`
+	ReadNodes bool `json:"readNodes"`
+
+	// Derived.
+	Revision string            `json:"-"` // first 12 hex digits of the document's SHA-256
+	Pulled   map[string]string `json:"-"` // normalised reference of each managed image -> its node label
+}
+
+// Image is a name and a tag.
+type Image struct {
+	Name string `json:"name"`
+	Tag  string `json:"tag"`
+}
+
+// Class is one entry of podClasses.
+type Class struct {
+	Match struct {
+		Labels            map[string]string     `json:"labels"`
+		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
+	} `json:"match"`
+	Profile            string                           `json:"profile"`
+	ImageGate          bool                             `json:"imageGate"`
+	Join               map[string]int32                 `json:"join"`
+	Avoid              map[string]int32                 `json:"avoid"`
+	PreferredNodeTerms []corev1.PreferredSchedulingTerm `json:"preferredNodeTerms"`
+	Home               *Home                            `json:"home"`
+	Attract            bool                             `json:"attract"`
+	Resources          map[corev1.ResourceName]any      `json:"resources"`
+
+	// Derived.
+	Name             string                           `json:"-"`
+	Namespace        string                           `json:"-"` // of the release
+	SchedulerName    string                           `json:"-"` // empty: the pod keeps its own
+	OwnNamespaceOnly bool                             `json:"-"`
+	Namespaces       labels.Selector                  `json:"-"` // nil when OwnNamespaceOnly
+	Requests         corev1.ResourceList              `json:"-"`
+	Neighbours       []corev1.WeightedPodAffinityTerm `json:"-"` // of join
+	Strangers        []corev1.WeightedPodAffinityTerm `json:"-"` // of avoid
+}
+
+// Home is the ring's settings of a class.
+type Home struct {
+	Key []struct {
+		Annotation string `json:"annotation"`
+		Label      string `json:"label"`
+		Env        string `json:"env"`
+		Image      string `json:"image"`
+	} `json:"key"`
+	Builders struct {
+		Labels map[string]string `json:"labels"`
+	} `json:"builders"`
+	MatchBy string  `json:"matchBy"`
+	Weights []int32 `json:"weights"`
+	MinLoad int     `json:"minLoad"`
+	MaxLoad float64 `json:"maxLoad"`
+}
+
+// Load reads a document and derives what is needed for each pod.
+func Load(file string) (*Document, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var document Document
+	if err := json.Unmarshal(raw, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	digest := sha256.Sum256(raw)
+	document.Revision = hex.EncodeToString(digest[:])[:12]
+	for _, name := range slices.Sorted(maps.Keys(document.PodClasses)) {
+		class := document.PodClasses[name]
+		if err := document.derive(name, &class); err != nil {
+			return nil, fmt.Errorf("%s: podClasses.%s: %w", file, name, err)
+		}
+		document.PodClasses[name] = class
+	}
+	document.Pulled = document.managedImages()
+	return &document, nil
+}
+
+func (d *Document) derive(name string, class *Class) error {
+	class.Name, class.Namespace = name, d.Namespace
+	if d.SchedulerTarget == "deploy" && class.Profile != "" {
+		class.SchedulerName = shorten(d.Release+"."+d.Namespace+"."+class.Profile, 63)
+	}
+	if class.Match.NamespaceSelector == nil {
+		class.OwnNamespaceOnly = true
+	} else {
+		selector, err := metav1.LabelSelectorAsSelector(class.Match.NamespaceSelector)
+		if err != nil {
+			return err
+		}
+		class.Namespaces = selector
+	}
+	class.Requests = corev1.ResourceList{}
+	for resourceName, amount := range class.Resources {
+		quantity, err := resource.ParseQuantity(fmt.Sprint(amount))
+		if err != nil {
+			return fmt.Errorf("resources.%s: %w", resourceName, err)
+		}
+		class.Requests[resourceName] = quantity
+	}
+	class.Neighbours = d.terms(class, class.Join)
+	class.Strangers = d.terms(class, class.Avoid)
+	return nil
+}
+
+func (d *Document) terms(class *Class, points map[string]int32) []corev1.WeightedPodAffinityTerm {
+	var terms []corev1.WeightedPodAffinityTerm
+	for _, other := range slices.Sorted(maps.Keys(points)) {
+		target, ok := d.PodClasses[other]
+		if !ok || points[other] == 0 {
+			continue
+		}
+		terms = append(terms, corev1.WeightedPodAffinityTerm{
+			Weight: points[other],
+			PodAffinityTerm: corev1.PodAffinityTerm{
+				LabelSelector:     &metav1.LabelSelector{MatchLabels: target.Match.Labels},
+				TopologyKey:       corev1.LabelHostname,
+				NamespaceSelector: target.Match.NamespaceSelector,
+			},
+		})
+	}
+	return terms
+}
+
+func (d *Document) managedImages() map[string]string {
+	var references []string
+	add := func(image Image) {
+		if image.Name == "" {
+			return
+		}
+		if image.Tag == "" {
+			references = append(references, image.Name)
+		} else {
+			references = append(references, image.Name+":"+image.Tag)
+		}
+	}
+	add(d.Singleuser.Image)
+	if d.PrePuller.PullProfileListImages {
+		for _, profile := range d.Singleuser.ProfileList {
+			references = append(references, profileImages(profile)...)
+		}
+	}
+	for _, image := range d.PrePuller.ExtraImages {
+		add(image)
+	}
+	pulled := map[string]string{}
+	for _, reference := range references {
+		normalised := NormaliseReference(reference)
+		pulled[normalised] = fmt.Sprintf("images-pulled.%s.%s.%s/%s-%s", d.Release, d.Namespace, Domain, shortName(normalised), hash(normalised))
+	}
+	return pulled
+}
+
+// A profile's image, and those of its options' choices.
+func profileImages(profile map[string]any) []string {
+	var images []string
+	if override, ok := profile["kubespawner_override"].(map[string]any); ok {
+		if image, ok := override["image"].(string); ok && image != "" {
+			images = append(images, image)
+		}
+	}
+	options, _ := profile["profile_options"].(map[string]any)
+	for _, option := range options {
+		fields, _ := option.(map[string]any)
+		choices, _ := fields["choices"].(map[string]any)
+		for _, choice := range choices {
+			if one, ok := choice.(map[string]any); ok {
+				images = append(images, profileImages(one)...)
+			}
+		}
+	}
+	return images
+}
+
+// AttractLabel is the node label that draws the placeholders of one set.
+func (d *Document) AttractLabel(set string) string {
+	return fmt.Sprintf("attract-placeholders.%s.%s.%s/%s", d.Release, d.Namespace, Domain, shorten(set, 63))
+}
+
+// NormaliseReference gives the full form of an image reference.
+func NormaliseReference(reference string) string {
+	repository, tag, digest := splitReference(reference)
+	first, _, hasSlash := strings.Cut(repository, "/")
+	if !hasSlash {
+		repository = "docker.io/library/" + repository
+	} else if !strings.ContainsAny(first, ".:") && first != "localhost" {
+		repository = "docker.io/" + repository
+	}
+	if digest != "" {
+		return repository + "@" + digest
+	}
+	if tag == "" {
+		tag = "latest"
+	}
+	return repository + ":" + tag
+}
+
+// ImageRepository is the normalised reference without tag and digest.
+func ImageRepository(reference string) string {
+	repository, _, _ := splitReference(NormaliseReference(reference))
+	return repository
+}
+
+func splitReference(reference string) (repository, tag, digest string) {
+	rest, digest, _ := strings.Cut(reference, "@")
+	slash := strings.LastIndexByte(rest, '/') + 1
+	name, tag, _ := strings.Cut(rest[slash:], ":")
+	return rest[:slash] + name, tag, digest
+}
+
+var notInLabel = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+func shortName(normalised string) string {
+	last := normalised[strings.LastIndexByte(normalised, '/')+1:]
+	last, _, _ = strings.Cut(last, "@")
+	name := notInLabel.ReplaceAllString(last, "-")
+	name = strings.Trim(name[:min(len(name), 54)], "-")
+	if name == "" {
+		return "image"
+	}
+	return name
+}
+
+func hash(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(digest[:])[:8]
+}
+
+func shorten(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	return strings.TrimRight(name[:limit-9], "-._") + "-" + hash(name)
+}

@@ -1,0 +1,545 @@
+// Package rules changes a pod as Roost's placement policies do, written as a Go webhook would have them.
+//
+// Owns the rules; knows the cluster only through facts and the settings only through the policy document. Applying the
+// rules twice is applying them once.
+package rules
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"roost.invalid/benchmarks/internal/facts"
+	"roost.invalid/benchmarks/internal/policy"
+)
+
+// Engine applies one policy document.
+type Engine struct {
+	document *policy.Document
+	facts    *facts.Facts
+	classes  []policy.Class // most labels first, then by name
+	rings    map[string]*ranking
+}
+
+// New makes an engine.
+func New(document *policy.Document, known *facts.Facts) *Engine {
+	engine := &Engine{document: document, facts: known, rings: map[string]*ranking{}}
+	for name, class := range document.PodClasses {
+		engine.classes = append(engine.classes, class)
+		engine.rings[name] = &ranking{}
+	}
+	slices.SortFunc(engine.classes, func(a, b policy.Class) int {
+		if order := len(b.Match.Labels) - len(a.Match.Labels); order != 0 {
+			return order
+		}
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return engine
+}
+
+// Apply changes the pod in place and names its class; "" when no rule is for it.
+func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.Time) string {
+	class := e.classOf(pod, namespace)
+	if class == nil || leftAlone(pod) {
+		return ""
+	}
+	own := demandsOf(pod) // before any rule adds its own
+	annotate(pod, policy.RevisionAnnotation, e.document.Revision)
+	e.setScheduler(pod, class)
+	if class.ImageGate {
+		e.gate(pod, own)
+	}
+	if class.Home != nil {
+		e.preferHome(pod, own, namespace, class, dryRun, now)
+	}
+	for _, term := range class.PreferredNodeTerms {
+		prefer(pod, term)
+	}
+	if class.Attract {
+		e.attract(pod)
+	}
+	addPodTerms(pod, class, namespace == e.document.Namespace)
+	defaultRequests(pod, class.Requests)
+	return class.Name
+}
+
+func (e *Engine) classOf(pod *corev1.Pod, namespace string) *policy.Class {
+	for i := range e.classes {
+		class := &e.classes[i]
+		if !hasLabels(pod.Labels, class.Match.Labels) {
+			continue
+		}
+		if class.OwnNamespaceOnly {
+			if namespace == e.document.Namespace {
+				return class
+			}
+			continue
+		}
+		if namespace != metav1.NamespaceSystem && class.Namespaces.Matches(e.facts.NamespaceLabels(namespace)) {
+			return class
+		}
+	}
+	return nil
+}
+
+func hasLabels(have, want map[string]string) bool {
+	for key, value := range want {
+		if found, ok := have[key]; !ok || found != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Pods that are bound already, by their author, the kubelet or the DaemonSet controller, and those that asked.
+func leftAlone(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName != "" || pod.Annotations[policy.OptOutAnnotation] == "true" {
+		return true
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
+		return true
+	}
+	return slices.ContainsFunc(requiredTerms(pod), func(term corev1.NodeSelectorTerm) bool {
+		return len(term.MatchFields) == 1 && term.MatchFields[0].Key == metav1.ObjectNameField &&
+			term.MatchFields[0].Operator == corev1.NodeSelectorOpIn && len(term.MatchFields[0].Values) == 1
+	})
+}
+
+func annotate(pod *corev1.Pod, key, value string) {
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[key] = value
+}
+
+func (e *Engine) setScheduler(pod *corev1.Pod, class *policy.Class) {
+	name := pod.Spec.SchedulerName
+	ours := name == "" || name == corev1.DefaultSchedulerName || slices.Contains(e.document.ReplaceSchedulers, name)
+	if class.SchedulerName != "" && ours {
+		pod.Spec.SchedulerName = class.SchedulerName
+	}
+}
+
+func defaultRequests(pod *corev1.Pod, requests corev1.ResourceList) {
+	if len(requests) == 0 || pod.Spec.Resources != nil {
+		return
+	}
+	for i := range pod.Spec.Containers {
+		resources := &pod.Spec.Containers[i].Resources
+		if len(resources.Requests) > 0 {
+			continue
+		}
+		for name, amount := range requests {
+			if _, limited := resources.Limits[name]; limited {
+				continue // requested at its limit, by Kubernetes' own default
+			}
+			if resources.Requests == nil {
+				resources.Requests = corev1.ResourceList{}
+			}
+			resources.Requests[name] = amount
+		}
+	}
+}
+
+// preferHome prefers the first nodes of the repository's ring, with falling weights, and skips busy ones.
+func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, class *policy.Class, dryRun bool, now time.Time) {
+	home := class.Home
+	repository := homeKey(pod, home)
+	if repository == "" || e.hasHome(pod, home) {
+		return
+	}
+	ring, generation, withoutBuilders := e.facts.Ring(class.Name, len(home.Builders.Labels) > 0)
+	order := e.rings[class.Name].order(repository, ring, generation)
+	var candidates []string
+	for _, name := range order {
+		if len(candidates) == len(home.Weights) {
+			break
+		}
+		if node := e.facts.Node(name); node == nil || own.admit(node) {
+			candidates = append(candidates, name)
+		}
+	}
+	if len(candidates) == 0 || (withoutBuilders && slices.ContainsFunc(preferredTerms(pod), isBinderHubSticky)) {
+		dropBinderHubTerms(pod, false)
+		return
+	}
+	dropBinderHubTerms(pod, true)
+	key := namespace + "/" + pod.Name
+	if home.MaxLoad > 0 {
+		candidates = e.withRoom(class.Name, key, candidates, len(ring), home, now)
+	}
+	for i, node := range candidates {
+		prefer(pod, corev1.PreferredSchedulingTerm{Weight: home.Weights[i], Preference: e.onNode(home, node)})
+	}
+	annotate(pod, policy.TargetAnnotation, candidates[0])
+	if !dryRun && pod.Name != "" {
+		e.facts.Decided(class.Name, key, candidates[0], now)
+	}
+}
+
+// A pod that is reviewed again keeps its home, whatever the load is by now.
+func (e *Engine) hasHome(pod *corev1.Pod, home *policy.Home) bool {
+	target := pod.Annotations[policy.TargetAnnotation]
+	if target == "" {
+		return false
+	}
+	there := e.onNode(home, target)
+	return slices.ContainsFunc(preferredTerms(pod), func(term corev1.PreferredSchedulingTerm) bool {
+		return sameTerm(term.Preference, there)
+	})
+}
+
+// withRoom leaves out the candidates with more than their share of builds; when all have, the least loaded comes first.
+func (e *Engine) withRoom(class, key string, candidates []string, nodes int, home *policy.Home, now time.Time) []string {
+	loads, running := e.facts.Loads(class, key, candidates, now)
+	bound := max(home.MinLoad, int(math.Ceil(home.MaxLoad*float64(running+1)/float64(nodes)-1e-9)))
+	var free []string
+	for _, node := range candidates {
+		if loads[node] < bound {
+			free = append(free, node)
+		}
+	}
+	if len(free) > 0 {
+		return free
+	}
+	slices.SortStableFunc(candidates, func(a, b string) int { return loads[a] - loads[b] })
+	return candidates
+}
+
+func (e *Engine) onNode(home *policy.Home, node string) corev1.NodeSelectorTerm {
+	one := corev1.NodeSelectorRequirement{Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	if home.MatchBy == "hostname" {
+		one.Key = corev1.LabelHostname
+		if known := e.facts.Node(node); known != nil && known.Labels[corev1.LabelHostname] != "" {
+			one.Values[0] = known.Labels[corev1.LabelHostname]
+		}
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{one}}
+	}
+	one.Key = metav1.ObjectNameField
+	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{one}}
+}
+
+func homeKey(pod *corev1.Pod, home *policy.Home) string {
+	for _, source := range home.Key {
+		value := ""
+		switch {
+		case source.Annotation != "":
+			value = pod.Annotations[source.Annotation]
+		case source.Label != "":
+			value = pod.Labels[source.Label]
+		case source.Env != "":
+			value = environment(pod, source.Env)
+		case source.Image != "" && len(pod.Spec.Containers) > 0:
+			value = policy.ImageRepository(pod.Spec.Containers[0].Image)
+		}
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func environment(pod *corev1.Pod, name string) string {
+	for i := range pod.Spec.Containers {
+		for _, variable := range pod.Spec.Containers[i].Env {
+			if variable.Name == name {
+				return variable.Value
+			}
+		}
+	}
+	return ""
+}
+
+// The author's terms stay, with one exception: those that BinderHub itself writes.
+func dropBinderHubTerms(pod *corev1.Pod, sticky bool) {
+	affinity := pod.Spec.Affinity
+	if affinity == nil {
+		return
+	}
+	if node := affinity.NodeAffinity; node != nil && sticky {
+		node.PreferredDuringSchedulingIgnoredDuringExecution =
+			slices.DeleteFunc(node.PreferredDuringSchedulingIgnoredDuringExecution, isBinderHubSticky)
+	}
+	if away := affinity.PodAntiAffinity; away != nil {
+		away.PreferredDuringSchedulingIgnoredDuringExecution = slices.DeleteFunc(
+			away.PreferredDuringSchedulingIgnoredDuringExecution, func(term corev1.WeightedPodAffinityTerm) bool {
+				return term.Weight == 100 && equality.Semantic.DeepEqual(term.PodAffinityTerm, binderHubSpread)
+			})
+	}
+}
+
+func isBinderHubSticky(term corev1.PreferredSchedulingTerm) bool {
+	expressions := term.Preference.MatchExpressions
+	return term.Weight == 100 && len(term.Preference.MatchFields) == 0 && len(expressions) == 1 &&
+		expressions[0].Key == corev1.LabelHostname && expressions[0].Operator == corev1.NodeSelectorOpIn &&
+		len(expressions[0].Values) == 1
+}
+
+var binderHubSpread = corev1.PodAffinityTerm{
+	LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"component": "binderhub-build"}},
+	TopologyKey:   corev1.LabelHostname,
+}
+
+// gate holds the pod to nodes that hold its images; what no node can meet becomes a preference.
+func (e *Engine) gate(pod *corev1.Pod, own demands) {
+	gate := e.document.ImageGate
+	if gate.Mode != "requireLabel" && gate.Mode != "prefer" {
+		return
+	}
+	var missing []string
+	for _, label := range e.neededLabels(pod) {
+		if gate.Mode == "prefer" || !isRequired(pod, holds(label)) {
+			missing = append(missing, label)
+		}
+	}
+	var required []string
+	switch {
+	case gate.Mode == "prefer" || !e.document.ReadNodes:
+	case gate.WhenNoHolder == "wait" || e.someNodeHolds(own, missing):
+		required = missing
+	default:
+		for _, label := range missing {
+			if attempt := append(slices.Clone(required), label); e.someNodeHolds(own, attempt) {
+				required = attempt
+			}
+		}
+	}
+	var expressions []corev1.NodeSelectorRequirement
+	for _, label := range required {
+		expressions = append(expressions, holds(label))
+	}
+	require(pod, expressions)
+	for _, label := range missing {
+		if !slices.Contains(required, label) {
+			prefer(pod, corev1.PreferredSchedulingTerm{
+				Weight:     gate.PreferWeight,
+				Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{holds(label)}},
+			})
+		}
+	}
+}
+
+func holds(label string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{"true"}}
+}
+
+func isRequired(pod *corev1.Pod, expression corev1.NodeSelectorRequirement) bool {
+	found := false
+	for _, term := range requiredTerms(pod) {
+		if isEmpty(term) {
+			continue
+		}
+		found = true
+		if !hasExpression(term, expression) {
+			return false
+		}
+	}
+	return found
+}
+
+func (e *Engine) neededLabels(pod *corev1.Pod) []string {
+	var needed []string
+	add := func(image string) {
+		if image == "" {
+			return
+		}
+		if label, ok := e.document.Pulled[policy.NormaliseReference(image)]; ok && !slices.Contains(needed, label) {
+			needed = append(needed, label)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		add(pod.Spec.Containers[i].Image)
+	}
+	for i := range pod.Spec.InitContainers {
+		add(pod.Spec.InitContainers[i].Image)
+	}
+	return needed
+}
+
+// Judged over the nodes that the pod's own rules admit: others can't help it.
+func (e *Engine) someNodeHolds(own demands, needed []string) bool {
+	if len(needed) == 0 {
+		return true
+	}
+	for _, node := range e.facts.Holders(needed[0]) {
+		lacks := slices.ContainsFunc(needed, func(label string) bool { return node.Labels[label] != "true" })
+		if !lacks && facts.IsReady(node) && own.admit(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// demands are what a pod asks of its node.
+type demands struct {
+	affinity    nodeaffinity.RequiredNodeAffinity
+	tolerations []corev1.Toleration
+}
+
+func demandsOf(pod *corev1.Pod) demands {
+	return demands{affinity: nodeaffinity.GetRequiredNodeAffinity(pod), tolerations: pod.Spec.Tolerations}
+}
+
+var cordon = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+
+func (d demands) admit(node *corev1.Node) bool {
+	if node.Spec.Unschedulable && !corev1helpers.TolerationsTolerateTaint(logr.Discard(), d.tolerations, &cordon, false) {
+		return false
+	}
+	_, keptOff := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, d.tolerations,
+		func(taint *corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }, false)
+	if keptOff {
+		return false
+	}
+	fits, err := d.affinity.Match(node)
+	return err == nil && fits
+}
+
+func requiredTerms(pod *corev1.Pod) []corev1.NodeSelectorTerm {
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {
+		if required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+			return required.NodeSelectorTerms
+		}
+	}
+	return nil
+}
+
+func preferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {
+		return affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	return nil
+}
+
+// require adds the expressions to every term, since terms are ORed; an empty term matches nothing and stays so.
+func require(pod *corev1.Pod, expressions []corev1.NodeSelectorRequirement) {
+	if len(expressions) == 0 {
+		return
+	}
+	affinity := nodeAffinity(pod)
+	if affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: expressions}},
+		}
+		return
+	}
+	terms := affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		if isEmpty(terms[i]) {
+			continue
+		}
+		for _, expression := range expressions {
+			if !hasExpression(terms[i], expression) {
+				terms[i].MatchExpressions = append(terms[i].MatchExpressions, expression)
+			}
+		}
+	}
+}
+
+func isEmpty(term corev1.NodeSelectorTerm) bool {
+	return len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0
+}
+
+func hasExpression(term corev1.NodeSelectorTerm, expression corev1.NodeSelectorRequirement) bool {
+	return slices.ContainsFunc(term.MatchExpressions, func(one corev1.NodeSelectorRequirement) bool {
+		return sameExpression(one, expression)
+	})
+}
+
+func (e *Engine) attract(pod *corev1.Pod) {
+	set := pod.Labels[policy.SetLabel]
+	if set == "" && len(e.document.Placeholders) > 0 {
+		set = e.document.Placeholders[0].Name
+	}
+	if set == "" {
+		return
+	}
+	prefer(pod, corev1.PreferredSchedulingTerm{
+		Weight: 100,
+		Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: e.document.AttractLabel(set), Operator: corev1.NodeSelectorOpExists},
+		}},
+	})
+}
+
+func nodeAffinity(pod *corev1.Pod) *corev1.NodeAffinity {
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	if pod.Spec.Affinity.NodeAffinity == nil {
+		pod.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	return pod.Spec.Affinity.NodeAffinity
+}
+
+// prefer adds a term unless one with an equal preference is there, whatever its weight.
+func prefer(pod *corev1.Pod, term corev1.PreferredSchedulingTerm) {
+	if slices.ContainsFunc(preferredTerms(pod), func(one corev1.PreferredSchedulingTerm) bool {
+		return sameTerm(one.Preference, term.Preference)
+	}) {
+		return
+	}
+	affinity := nodeAffinity(pod)
+	affinity.PreferredDuringSchedulingIgnoredDuringExecution =
+		append(affinity.PreferredDuringSchedulingIgnoredDuringExecution, term)
+}
+
+func sameTerm(a, b corev1.NodeSelectorTerm) bool {
+	return slices.EqualFunc(a.MatchExpressions, b.MatchExpressions, sameExpression) &&
+		slices.EqualFunc(a.MatchFields, b.MatchFields, sameExpression)
+}
+
+func sameExpression(a, b corev1.NodeSelectorRequirement) bool {
+	return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+}
+
+func addPodTerms(pod *corev1.Pod, class *policy.Class, atHome bool) {
+	if len(class.Neighbours) == 0 && len(class.Strangers) == 0 {
+		return
+	}
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	if len(class.Neighbours) > 0 {
+		if pod.Spec.Affinity.PodAffinity == nil {
+			pod.Spec.Affinity.PodAffinity = &corev1.PodAffinity{}
+		}
+		list := &pod.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		*list = withPodTerms(*list, class.Neighbours, class.Namespace, atHome)
+	}
+	if len(class.Strangers) > 0 {
+		if pod.Spec.Affinity.PodAntiAffinity == nil {
+			pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+		}
+		list := &pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		*list = withPodTerms(*list, class.Strangers, class.Namespace, atHome)
+	}
+}
+
+func withPodTerms(present, wanted []corev1.WeightedPodAffinityTerm, namespace string, atHome bool) []corev1.WeightedPodAffinityTerm {
+	for _, term := range wanted {
+		// A term without namespaces sees its own pod's namespace only.
+		if !atHome && term.PodAffinityTerm.NamespaceSelector == nil {
+			term.PodAffinityTerm.Namespaces = []string{namespace}
+		}
+		if !slices.ContainsFunc(present, func(one corev1.WeightedPodAffinityTerm) bool {
+			return equality.Semantic.DeepEqual(one.PodAffinityTerm, term.PodAffinityTerm)
+		}) {
+			present = append(present, term)
+		}
+	}
+	return present
+}

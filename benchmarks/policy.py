@@ -1,0 +1,47 @@
+"""Write the policy document that both webhooks read, as the chart renders it.
+
+Owns which values the benchmarks' hub has; the document itself is cut out of what `roost render` gives.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from generator.merge import Settings
+from generator.release import Release
+from generator.render import render
+from generator.values import read_values
+from placement.labels import pulled_label
+from placement.settings import read_settings
+
+RELEASE: Final = "hub"
+REPO: Final = Path(__file__).resolve().parent.parent
+VALUES: Final = REPO / "benchmarks" / "values.yaml"
+IMAGES: Final = ("quay.io/benchmark/science:2026.11", "quay.io/benchmark/network-tools:2026.11")
+
+
+def rendered(namespace: str, *settings: str) -> list[dict[str, Any]]:
+    """The objects that `roost render` gives for the benchmarks' values; `settings` are `--set` pairs."""
+    values = read_values((str(VALUES),), Settings(values=settings)).values
+    return [manifest.body for manifest in render(values, Release(RELEASE, namespace))]
+
+
+def write_policy(path: Path, namespace: str, *settings: str) -> Path:
+    """Write policy.json for a hub in `namespace`; returns its path."""
+    documents = [
+        found["data"]["policy.json"]
+        for found in rendered(namespace, *settings)
+        if found["kind"] == "ConfigMap" and "policy.json" in found.get("data", {})
+    ]
+    if len(documents) != 1:
+        raise RuntimeError(f"found {len(documents)} ConfigMaps with policy.json in what roost render gives, expected 1")
+    read_settings(documents[0].encode())  # faults are told here, not by a server that doesn't start
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(documents[0])
+    return path
+
+
+def pulled_labels(namespace: str) -> list[str]:
+    """Node labels that say: this node holds the users' images."""
+    return [pulled_label(RELEASE, namespace, image) for image in IMAGES]
