@@ -476,20 +476,23 @@ def test_a_binderhubs_users_have_no_guarantee_and_no_image_to_wait_for() -> None
     assert placeholder(result)["resources"] == {"requests": {"cpu": "100m"}}
 
 
-def test_builders_on_the_host_have_no_pods_so_builds_have_no_home() -> None:
-    assert value(imported("imageBuilderType: host\njupyterhub: {}"), "podClasses.build.home") is None
-    assert value(imported("binderhub: {config: {BinderHub: {use_registry: true}}}"), "podClasses.build.home") is None
+@pytest.mark.parametrize(
+    "text", ["imageBuilderType: host\njupyterhub: {}", "binderhub: {config: {BinderHub: {use_registry: true}}}"]
+)
+def test_builds_by_the_docker_of_their_node_may_have_any_node_for_a_home(text: str) -> None:
+    assert value(imported(text), "podClasses.build.home.builders.labels") == {}
 
 
 def test_sticky_builds_of_a_layer_without_builder_keep_their_home() -> None:
     result = imported("binderhub: {config: {BinderHub: {sticky_builds: true, build_memory_request: 1G}}}")
-    assert value(result, "podClasses.build.home") is not None
+    assert value(result, "podClasses.build.home.builders.labels") == {"component": "image-builder", "app": "binder"}
     assert value(result, "podClasses.build.resources.memory") == "1Gi"
     assert "binderhub.config.BinderHub.sticky_builds: false" in result.switch_off
 
 
-def test_builds_that_were_not_to_be_sticky_are_not() -> None:
-    result = imported("imageBuilderType: pink\nconfig: {KubernetesBuildExecutor: {sticky_builds: false}}")
+@pytest.mark.parametrize("builder", ["pink", "host"])
+def test_builds_that_were_not_to_be_sticky_are_not(builder: str) -> None:
+    result = imported(f"imageBuilderType: {builder}\nconfig: {{KubernetesBuildExecutor: {{sticky_builds: false}}}}")
     assert value(result, "podClasses.build.home") is None
 
 

@@ -197,8 +197,8 @@ def test_what_is_no_pod_is_told_by_place_and_never_by_content(body: object) -> N
 def test_the_bound_on_load_is_max_of_the_floor_and_the_share() -> None:
     assert load_bound(running=2, nodes=5, min_load=4, max_load=2) == 4
     assert load_bound(running=30, nodes=5, min_load=4, max_load=2) == 13
-    # 1.1 x 10 / 11 is 1, though not in floating point.
-    assert load_bound(running=9, nodes=11, min_load=0, max_load=1.1) == 1
+    # 1.1 x 50 / 5 is 11, though not in floating point.
+    assert load_bound(running=49, nodes=5, min_load=0, max_load=1.1) == 11
 
 
 def chosen(loads: dict[str, int], max_load: float = 2) -> list[str]:

@@ -23,6 +23,7 @@ from tests.builders import (
     PREFERRED,
     RELEASE,
     REPOSITORY,
+    REQUIRED,
     Desk,
     Object,
     build_pod,
@@ -46,6 +47,7 @@ from tests.builders import (
     user_pod,
 )
 from webhook.facts import Facts
+from webhook.patch import pointer
 
 if TYPE_CHECKING:
     from placement.nodes import NodeFact
@@ -361,12 +363,18 @@ def test_a_burst_counts_before_the_watch_shows_it() -> None:
 
 def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
     desk = Desk(known=FIVE)
+    for index in range(3):
+        desk.place(build_pod(name=f"other-{index}"))
     assert {homes_of(desk.place(build_pod()))[0][1] for _ in range(20)} == {RING[0]}
+    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(3)} | {f"{NAMESPACE}/build-1": RING[0]}
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
+    assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
 
 
 def test_a_dry_run_leaves_no_trace() -> None:
     desk = Desk(known=FIVE)
-    for index in range(20):
+    for index in range(4):
         desk.place(build_pod(name=f"build-{index}"), dryRun=True)
     assert homes_of(desk.place(build_pod(name="real")))[0][1] == RING[0]
     assert all(outcome.is_dry_run for outcome in desk.outcomes[:-1])
@@ -604,6 +612,45 @@ def test_a_pod_without_a_class_is_left_alone() -> None:
 )
 def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: Object) -> None:
     assert untouched(user_pod(), **request_change) == "ignored"
+
+
+# --- patches that a pod can take ---
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        None,
+        {},
+        {"nodeAffinity": None, "podAffinity": None},
+        {"nodeAffinity": {}, "podAffinity": {}},
+        {"nodeAffinity": {PREFERRED: None, REQUIRED: None}, "podAffinity": {PREFERRED: None}},
+        {"nodeAffinity": {PREFERRED: []}, "podAffinity": {PREFERRED: []}},
+    ],
+)
+def test_a_patch_applies_whatever_parents_are_missing_null_or_empty(affinity: object) -> None:
+    # The API server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore.
+    placed = place(user_pod(affinity=affinity), HERE)
+    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
+    assert node_terms(placed) == [PURPOSE]
+    assert pod_terms(placed, "podAffinity") == [pair({"component": "singleuser-server"}, 100)]
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"own": "text"}])
+def test_annotations_are_added_beside_what_is_there(annotations: dict[str, str] | None) -> None:
+    body = user_pod()
+    body["metadata"]["annotations"] = annotations
+    expected = {**(annotations or {}), POLICY_REVISION_ANNOTATION: "revision0001"}
+    assert place(body)["metadata"]["annotations"] == expected
+
+
+def test_a_required_affinity_that_is_invalid_by_itself_stays_so() -> None:
+    # It is the API server's to refuse; to mend it would place a pod where its author never said.
+    assert required_terms(place(user_pod(affinity=requires_nodes()), HERE)) == []
+
+
+def test_slashes_and_tildes_in_a_pointers_step_are_escaped() -> None:
+    assert pointer("a/b~c") == "a~1b~0c"
 
 
 # --- what is written, and to whom ---
