@@ -72,21 +72,20 @@ def _map_builder(draft: Draft, binder: Section) -> None:
     ):
         builder = "dind"
     if builder is None and _trait(binder, "sticky_builds", "boolean")[0] is True:
-        # Sticky builds fail without builder pods: another file says dind or pink.
+        # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
         return
     if builder in (None, "host", "local"):
         draft.put(
-            "podClasses.build.home",
-            None,
+            "podClasses.build.home.builders.labels",
+            {"component": None, "app": None},
             (*binder.path, "imageBuilderType"),
-            "imageBuilderType host (BinderHub's default): no builder pods tell which nodes hold caches, so builds have",
-            "no home. With dind or pink, delete this line.",
+            "imageBuilderType host (BinderHub's default): builds use the Docker of their node, so every node may be a home.",
         )
     elif builder not in ("dind", "pink"):
         draft.reject(
             binder,
             ("imageBuilderType",),
-            "expected host, dind or pink; Roost finds builders by podClasses.build.home.builders",
+            "expected host, dind or pink; podClasses.build.home.builders must find its pods",
         )
 
 

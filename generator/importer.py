@@ -24,7 +24,7 @@ __all__ = ["ImportResult", "Note", "import_layers", "import_values"]
 
 _LAYERS = (
     "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
-    "several files, give all in Helm's order, or import what Helm made of them: helm get values RELEASE --all -o yaml"
+    "several files, import what Helm made of all: helm get values RELEASE --all -o yaml"
 )
 
 

@@ -21,10 +21,10 @@ VALUES = ROOT / "chart" / "values.yaml"
 PAGE = ROOT / "docs" / "values.md"
 WRITER = "python -m tools.write_values_reference"
 
-_HEAD = f"""# Values
+_HEAD = """# Values
 
-Every key of Roost's values, from the comments of [chart/values.yaml](../chart/values.yaml); written by `make generated`.
-What a key may be changed to is in `chart/values.schema.json`; `roost validate -f FILE` says what is wrong and where.
+Every key of Roost's values, from the comments of [chart/values.yaml](../chart/values.yaml).
+Written by `make generated`. What a key may be changed to is in `chart/values.schema.json`; `roost validate -f FILE` says what is wrong and where.
 """
 
 
