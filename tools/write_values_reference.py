@@ -23,8 +23,8 @@ WRITER = "python -m tools.write_values_reference"
 
 _HEAD = """# Values
 
-Every key of Roost's values, from the comments of [chart/values.yaml](../chart/values.yaml).
-Written by `make generated`. What a key may be changed to is in `chart/values.schema.json`; `roost validate -f FILE` says what is wrong and where.
+Every key of Roost's values, from the comments of [chart/values.yaml](../chart/values.yaml); `make generated` writes
+this page. What a key may be changed to is in `chart/values.schema.json`: `roost validate -f FILE` says what is wrong.
 """
 
 
