@@ -79,7 +79,7 @@ def _map_builder(draft: Draft, binder: Section) -> None:
             "podClasses.build.home.builders.labels",
             {"component": None, "app": None},
             (*binder.path, "imageBuilderType"),
-            "imageBuilderType host (BinderHub's default): builds use the Docker of their node, so any node may be a home.",
+            "imageBuilderType host (the default): builds use the Docker of their node, so any node can be a home.",
         )
     elif builder not in ("dind", "pink"):
         draft.reject(
