@@ -6,31 +6,31 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
- Below this, a difference is rounding.*from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 # Below this, a difference is rounding: 1.1 x 50 / 5 must not count as more than 11.
 _ROUNDING = 1e-9
 
 
 def load_bound(running: int, nodes: int, min_load: int, max_load: float) -> int:
- Below this, a difference is rounding.*"""How many builds a node may have before the next one passes it by.
+    """How many builds a node may have before the next one passes it by.
 
- Below this, a difference is rounding.*max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, those on their way too. The
- Below this, a difference is rounding.*floor keeps a repository at home while little runs: without it any busy node would count as overloaded.
- Below this, a difference is rounding.*Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2016; the floor is ours.
- Below this, a difference is rounding.*"""
- Below this, a difference is rounding.*return max(min_load, math.ceil(max_load * (running + 1) / nodes - _ROUNDING))
+    max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, those on their way too. The
+    floor keeps a repository at home while little runs: without it any busy node would count as overloaded.
+    Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2016; the floor is ours.
+    """
+    return max(min_load, math.ceil(max_load * (running + 1) / nodes - _ROUNDING))
 
 
 def choose_homes(
- Below this, a difference is rounding.*candidates: Sequence[str], loads: Mapping[str, int], *, running: int, nodes: int, min_load: int, max_load: float
+    candidates: Sequence[str], loads: Mapping[str, int], *, running: int, nodes: int, min_load: int, max_load: float
 ) -> list[str]:
- Below this, a difference is rounding.*"""The candidates (best first) that aren't overloaded; when all are, all of them, the least loaded first.
+    """The candidates (best first) that aren't overloaded; when all are, all of them, the least loaded first.
 
- Below this, a difference is rounding.*nodes: size of the ring that the candidates are the first of. max_load 0: no node is ever overloaded.
- Below this, a difference is rounding.*"""
- Below this, a difference is rounding.*if max_load == 0 or not candidates:
- Below this, a difference is rounding.*    return list(candidates)
- Below this, a difference is rounding.*bound = load_bound(running, nodes, min_load, max_load)
- Below this, a difference is rounding.*free = [node for node in candidates if loads.get(node, 0) < bound]
- Below this, a difference is rounding.*return free or sorted(candidates, key=lambda node: loads.get(node, 0))
+    nodes: size of the ring that the candidates are the first of. max_load 0: no node is ever overloaded.
+    """
+    if max_load == 0 or not candidates:
+        return list(candidates)
+    bound = load_bound(running, nodes, min_load, max_load)
+    free = [node for node in candidates if loads.get(node, 0) < bound]
+    return free or sorted(candidates, key=lambda node: loads.get(node, 0))
