@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import yaml
 
 from generator.faults import GeneratorError, UsageError, describe, one_line, show_path
-from generator.loader import MAX_FILE_BYTES
 from generator.order import rank
 from generator.output import KUSTOMIZATION
 from generator.render import Identity
+from generator.sources import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

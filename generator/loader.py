@@ -13,20 +13,37 @@ import binascii
 import math
 import re
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from generator.faults import Fault, Path, ValuesError, describe, show_path
+from generator.sources import (
+    CONTROL,
+    MAX_DEPTH,
+    MAX_FILE_BYTES,
+    LoadedFile,
+    Places,
+    Source,
+    ValueSource,
+    normalise_float,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = [
+    "CONTROL",
+    "MAX_DEPTH",
+    "MAX_FILE_BYTES",
+    "LoadedFile",
+    "Places",
+    "Source",
+    "ValueSource",
+    "load",
+    "plain_scalar",
+]
 
-MAX_FILE_BYTES: Final = 4 * 2**20
 # Values after aliases are written out: a few nested anchors can stand for billions.
 MAX_VALUES: Final = 250_000
-MAX_DEPTH: Final = 64
 
 _TAG: Final = "tag:yaml.org,2002:"
 # What `_PlainLoader.resolve` gives a plain scalar without a tag: its type is decided below, by go-yaml's rules.
@@ -44,26 +61,20 @@ _WORDS: Final[dict[str, bool | float | None]] = {
 _NUMBER_STARTS: Final = frozenset("+-.0123456789")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
-# C0 but tab, newline and carriage return; DEL; C1. Helm prints some raw and then can't read its own output.
-CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _QUOTES_HINT: Final = "Use spaces, and quote the value if it holds a colon, a hash or a brace."
 
 
-class Source:
-    """One place that values came from, in the form that answers on which line a key stands."""
+class NodeSource(Source):
+    """A values file, as libyaml's nodes."""
 
-    __slots__ = ("_root", "name")
+    __slots__ = ("_root",)
 
     def __init__(self, name: str, root: Node | None) -> None:
-        self.name = name
+        super().__init__(name)
         self._root = root
 
     def find(self, path: Path) -> tuple[int, int, bool]:
-        """Find a key as deep as this file has it.
-
-        Returns how many steps of `path` were found, the line of the last (0 without lines), and whether the search
-        went into a list, which hides earlier files (lists replace).
-        """
+        """See `Source.find`."""
         node, line, in_list = self._root, 1, False
         for depth, step in enumerate(path):
             found: tuple[Node, Node] | None = None
@@ -77,57 +88,6 @@ class Source:
                 return depth, line, in_list
             line, node = found[0].start_mark.line + 1, found[1]
         return len(path), line, in_list
-
-
-class ValueSource(Source):
-    """Values from the command line: they have a name (`--set`) but no lines."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, name: str, values: object) -> None:
-        super().__init__(name, None)
-        self._values = values
-
-    def find(self, path: Path) -> tuple[int, int, bool]:
-        """See `Source.find`."""
-        value, in_list = self._values, False
-        for depth, step in enumerate(path):
-            if isinstance(value, dict) and step in value:
-                value = value[step]
-            elif isinstance(value, list) and isinstance(step, int) and step < len(value) and value[step] is not None:
-                # Not `in_list`: `--set a[0].b=1` changes one item of the list that a file gave.
-                value = value[step]
-            else:
-                return depth, 0, in_list
-        return len(path), 0, in_list
-
-
-class Places:
-    """Says where a key of the merged values was written: the last source that has it, or has its parent."""
-
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources = tuple(sources)
-
-    def of(self, path: Path) -> tuple[str, int]:
-        """File and line for `path`; the line of the nearest parent when the key itself stands nowhere."""
-        best = (-1, "values", 0)
-        for source in reversed(self._sources):
-            depth, line, in_list = source.find(path)
-            if depth > best[0]:
-                best = (depth, source.name, line)
-            if in_list or depth == len(path):
-                break
-        return (best[1], best[2]) if best[0] > 0 or not self._sources else (self._sources[-1].name, 1)
-
-
-class LoadedFile:
-    """One values file: what it says, and where."""
-
-    __slots__ = ("source", "values")
-
-    def __init__(self, values: dict[str, object], source: Source) -> None:
-        self.values = values
-        self.source = source
 
 
 class _PlainLoader(yaml.CSafeLoader):
@@ -159,7 +119,7 @@ def load(data: bytes, name: str) -> LoadedFile:
     except RecursionError:
         raise ValuesError([_too_deep(name, 1, "")]) from None
     if root is None:
-        return LoadedFile({}, Source(name, None))
+        return LoadedFile({}, NodeSource(name, None))
     builder = _Builder(name)
     values = builder.build(root)
     if not builder.faults and values is None:
@@ -169,7 +129,7 @@ def load(data: bytes, name: str) -> LoadedFile:
         builder.fault(root, (), kind, "a map of keys at the top of the file", "Write `key: value` lines.")
     if builder.faults:
         raise ValuesError(builder.faults)
-    return LoadedFile(values if isinstance(values, dict) else {}, Source(name, root))
+    return LoadedFile(values if isinstance(values, dict) else {}, NodeSource(name, root))
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -347,11 +307,6 @@ def _float(text: str, otherwise: str | None = None) -> str | int | float:
         # Out of range: Go's ParseFloat fails, and the scalar stays text.
         return text if otherwise is None else otherwise
     return normalise_float(value)
-
-
-def normalise_float(value: float) -> int | float:
-    """Give integral floats below 10^21 as int, and -0.0 as 0: both print alike in Go, and compare alike here."""
-    return int(value) if value.is_integer() and abs(value) < 1e21 else value
 
 
 def _go_key(value: float) -> str:

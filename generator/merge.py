@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from generator.faults import UsageError
-from generator.loader import CONTROL, MAX_DEPTH, LoadedFile, Places, Source, ValueSource, normalise_float
+from generator.sources import CONTROL, MAX_DEPTH, LoadedFile, Places, Source, ValueSource, normalise_float
 
 # Helm's bounds on `--set a[INDEX]` and on `--set a.b.c…`.
 MAX_INDEX: Final = 65536
@@ -39,6 +39,8 @@ class Merged(NamedTuple):
 
     values: Values
     places: Places
+    # The defaults that went in, without nulls: they fit the schema.
+    defaults: Mapping[str, object] = {}
 
 
 def merge_values(defaults: LoadedFile, files: Sequence[LoadedFile], settings: Settings = NO_SETTINGS) -> Merged:
@@ -57,7 +59,7 @@ def merge_values(defaults: LoadedFile, files: Sequence[LoadedFile], settings: Se
         for text in texts:
             given = apply(text, given)
             sources.append(ValueSource(f"{flag} {text}", _alone(text, apply)))
-    return Merged(coalesce(given, defaults.values), Places(sources))
+    return Merged(coalesce(given, defaults.values), Places(sources), defaults.values)
 
 
 def merge_maps(older: Mapping[str, object], newer: Mapping[str, object]) -> Values:

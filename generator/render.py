@@ -8,12 +8,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import yaml
-
-from generator import environment
+from generator.compiled import compiled
 from generator.faults import Fault, GeneratorError, ValuesError
-from generator.locations import chart_folder, templates_folder
+from generator.locations import chart_folder
 from generator.order import rank
+from generator.template_functions import TemplateError, context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,15 +76,30 @@ def render(values: Mapping[str, object], release: Release) -> list[Manifest]:
 
 
 def render_texts(values: Mapping[str, object], release: Release) -> Iterator[tuple[str, str]]:
-    """Yield each template's name and what it gives for `values`."""
-    folder = templates_folder()
-    jinja = environment.make_environment(folder)
-    given = environment.context(values, release, read_chart())
-    for name in environment.template_names(folder):
+    """Yield each template's name and what it gives for `values`. Raises ValuesError when a template refuses them."""
+    given = context(values, release, read_chart())
+    try:
+        yield from _compiled_texts(given) or _texts_by_jinja(given)
+    except TemplateError as error:
+        raise ValuesError([Fault("values", 0, "", str(error))]) from error
+
+
+def _compiled_texts(given: Mapping[str, object]) -> list[tuple[str, str]]:
+    module = compiled()
+    texts = []
+    for name, template in module.TEMPLATES.items() if module else ():
         try:
-            yield name, environment.render_template(jinja, name, given)
-        except environment.TemplateError as fault:
-            raise ValuesError([Fault("values", 0, "", str(fault))]) from fault
+            texts.append((name, template(given)))
+        except TemplateError as error:
+            raise TemplateError(str(error), template=name) from error
+    return texts
+
+
+def _texts_by_jinja(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    # Jinja2's import takes longer than a render: only where the compiled templates don't fit.
+    from generator.jinja_render import render_by_jinja  # noqa: PLC0415
+
+    return render_by_jinja(given)
 
 
 def stream(manifests: Sequence[Manifest]) -> str:
@@ -105,6 +119,9 @@ def documents(output: str) -> list[str]:
 
 def parse_document(text: str, name: str) -> dict[str, object]:
     """Parse one manifest as the API server would. Raises GeneratorError when it is no object."""
+    # Rendering itself parses nothing.
+    import yaml  # noqa: PLC0415
+
     try:
         body = yaml.load(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
@@ -116,6 +133,9 @@ def parse_document(text: str, name: str) -> dict[str, object]:
 
 def read_chart() -> Chart:
     """Read the chart's versions."""
+    module = compiled()
+    if module is not None:
+        return Chart(*module.CHART)
     version = app_version = ""
     for line in (chart_folder() / "Chart.yaml").read_text(encoding="utf-8").splitlines():
         key, _, value = line.partition(":")

@@ -12,6 +12,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from generator.compiled import compiled
 from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
 
@@ -33,9 +34,17 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
+# For values without those that are the defaults still.
+_PARTLY: Final[Schema] = {"required": []}
+
+
 @cache
 def read_schema() -> Schema:
     """The chart's schema."""
+    module = compiled()
+    if module is not None:
+        precompiled: Schema = module.SCHEMA
+        return precompiled
     schema: Schema = json.loads((chart_folder() / "values.schema.json").read_text(encoding="utf-8"))
     return schema
 
@@ -50,7 +59,10 @@ def validate(merged: Merged) -> None:
 def find_faults(merged: Merged) -> list[Fault]:
     """Every fault that the schema finds, with file and line."""
     schema = read_schema()
-    if satisfies(merged.values, schema, schema):
+    # What is still the default needs no second look: a test holds the defaults against the schema.
+    changed = {key: value for key, value in merged.values.items() if merged.defaults.get(key, ...) != value}
+    required: Json = schema["required"]
+    if all(key in merged.values for key in required) and satisfies(changed, schema | _PARTLY, schema):
         return []
     # jsonschema is slow to import: only once something is wrong.
     from generator.schema_faults import explain  # noqa: PLC0415

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from generator.compiled import compiled
 from generator.faults import Fault, UsageError, ValuesError
-from generator.loader import MAX_FILE_BYTES, LoadedFile, load
 from generator.locations import chart_folder
 from generator.merge import NO_SETTINGS, Merged, Settings, merge_values
+from generator.sources import MAX_FILE_BYTES, LateSource, LoadedFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+DEFAULTS_NAME: Final = "chart/values.yaml"
 
 
 def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:
@@ -20,17 +24,37 @@ def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merge
 
     Raises ValuesError with the faults of all files, UsageError for a file that can't be read.
     """
-    defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+    defaults = read_defaults()
     loaded: list[LoadedFile] = []
     faults: list[Fault] = []
     for name in files:
         try:
-            loaded.append(load(read_file(name), name))
+            loaded.append(_load(name))
         except ValuesError as error:
             faults.extend(error.faults)
     if faults:
         raise ValuesError(faults)
     return merge_values(defaults, loaded, settings)
+
+
+def read_defaults() -> LoadedFile:
+    """The chart's own values.yaml."""
+    module = compiled()
+    if module is None:
+        return _load_defaults()
+    return LoadedFile(module.DEFAULTS, LateSource(DEFAULTS_NAME, lambda: _load_defaults().source))
+
+
+def _load_defaults() -> LoadedFile:
+    from generator.loader import load  # noqa: PLC0415 - YAML's import takes a good part of a render
+
+    return load((chart_folder() / "values.yaml").read_bytes(), DEFAULTS_NAME)
+
+
+def _load(name: str) -> LoadedFile:
+    from generator.loader import load  # noqa: PLC0415 - see above
+
+    return load(read_file(name), name)
 
 
 def read_file(name: str) -> bytes:

@@ -1,0 +1,1686 @@
+"""Written by `roost chart` from templates/ and chart/: edit those."""
+
+# ruff: noqa
+# mypy: ignore-errors
+# fmt: off
+
+from generator.template_functions import (
+    default, each, indent, items, plus, read_key, sha256_of, to_int, to_json, to_pretty_json,
+)
+
+
+def macro_metadata(given, v_name, v_component, v_annotations):
+    out = []
+    out.append('name: ')
+    out.append(str(to_json(v_name)))
+    out.append('\nnamespace: ')
+    out.append(str(to_json(read_key(given['release'], 'namespace'))))
+    out.append('\n')
+    v_all_annotations = given['merge'](read_key(given['values'], 'commonAnnotations'), v_annotations)
+    if v_all_annotations:
+        out.append('annotations: ')
+        out.append(str(to_json(v_all_annotations)))
+        out.append('\n')
+    out.append('labels: ')
+    out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': v_component, 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}))))
+    return ''.join(out)
+
+def macro_cluster_metadata(given, v_name, v_component, v_annotations):
+    out = []
+    out.append('name: ')
+    out.append(str(to_json(v_name)))
+    out.append('\n')
+    v_all_annotations = given['merge'](read_key(given['values'], 'commonAnnotations'), v_annotations)
+    if v_all_annotations:
+        out.append('annotations: ')
+        out.append(str(to_json(v_all_annotations)))
+        out.append('\n')
+    out.append('labels: ')
+    out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': v_component, 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}))))
+    return ''.join(out)
+
+def macro_selector(given, v_component):
+    out = []
+    out.append(str(to_json({'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': v_component})))
+    return ''.join(out)
+
+def macro_pod_labels(given, v_component, v_labels):
+    out = []
+    out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), v_labels, {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': v_component, 'app.kubernetes.io/part-of': 'roost'}))))
+    return ''.join(out)
+
+def macro_placeholder_selector(given, v_set_name):
+    out = []
+    out.append(str(to_json({'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'roost.hub.jupyter.org/placeholder-set': v_set_name})))
+    return ''.join(out)
+
+def macro_pull_secrets(given):
+    out = []
+    out.append('[')
+    for v_secret in each(read_key(given['values'], 'imagePullSecrets')):
+        out.append('{"name": ')
+        out.append(str(to_json(v_secret)))
+        out.append('},')
+    out.append(']')
+    return ''.join(out)
+
+def macro_pod_security(given):
+    out = []
+    out.append('{"runAsNonRoot": true, "runAsUser": 65534, "runAsGroup": 65534, "fsGroup": 65534, "seccompProfile": {"type": "RuntimeDefault"}}')
+    return ''.join(out)
+
+def macro_container_security(given):
+    out = []
+    out.append('{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}}')
+    return ''.join(out)
+
+def macro_spread(given, v_component):
+    out = []
+    out.append('[{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": ')
+    out.append(str(macro_selector(given, v_component)))
+    out.append('}}, {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": ')
+    out.append(str(macro_selector(given, v_component)))
+    out.append('}}]')
+    return ''.join(out)
+
+def macro_pod_terms(given, v_pairs):
+    out = []
+    out.append('[')
+    for v_other, v_weight in each(items(v_pairs)):
+        if (read_key(read_key(given['values'], 'podClasses'), v_other) is None):
+            out.append(str(given['fail']((str("podClasses has no class '") + str(v_other) + str("', which a join or avoid names")))))
+        out.append('{"weight": ')
+        out.append(str(to_json(v_weight)))
+        out.append(', "podAffinityTerm": {"topologyKey": ')
+        out.append(str(to_json('kubernetes.io/hostname')))
+        out.append(', ')
+        if (not (read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'namespaceSelector') is None)):
+            out.append('"namespaceSelector": ')
+            out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'namespaceSelector'))))
+            out.append(', ')
+        out.append('"labelSelector": {"matchLabels": ')
+        out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'labels'))))
+        out.append(' } } }, ')
+    out.append(']')
+    return ''.join(out)
+
+def macro_some_class_elsewhere(given):
+    out = []
+    out.append('no')
+    for v_name, v_class in each(items(read_key(given['values'], 'podClasses'))):
+        if (not (read_key(read_key(v_class, 'match'), 'namespaceSelector') is None)):
+            out.append(', but ')
+            out.append(str(to_json(v_name)))
+    out.append(';')
+    return ''.join(out)
+
+def macro_scheduler_config(given):
+    out = []
+    out.append('apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: ')
+    out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'percentageOfNodesToScore'))))
+    out.append('\n')
+    if (not read_key(read_key(given['values'], 'scheduler'), 'profiles')):
+        out.append(str(given['fail']("scheduler.profiles is empty: kube-scheduler would then take the place of the cluster's own")))
+        out.append('\n')
+    out.append('profiles:\n')
+    for v_name, v_profile in each(items(read_key(read_key(given['values'], 'scheduler'), 'profiles'))):
+        out.append('  - schedulerName: ')
+        out.append(str(to_json(given['scheduler_name'](v_name))))
+        out.append('\n')
+        v_strategy = read_key(read_key(read_key(given['values'], 'scheduler'), 'strategies'), default(read_key(v_profile, 'strategy'), ''))
+        if ((v_strategy is None) and (not (read_key(v_profile, 'plugins') and read_key(v_profile, 'pluginConfig')))):
+            out.append(str(given['fail']((str('scheduler.profiles.') + str(v_name) + str('.strategy is no key of scheduler.strategies')))))
+            out.append('\n')
+        if read_key(v_profile, 'plugins'):
+            out.append('    plugins: ')
+            out.append(str(to_json(read_key(v_profile, 'plugins'))))
+            out.append('\n')
+        else:
+            out.append('    plugins:\n      score:\n        disabled:\n')
+            for v_plugin in each(read_key(v_strategy, 'disabled')):
+                out.append('          - name: ')
+                out.append(str(to_json(v_plugin)))
+                out.append('\n')
+            out.append('        enabled:\n')
+            for v_plugin, v_weight in each(items(read_key(v_strategy, 'weights'))):
+                out.append('          - name: ')
+                out.append(str(to_json(v_plugin)))
+                out.append('\n            weight: ')
+                out.append(str(to_json(v_weight)))
+                out.append('\n')
+        if read_key(v_profile, 'pluginConfig'):
+            out.append('    pluginConfig: ')
+            out.append(str(to_json(read_key(v_profile, 'pluginConfig'))))
+            out.append('\n')
+        else:
+            out.append('    pluginConfig:\n      # Default spreading would work against packing, for placeholders and for pods that a Service selects.\n      - name: PodTopologySpread\n        args:\n          defaultingType: List\n          defaultConstraints: []\n')
+            if read_key(v_strategy, 'fit'):
+                out.append('      - name: NodeResourcesFit\n        args:\n          scoringStrategy: ')
+                out.append(str(to_json(read_key(v_strategy, 'fit'))))
+                out.append('\n')
+    out.append('leaderElection:\n  leaderElect: true\n  resourceLock: leases\n  resourceName: ')
+    out.append(str(to_json(given['object_name']('scheduler'))))
+    out.append('\n  resourceNamespace: ')
+    out.append(str(to_json(read_key(given['release'], 'namespace'))))
+    out.append('\n  leaseDuration: ')
+    out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'leaderElection'), 'leaseDuration'))))
+    out.append('\n  renewDeadline: ')
+    out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'leaderElection'), 'renewDeadline'))))
+    out.append('\n  retryPeriod: ')
+    out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'leaderElection'), 'retryPeriod'))))
+    out.append('\nclientConnection:\n  # Empty: the account of the pod.\n  kubeconfig: ""')
+    return ''.join(out)
+
+
+
+def render_placeholder_networkpolicy(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(given['values'], 'placeholders')) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+        out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('placeholder'), 'placeholder', {}), 2)))
+        out.append('\nspec:\n  podSelector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'placeholder')))
+        out.append('\n  policyTypes: [Ingress, Egress]\n')
+    return ''.join(out)
+
+
+def render_placeholder_poddisruptionbudget(given):
+    out = []
+    if read_key(given['values'], 'enabled'):
+        for v_set in each(read_key(given['values'], 'placeholders')):
+            out.append('---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
+            out.append(str(indent(macro_metadata(given, given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52), 'placeholder', {}), 2)))
+            out.append('\nspec:\n  minAvailable: 0\n  unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: ')
+            out.append(str(macro_placeholder_selector(given, read_key(v_set, 'name'))))
+            out.append('\n')
+    return ''.join(out)
+
+
+def render_placeholder_statefulset(given):
+    out = []
+    if read_key(given['values'], 'enabled'):
+        for v_set in each(read_key(given['values'], 'placeholders')):
+            v_class = read_key(read_key(given['values'], 'podClasses'), read_key(read_key(given['values'], 'placeholder'), 'podClass'))
+            if (v_class is None):
+                out.append(str(given['fail']('placeholder.podClass is no key of podClasses')))
+                out.append('\n')
+            out.append('---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata:\n')
+            out.append(str(indent(macro_metadata(given, given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52), 'placeholder', {}), 2)))
+            out.append('\nspec:\n  replicas: ')
+            out.append(str(to_json(read_key(v_set, 'replicas'))))
+            out.append("\n  # All at once: seats don't wait for each other.\n  podManagementPolicy: Parallel\n  selector:\n    matchLabels: ")
+            out.append(str(macro_placeholder_selector(given, read_key(v_set, 'name'))))
+            out.append('\n  template:\n    metadata:\n')
+            if read_key(v_set, 'annotations'):
+                out.append('      annotations: ')
+                out.append(str(to_json(read_key(v_set, 'annotations'))))
+                out.append('\n')
+            out.append('      labels: ')
+            out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), read_key(v_set, 'labels'), read_key(read_key(v_class, 'match'), 'labels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'placeholder', 'app.kubernetes.io/part-of': 'roost', 'roost.hub.jupyter.org/placeholder-set': read_key(v_set, 'name')}))))
+            out.append('\n    spec:\n')
+            if ((read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy') and read_key(v_class, 'profile')):
+                out.append('      schedulerName: ')
+                out.append(str(to_json(given['scheduler_name'](read_key(v_class, 'profile')))))
+                out.append('\n')
+            if read_key(read_key(given['values'], 'priorityClasses'), 'enabled'):
+                out.append('      priorityClassName: ')
+                out.append(str(to_json(given['cluster_object_name']('placeholder'))))
+                out.append('\n')
+            out.append('      # A seat gives way at once.\n      terminationGracePeriodSeconds: 0\n      automountServiceAccountToken: false\n      enableServiceLinks: false\n      imagePullSecrets: ')
+            out.append(str(macro_pull_secrets(given)))
+            out.append('\n      nodeSelector: ')
+            out.append(str(to_json(default(read_key(v_set, 'nodeSelector'), {}))))
+            out.append('\n      tolerations: ')
+            out.append(str(to_json(default(read_key(v_set, 'tolerations'), []))))
+            out.append('\n      affinity:\n        nodeAffinity:\n')
+            if read_key(v_set, 'requiredNodeTerms'):
+                out.append('          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms: ')
+                out.append(str(to_json(read_key(v_set, 'requiredNodeTerms'))))
+                out.append('\n')
+            out.append('          preferredDuringSchedulingIgnoredDuringExecution:\n            [')
+            for v_term in each(read_key(v_class, 'preferredNodeTerms')):
+                out.append(str(to_json(v_term)))
+                out.append(', ')
+            if read_key(v_class, 'attract'):
+                out.append('{"weight": 100, "preference": {"matchExpressions": [{"key": ')
+                out.append(str(to_json(given['attract_label'](read_key(v_set, 'name')))))
+                out.append(', "operator": "Exists"}]}}')
+            out.append(']\n        podAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
+            out.append(str(macro_pod_terms(given, read_key(v_class, 'join'))))
+            out.append('\n        podAntiAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
+            out.append(str(macro_pod_terms(given, read_key(v_class, 'avoid'))))
+            out.append('\n      securityContext: ')
+            out.append(str(macro_pod_security(given)))
+            out.append('\n      containers:\n        - name: pause\n          image: ')
+            out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))))))
+            out.append('\n          imagePullPolicy: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'pullPolicy'))))
+            out.append('\n          resources: ')
+            out.append(str(to_json(default(read_key(v_set, 'resources'), {}))))
+            out.append('\n          securityContext: ')
+            out.append(str(macro_container_security(given)))
+            out.append('\n')
+    return ''.join(out)
+
+
+def render_priorityclasses(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'priorityClasses'), 'enabled')) and read_key(given['values'], 'clusterResources')):
+        out.append('---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('user'), 'priority', {}), 2)))
+        out.append('\nvalue: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'user'))))
+        out.append('\nglobalDefault: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'globalDefault'))))
+        out.append('\ndescription: Pods of users; they take the seats that placeholders keep.\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('placeholder'), 'priority', {}), 2)))
+        out.append('\nvalue: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'placeholder'))))
+        out.append('\nglobalDefault: false\n# A seat waits for room; it never drives anybody out.\npreemptionPolicy: Never\ndescription: Spare seats, given up as soon as a user needs them.\n')
+    return ''.join(out)
+
+
+def render_scheduler_clusterrolebindings(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        for v_component, v_role in each(items({'scheduler': 'system:kube-scheduler', 'volume-scheduler': 'system:volume-scheduler'})):
+            out.append('---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n')
+            out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name'](v_component), 'scheduler', {}), 2)))
+            out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: ')
+            out.append(str(to_json(v_role)))
+            out.append('\nsubjects:\n  - kind: ServiceAccount\n    name: ')
+            out.append(str(to_json(given['object_name']('scheduler'))))
+            out.append('\n    namespace: ')
+            out.append(str(to_json(read_key(given['release'], 'namespace'))))
+            out.append('\n')
+    return ''.join(out)
+
+
+def render_scheduler_configmap(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')):
+        out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\ndata:\n  config.yaml: |\n')
+        out.append(str(indent(macro_scheduler_config(given), 4)))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_scheduler_deployment(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')):
+        out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\nspec:\n  replicas: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'replicas'))))
+        out.append('\n  selector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'scheduler')))
+        out.append('\n  template:\n    metadata:\n      # kube-scheduler reads its configuration once: a new one must restart it.\n      annotations: ')
+        out.append(str(to_json(given['merge'](read_key(read_key(given['values'], 'scheduler'), 'annotations'), {'checksum/config': sha256_of(macro_scheduler_config(given))}))))
+        out.append('\n      labels: ')
+        out.append(str(macro_pod_labels(given, 'scheduler', read_key(read_key(given['values'], 'scheduler'), 'labels'))))
+        out.append('\n    spec:\n      serviceAccountName: ')
+        out.append(str(to_json(given['object_name']('scheduler'))))
+        out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
+        if read_key(read_key(given['values'], 'scheduler'), 'priorityClassName'):
+            out.append('      priorityClassName: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'priorityClassName'))))
+            out.append('\n')
+        out.append('      imagePullSecrets: ')
+        out.append(str(macro_pull_secrets(given)))
+        out.append('\n      nodeSelector: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'nodeSelector'))))
+        out.append('\n      tolerations: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'tolerations'))))
+        out.append('\n      affinity: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'affinity'))))
+        out.append('\n      topologySpreadConstraints: ')
+        out.append(str(macro_spread(given, 'scheduler')))
+        out.append('\n      securityContext: ')
+        out.append(str(macro_pod_security(given)))
+        out.append('\n      containers:\n        - name: kube-scheduler\n          image: ')
+        out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'scheduler'), 'image'), 'name')) + str(':') + str((read_key(read_key(read_key(given['values'], 'scheduler'), 'image'), 'tag') or given['for_cluster'](read_key(read_key(read_key(given['values'], 'scheduler'), 'image'), 'tags'))))))))
+        out.append('\n          imagePullPolicy: ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'image'), 'pullPolicy'))))
+        out.append('\n          command:\n            - kube-scheduler\n            - --config=/etc/kube-scheduler/config.yaml\n            # Else it wants to read a ConfigMap in kube-system, only to authenticate callers of its metrics.\n            - --authentication-skip-lookup=true\n            - ')
+        out.append(str(to_json((str('--v=') + str(to_int(read_key(read_key(given['values'], 'scheduler'), 'logLevel')))))))
+        out.append('\n          ports:\n            - name: https\n              containerPort: 10259\n          livenessProbe:\n            httpGet: {path: /livez, port: https, scheme: HTTPS}\n            initialDelaySeconds: 15\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: https, scheme: HTTPS}\n          resources: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'resources'))))
+        out.append('\n          securityContext: ')
+        out.append(str(macro_container_security(given)))
+        out.append('\n          volumeMounts:\n            - name: config\n              mountPath: /etc/kube-scheduler\n              readOnly: true\n      volumes:\n        - name: config\n          configMap:\n            name: ')
+        out.append(str(to_json(given['object_name']('scheduler'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_scheduler_lease(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')):
+        out.append('apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_scheduler_networkpolicy(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+        out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\nspec:\n  podSelector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'scheduler')))
+        out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Probes, and metrics for those whom the API server lets.\n    - ports:\n        - {protocol: TCP, port: 10259}\n')
+    return ''.join(out)
+
+
+def render_scheduler_poddisruptionbudget(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(read_key(given['values'], 'scheduler'), 'pdb'), 'enabled')):
+        out.append('apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\nspec:\n  maxUnavailable: ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'pdb'), 'maxUnavailable'))))
+        out.append("\n  # A replica that doesn't work guards nothing: never let it hold up a drain.\n  unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: ")
+        out.append(str(macro_selector(given, 'scheduler')))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_scheduler_role(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(given['values'], 'rbac'), 'create')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\nrules:\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
+        out.append(str(to_json(given['object_name']('scheduler'))))
+        out.append(']\n    verbs: [get, update]\n')
+    return ''.join(out)
+
+
+def render_scheduler_rolebinding(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(given['values'], 'rbac'), 'create')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: ')
+        out.append(str(to_json(given['object_name']('scheduler'))))
+        out.append('\nsubjects:\n  - kind: ServiceAccount\n    name: ')
+        out.append(str(to_json(given['object_name']('scheduler'))))
+        out.append('\n    namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_scheduler_serviceaccount(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')):
+        out.append('apiVersion: v1\nkind: ServiceAccount\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
+        out.append('\n# kube-scheduler mounts its token itself, in its pod alone.\nautomountServiceAccountToken: false\n')
+    return ''.join(out)
+
+
+def render_webhook_certificate(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'certManager')):
+        v_issuer = read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'issuerRef')
+        out.append('apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nspec:\n  secretName: ')
+        out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-tls')))))
+        out.append('\n  duration: ')
+        out.append(str(to_json((str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours'))) + str('h')))))
+        out.append('\n  dnsNames:\n    - ')
+        out.append(str(to_json((str(given['object_name']('webhook')) + str('.') + str(read_key(given['release'], 'namespace')) + str('.svc')))))
+        out.append('\n    - ')
+        out.append(str(to_json((str(given['object_name']('webhook')) + str('.') + str(read_key(given['release'], 'namespace')) + str('.svc.cluster.local')))))
+        out.append('\n  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Always}\n  usages: [digital signature, server auth]\n  issuerRef:\n')
+        if read_key(v_issuer, 'name'):
+            out.append('    name: ')
+            out.append(str(to_json(read_key(v_issuer, 'name'))))
+            out.append('\n    kind: ')
+            out.append(str(to_json(read_key(v_issuer, 'kind'))))
+            out.append('\n    group: ')
+            out.append(str(to_json(read_key(v_issuer, 'group'))))
+            out.append('\n')
+        else:
+            out.append('    name: ')
+            out.append(str(to_json(given['object_name']('webhook'))))
+            out.append('\n    kind: Issuer\n    group: cert-manager.io\n')
+    return ''.join(out)
+
+
+def render_webhook_clusterrole(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        v_elsewhere = macro_some_class_elsewhere(given)
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\n')
+        if ((read_key(read_key(given['values'], 'webhook'), 'readNodes') or (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')) or (v_elsewhere != 'no;')):
+            out.append('rules:\n')
+            if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
+                out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
+            if (v_elsewhere != 'no;'):
+                out.append('  # A class selects namespaces by their labels, and its pods stand there.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
+            if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
+                out.append("  # This right reaches far: whoever holds it can redirect admission. It names one object, and there is no `create`; with\n  # certificates from cert-manager or from a Secret it isn't given.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [mutatingwebhookconfigurations]\n    resourceNames: [")
+                out.append(str(to_json(given['cluster_object_name']('webhook'))))
+                out.append(']\n    verbs: [get, list, watch, patch]\n')
+        else:
+            out.append('rules: []\n')
+    return ''.join(out)
+
+
+def render_webhook_clusterrolebinding(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: ')
+        out.append(str(to_json(given['cluster_object_name']('webhook'))))
+        out.append('\nsubjects:\n  - kind: ServiceAccount\n    name: ')
+        out.append(str(to_json(given['object_name']('webhook'))))
+        out.append('\n    namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_webhook_configmap(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
+        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': read_key(given['values'], 'imageGate'), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes')}
+        out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\ndata:\n  policy.json: |\n')
+        out.append(str(indent(to_pretty_json(v_policy), 4)))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_webhook_deployment(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
+        out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nspec:\n  replicas: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'replicas'))))
+        out.append('\n')
+        if (not read_key(read_key(given['values'], 'webhook'), 'hostNetwork')):
+            out.append("  # A new replica serves before an old one goes. (On the host's network two don't fit on one node.)\n  strategy:\n    type: RollingUpdate\n    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}\n")
+        out.append('  selector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'webhook')))
+        out.append('\n  template:\n    metadata:\n')
+        if read_key(read_key(given['values'], 'webhook'), 'annotations'):
+            out.append('      annotations: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'annotations'))))
+            out.append('\n')
+        out.append('      labels: ')
+        out.append(str(macro_pod_labels(given, 'webhook', read_key(read_key(given['values'], 'webhook'), 'labels'))))
+        out.append('\n    spec:\n      serviceAccountName: ')
+        out.append(str(to_json(given['object_name']('webhook'))))
+        out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
+        if read_key(read_key(given['values'], 'webhook'), 'priorityClassName'):
+            out.append('      priorityClassName: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'priorityClassName'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'webhook'), 'hostNetwork'):
+            out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
+        out.append('      # It drains by itself after SIGTERM.\n      terminationGracePeriodSeconds: ')
+        out.append(str(plus(read_key(read_key(given['values'], 'webhook'), 'drainSeconds'), 20)))
+        out.append('\n      imagePullSecrets: ')
+        out.append(str(macro_pull_secrets(given)))
+        out.append('\n      nodeSelector: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'nodeSelector'))))
+        out.append('\n      tolerations: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'tolerations'))))
+        out.append('\n      affinity: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'affinity'))))
+        out.append('\n      topologySpreadConstraints: ')
+        out.append(str(macro_spread(given, 'webhook')))
+        out.append('\n      securityContext: ')
+        out.append(str(macro_pod_security(given)))
+        out.append('\n      containers:\n        - name: webhook\n')
+        if read_key(read_key(given['values'], 'image'), 'digest'):
+            out.append('          image: ')
+            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
+            out.append('\n')
+        else:
+            out.append('          image: ')
+            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
+            out.append('\n')
+        out.append('          imagePullPolicy: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
+        out.append('\n          command:\n            - roost\n            - webhook\n            - --policy=/etc/roost/policy/policy.json\n            - ')
+        out.append(str(to_json((str('--release=') + str(read_key(given['release'], 'name'))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--namespace=') + str(read_key(given['release'], 'namespace'))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--port=') + str(to_int(read_key(read_key(given['values'], 'webhook'), 'port')))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--metrics-port=') + str(to_int(read_key(read_key(given['values'], 'webhook'), 'metricsPort')))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'webhook'), 'logLevel'))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--drain-seconds=') + str(to_int(read_key(read_key(given['values'], 'webhook'), 'drainSeconds')))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--certificate-mode=') + str(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode'))))))
+        out.append('\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
+            out.append('            - ')
+            out.append(str(to_json((str('--service-name=') + str(given['object_name']('webhook'))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--secret-name=') + str((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--lease-name=') + str(given['object_name']('webhook'))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--ca-days=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'caDays')))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--leaf-hours=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours')))))))
+            out.append('\n')
+            if read_key(given['values'], 'clusterResources'):
+                out.append('            - ')
+                out.append(str(to_json((str('--webhook-configuration=') + str(given['cluster_object_name']('webhook'))))))
+                out.append('\n')
+            if read_key(read_key(given['values'], 'webhook'), 'url'):
+                out.append('            - ')
+                out.append(str(to_json((str('--url=') + str(read_key(read_key(given['values'], 'webhook'), 'url'))))))
+                out.append('\n')
+        else:
+            out.append('            - --certificate-folder=/etc/roost/certificate\n')
+        out.append('          env: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'extraEnv'))))
+        out.append('\n          ports:\n            - name: https\n              containerPort: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'port'))))
+        out.append('\n            - name: metrics\n              containerPort: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'metricsPort'))))
+        out.append('\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            initialDelaySeconds: 5\n            failureThreshold: 3\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n          resources: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'resources'))))
+        out.append('\n          securityContext: ')
+        out.append(str(macro_container_security(given)))
+        out.append('\n          volumeMounts:\n            # A folder, not a file: the kubelet updates a mounted folder.\n            - name: policy\n              mountPath: /etc/roost/policy\n              readOnly: true\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') != 'self'):
+            out.append('            - name: certificate\n              mountPath: /etc/roost/certificate\n              readOnly: true\n')
+        out.append('            - name: tmp\n              mountPath: /tmp\n      volumes:\n        - name: policy\n          configMap:\n            name: ')
+        out.append(str(to_json(given['object_name']('webhook'))))
+        out.append('\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') != 'self'):
+            out.append('        - name: certificate\n          secret:\n            secretName: ')
+            out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-tls')))))
+            out.append('\n')
+        out.append('        - name: tmp\n          emptyDir: {medium: Memory, sizeLimit: 16Mi}\n')
+    return ''.join(out)
+
+
+def render_webhook_issuer(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'certManager')) and (not read_key(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'issuerRef'), 'name'))):
+        out.append('apiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nspec:\n  selfSigned: {}\n')
+    return ''.join(out)
+
+
+def render_webhook_mutatingwebhookconfiguration(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(given['values'], 'clusterResources')):
+        v_certificates = read_key(read_key(given['values'], 'webhook'), 'certificates')
+        out.append('apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata:\n')
+        if (read_key(v_certificates, 'mode') == 'certManager'):
+            out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {'cert-manager.io/inject-ca-from': (str(read_key(given['release'], 'namespace')) + str('/') + str(given['object_name']('webhook')))}), 2)))
+            out.append('\n')
+        else:
+            out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
+            out.append('\n')
+        out.append('webhooks:\n')
+        for v_name, v_class in each(items(read_key(given['values'], 'podClasses'))):
+            out.append('  - name: ')
+            out.append(str(to_json((str(v_name) + str('.roost.hub.jupyter.org')))))
+            out.append('\n    admissionReviewVersions: [v1]\n    sideEffects: None\n    failurePolicy: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'failurePolicy'))))
+            out.append('\n    timeoutSeconds: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'timeoutSeconds'))))
+            out.append("\n    matchPolicy: Equivalent\n    # What another webhook changes may change a pod's place; patching twice is patching once.\n    reinvocationPolicy: IfNeeded\n    clientConfig:\n")
+            if read_key(read_key(given['values'], 'webhook'), 'url'):
+                out.append('      url: ')
+                out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'url'))))
+                out.append('\n')
+            else:
+                out.append('      service:\n        name: ')
+                out.append(str(to_json(given['object_name']('webhook'))))
+                out.append('\n        namespace: ')
+                out.append(str(to_json(read_key(given['release'], 'namespace'))))
+                out.append('\n        path: /mutate\n        port: 443\n')
+            if ((read_key(v_certificates, 'mode') == 'secret') and read_key(v_certificates, 'caBundle')):
+                out.append('      caBundle: ')
+                out.append(str(to_json(read_key(v_certificates, 'caBundle'))))
+                out.append('\n')
+            out.append('    rules:\n      - apiGroups: [""]\n        apiVersions: [v1]\n        operations: [CREATE]\n        resources: [pods]\n        scope: Namespaced\n    objectSelector:\n      matchLabels: ')
+            out.append(str(to_json(read_key(read_key(v_class, 'match'), 'labels'))))
+            out.append('\n    namespaceSelector:\n')
+            if (read_key(read_key(v_class, 'match'), 'namespaceSelector') is None):
+                out.append('      matchLabels: ')
+                out.append(str(to_json({'kubernetes.io/metadata.name': read_key(given['release'], 'namespace')})))
+                out.append('\n')
+            else:
+                out.append('      matchLabels: ')
+                out.append(str(to_json(default(read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchLabels'), {}))))
+                out.append('\n      matchExpressions:\n        - {key: ')
+                out.append(str(to_json('kubernetes.io/metadata.name')))
+                out.append(', operator: NotIn, values: [kube-system]}\n')
+                for v_expression in each(read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchExpressions')):
+                    out.append('        - ')
+                    out.append(str(to_json(v_expression)))
+                    out.append('\n')
+            out.append('    matchConditions:\n      - name: not-bound-yet\n        expression: \'!has(object.spec.nodeName) || object.spec.nodeName == ""\'\n      - name: no-mirror-pod\n        expression: \'!has(object.metadata.annotations) || !("kubernetes.io/config.mirror" in object.metadata.annotations)\'\n      - name: not-opted-out\n        expression: ')
+            out.append(str(to_json((str("!has(object.metadata.annotations) || !('") + str('roost.hub.jupyter.org/opt-out') + str("' in object.metadata.annotations) || object.metadata.annotations['") + str('roost.hub.jupyter.org/opt-out') + str("'] != 'true'")))))
+            out.append('\n      # Else a webhook that is down could keep itself from coming back.\n      - name: none-of-roosts-own-programs\n        expression: \'!has(object.metadata.labels) || !("app.kubernetes.io/part-of" in object.metadata.labels) || object.metadata.labels["app.kubernetes.io/part-of"] != "roost" || !("app.kubernetes.io/component" in object.metadata.labels) || object.metadata.labels["app.kubernetes.io/component"] == "placeholder"\'\n')
+    return ''.join(out)
+
+
+def render_webhook_networkpolicy(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+        out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nspec:\n  podSelector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'webhook')))
+        out.append("\n  policyTypes: [Ingress]\n  ingress:\n    # The API server's address is known to nobody beforehand.\n    - ports:\n        - {protocol: TCP, port: ")
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'port'))))
+        out.append(' }\n        - {protocol: TCP, port: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'metricsPort'))))
+        out.append(' }\n')
+    return ''.join(out)
+
+
+def render_webhook_poddisruptionbudget(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(read_key(given['values'], 'webhook'), 'pdb'), 'enabled')):
+        out.append('apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nspec:\n  maxUnavailable: ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'webhook'), 'pdb'), 'maxUnavailable'))))
+        out.append("\n  # A replica that doesn't work guards nothing: never let it hold up a drain.\n  unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: ")
+        out.append(str(macro_selector(given, 'webhook')))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_webhook_prometheusrule(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(read_key(given['values'], 'monitoring'), 'prometheusRule'), 'enabled')):
+        v_series = (str('{namespace="') + str(read_key(given['release'], 'namespace')) + str('",service="') + str(given['object_name']('webhook')) + str('"}'))
+        out.append('apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: ')
+        out.append(str(to_json(given['object_name']('webhook'))))
+        out.append('\n  namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+        if read_key(given['values'], 'commonAnnotations'):
+            out.append('  annotations: ')
+            out.append(str(to_json(read_key(given['values'], 'commonAnnotations'))))
+            out.append('\n')
+        out.append('  labels: ')
+        out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'webhook', 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}, read_key(read_key(read_key(given['values'], 'monitoring'), 'prometheusRule'), 'labels')))))
+        out.append('\nspec:\n  groups:\n    - name: ')
+        out.append(str(to_json((str(given['object_name']('webhook')) + str('.') + str(read_key(given['release'], 'namespace'))))))
+        out.append('\n      rules:\n        - alert: RoostCertificateNearExpiry\n          # Renewed at two thirds of its life: a day before its end something is wrong.\n          expr: ')
+        out.append(str(to_json((str('min by (kind) (roost_webhook_certificate_expiry_timestamp_seconds') + str(v_series) + str(') - time() < 86400')))))
+        out.append('\n          for: 15m\n          labels: {severity: critical}\n          annotations:\n            summary: ')
+        out.append(str(to_json("Roost's {{ $labels.kind }} certificate ends within a day and was not renewed.")))
+        out.append('\n        - alert: RoostPodsUnplaced\n          expr: ')
+        out.append(str(to_json((str('max by (class) (roost_webhook_unplaced_pods') + str(v_series) + str(') > 0')))))
+        out.append('\n          for: 15m\n          labels: {severity: warning}\n          annotations:\n            summary: ')
+        out.append(str(to_json('{{ $value }} pods of class {{ $labels.class }} came through without being placed.')))
+        out.append('\n        - alert: RoostAdmissionFailedOpen\n          # Said by the API server itself, so it also shows when no replica of the webhook is there.\n          expr: \'sum by (name) (increase(apiserver_admission_webhook_fail_open_count{name=~".+[.]roost[.]hub[.]jupyter[.]org"}[10m])) > 0\'\n          for: 5m\n          labels: {severity: warning}\n          annotations:\n            summary: ')
+        out.append(str(to_json('The API server could not reach {{ $labels.name }} and created pods without it.')))
+        out.append('\n        - alert: RoostPolicyRefused\n          expr: ')
+        out.append(str(to_json((str('sum(increase(roost_webhook_policy_reload_failures_total') + str(v_series) + str('[15m])) > 0')))))
+        out.append("\n          labels: {severity: warning}\n          annotations:\n            summary: Roost's webhook refused a changed policy and goes on with the last good one.\n")
+    return ''.join(out)
+
+
+def render_webhook_role(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nrules:\n  # Which nodes run builders, how many builds each has, which pods came through unplaced.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch]\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create, patch]\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
+            out.append('  # The certificate authority that all replicas share, and the Lease of the one that renews it.\n  - apiGroups: [""]\n    resources: [secrets]\n    verbs: [create]\n  - apiGroups: [""]\n    resources: [secrets]\n    resourceNames: [')
+            out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))
+            out.append(']\n    verbs: [get, list, watch, update, patch]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
+            out.append(str(to_json(given['object_name']('webhook'))))
+            out.append(']\n    verbs: [get, update, patch]\n')
+    return ''.join(out)
+
+
+def render_webhook_rolebinding(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: ')
+        out.append(str(to_json(given['object_name']('webhook'))))
+        out.append('\nsubjects:\n  - kind: ServiceAccount\n    name: ')
+        out.append(str(to_json(given['object_name']('webhook'))))
+        out.append('\n    namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_webhook_service(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
+        out.append('apiVersion: v1\nkind: Service\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\nspec:\n  selector: ')
+        out.append(str(macro_selector(given, 'webhook')))
+        out.append('\n  ports:\n    - {name: https, port: 443, targetPort: https, protocol: TCP}\n    - {name: metrics, port: 8080, targetPort: metrics, protocol: TCP}\n')
+    return ''.join(out)
+
+
+def render_webhook_serviceaccount(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
+        out.append('apiVersion: v1\nkind: ServiceAccount\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
+        out.append('\n# The webhook mounts its token itself, in its pod alone.\nautomountServiceAccountToken: false\n')
+    return ''.join(out)
+
+
+def render_webhook_servicemonitor(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'enabled')):
+        out.append('apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata:\n  name: ')
+        out.append(str(to_json(given['object_name']('webhook'))))
+        out.append('\n  namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+        if read_key(given['values'], 'commonAnnotations'):
+            out.append('  annotations: ')
+            out.append(str(to_json(read_key(given['values'], 'commonAnnotations'))))
+            out.append('\n')
+        out.append('  labels: ')
+        out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'webhook', 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}, read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'labels')))))
+        out.append('\nspec:\n  selector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'webhook')))
+        out.append('\n  endpoints:\n    - port: metrics\n      path: /metrics\n      interval: ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'interval'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+DEFAULTS = {'enabled': True,
+ 'global': {},
+ 'fullnameOverride': '',
+ 'clusterResources': True,
+ 'commonLabels': {},
+ 'commonAnnotations': {},
+ 'rbac': {'create': True},
+ 'imagePullSecrets': [],
+ 'image': {'name': 'quay.io/jupyterhub/roost', 'tag': '', 'digest': '', 'pullPolicy': 'IfNotPresent'},
+ 'scheduler': {'target': 'deploy',
+               'replicas': 2,
+               'logLevel': 2,
+               'image': {'name': 'registry.k8s.io/kube-scheduler',
+                         'tag': '',
+                         'tags': {'1.34': 'v1.34.4', '1.35': 'v1.35.4', '1.36': 'v1.36.3'},
+                         'pullPolicy': 'IfNotPresent'},
+               'leaderElection': {'leaseDuration': '15s', 'renewDeadline': '10s', 'retryPeriod': '2s'},
+               'percentageOfNodesToScore': 100,
+               'profiles': {'user': {'strategy': 'pack'},
+                            'build': {'strategy': 'sticky'},
+                            'placeholder': {'strategy': 'sticky'}},
+               'strategies': {'pack': {'weights': {'NodeAffinity': 104060401,
+                                                   'TaintToleration': 1030301,
+                                                   'InterPodAffinity': 10201,
+                                                   'PodTopologySpread': 10201,
+                                                   'NodeResourcesFit': 101,
+                                                   'ImageLocality': 1},
+                                       'disabled': ['NodeResourcesBalancedAllocation'],
+                                       'fit': {'type': 'MostAllocated',
+                                               'resources': [{'name': 'cpu', 'weight': 1},
+                                                             {'name': 'memory', 'weight': 1}]}},
+                              'packTo': {'weights': {'NodeAffinity': 104060401,
+                                                     'TaintToleration': 1030301,
+                                                     'InterPodAffinity': 101,
+                                                     'PodTopologySpread': 101,
+                                                     'NodeResourcesFit': 10201,
+                                                     'ImageLocality': 1},
+                                         'disabled': ['NodeResourcesBalancedAllocation'],
+                                         'fit': {'type': 'RequestedToCapacityRatio',
+                                                 'resources': [{'name': 'cpu', 'weight': 1},
+                                                               {'name': 'memory', 'weight': 1}],
+                                                 'requestedToCapacityRatio': {'shape': [{'utilization': 0,
+                                                                                         'score': 10},
+                                                                                        {'utilization': 85,
+                                                                                         'score': 10},
+                                                                                        {'utilization': 100,
+                                                                                         'score': 1}]}}},
+                              'imageFirst': {'weights': {'NodeAffinity': 104060401,
+                                                         'TaintToleration': 1030301,
+                                                         'InterPodAffinity': 101,
+                                                         'PodTopologySpread': 101,
+                                                         'NodeResourcesFit': 1,
+                                                         'ImageLocality': 10201},
+                                             'disabled': ['NodeResourcesBalancedAllocation'],
+                                             'fit': {'type': 'MostAllocated',
+                                                     'resources': [{'name': 'cpu', 'weight': 1},
+                                                                   {'name': 'memory', 'weight': 1}]}},
+                              'sticky': {'weights': {'NodeAffinity': 104060401,
+                                                     'TaintToleration': 1030301,
+                                                     'InterPodAffinity': 10201,
+                                                     'PodTopologySpread': 10201,
+                                                     'NodeResourcesFit': 101,
+                                                     'ImageLocality': 1},
+                                         'disabled': ['NodeResourcesBalancedAllocation'],
+                                         'fit': {'type': 'LeastAllocated',
+                                                 'resources': [{'name': 'cpu', 'weight': 1},
+                                                               {'name': 'memory', 'weight': 1}]}},
+                              'spread': {'weights': {'NodeAffinity': 104060401,
+                                                     'TaintToleration': 1030301,
+                                                     'InterPodAffinity': 101,
+                                                     'PodTopologySpread': 101,
+                                                     'NodeResourcesFit': 10201,
+                                                     'ImageLocality': 1},
+                                         'disabled': ['NodeResourcesBalancedAllocation'],
+                                         'fit': {'type': 'LeastAllocated',
+                                                 'resources': [{'name': 'cpu', 'weight': 1},
+                                                               {'name': 'memory', 'weight': 1}]}}},
+               'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {}},
+               'nodeSelector': {},
+               'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                                'operator': 'Equal',
+                                'value': 'core',
+                                'effect': 'NoSchedule'},
+                               {'key': 'hub.jupyter.org_dedicated',
+                                'operator': 'Equal',
+                                'value': 'core',
+                                'effect': 'NoSchedule'}],
+               'affinity': {},
+               'labels': {},
+               'annotations': {},
+               'priorityClassName': '',
+               'pdb': {'enabled': True, 'maxUnavailable': 1}},
+ 'podClasses': {'user': {'match': {'labels': {'component': 'singleuser-server'}},
+                         'profile': 'user',
+                         'imageGate': True,
+                         'join': {'user': 100},
+                         'avoid': {},
+                         'preferredNodeTerms': [{'weight': 100,
+                                                 'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
+                                                                                      'operator': 'In',
+                                                                                      'values': ['user']}]}}],
+                         'attract': False,
+                         'resources': {}},
+                'build': {'match': {'labels': {'component': 'binderhub-build'}},
+                          'profile': 'build',
+                          'imageGate': False,
+                          'join': {},
+                          'avoid': {},
+                          'preferredNodeTerms': [],
+                          'home': {'key': [{'annotation': 'binder-repo'}],
+                                   'builders': {'labels': {'component': 'image-builder', 'app': 'binder'}},
+                                   'matchBy': 'name',
+                                   'weights': [100, 50, 25],
+                                   'minLoad': 4,
+                                   'maxLoad': 2},
+                          'attract': False,
+                          'resources': {'cpu': '100m', 'memory': '1Gi'}},
+                'placeholder': {'match': {'labels': {'component': 'user-placeholder'}},
+                                'profile': 'placeholder',
+                                'imageGate': False,
+                                'join': {},
+                                'avoid': {'user': 1},
+                                'preferredNodeTerms': [],
+                                'attract': True,
+                                'resources': {}}},
+ 'replaceSchedulers': [],
+ 'imageGate': {'mode': 'requireLabel', 'whenNoHolder': 'prefer', 'preferWeight': 100},
+ 'singleuser': {'image': {'name': '', 'tag': ''}, 'profileList': [], 'cpu': {}, 'memory': {}},
+ 'prePuller': {'pullProfileListImages': True, 'extraImages': {}},
+ 'placeholders': [{'name': 'default',
+                   'replicas': 3,
+                   'resources': {'requests': {'cpu': '50m', 'memory': '1Gi'}, 'limits': {}},
+                   'nodeSelector': {},
+                   'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                                    'operator': 'Equal',
+                                    'value': 'user',
+                                    'effect': 'NoSchedule'},
+                                   {'key': 'hub.jupyter.org_dedicated',
+                                    'operator': 'Equal',
+                                    'value': 'user',
+                                    'effect': 'NoSchedule'}],
+                   'requiredNodeTerms': [],
+                   'labels': {},
+                   'annotations': {}}],
+ 'placeholder': {'image': {'name': 'registry.k8s.io/pause', 'tag': '3.10.1', 'pullPolicy': 'IfNotPresent'},
+                 'podClass': 'placeholder'},
+ 'priorityClasses': {'enabled': True, 'user': 0, 'globalDefault': False, 'placeholder': -10},
+ 'admission': {'mode': 'webhook'},
+ 'webhook': {'replicas': 2,
+             'logLevel': 'Info',
+             'failurePolicy': 'Ignore',
+             'timeoutSeconds': 2,
+             'port': 8443,
+             'metricsPort': 8080,
+             'url': '',
+             'certificates': {'mode': 'self',
+                              'secretName': '',
+                              'caBundle': '',
+                              'issuerRef': {'name': '', 'kind': 'Issuer', 'group': 'cert-manager.io'},
+                              'caDays': 365,
+                              'leafHours': 168},
+             'drainSeconds': 10,
+             'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {'memory': '256Mi'}},
+             'nodeSelector': {},
+             'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                              'operator': 'Equal',
+                              'value': 'core',
+                              'effect': 'NoSchedule'},
+                             {'key': 'hub.jupyter.org_dedicated',
+                              'operator': 'Equal',
+                              'value': 'core',
+                              'effect': 'NoSchedule'}],
+             'affinity': {},
+             'labels': {},
+             'annotations': {},
+             'priorityClassName': '',
+             'hostNetwork': False,
+             'extraEnv': [],
+             'pdb': {'enabled': True, 'maxUnavailable': 1},
+             'readNodes': True},
+ 'networkPolicy': {'enabled': True},
+ 'monitoring': {'serviceMonitor': {'enabled': False, 'labels': {}, 'interval': '30s'},
+                'prometheusRule': {'enabled': False, 'labels': {}}}}
+
+SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
+ 'title': "Roost's values",
+ 'description': 'What chart/values.yaml may be changed to. Closed: an unknown key is a typing error. '
+                '`required`: keys that a null must not delete. `$comment`: how to mend a fault.',
+ 'type': 'object',
+ 'additionalProperties': False,
+ 'required': ['admission',
+              'clusterResources',
+              'commonAnnotations',
+              'commonLabels',
+              'enabled',
+              'fullnameOverride',
+              'global',
+              'image',
+              'imageGate',
+              'imagePullSecrets',
+              'monitoring',
+              'networkPolicy',
+              'placeholder',
+              'placeholders',
+              'podClasses',
+              'prePuller',
+              'priorityClasses',
+              'rbac',
+              'replaceSchedulers',
+              'scheduler',
+              'singleuser',
+              'webhook'],
+ 'properties': {'enabled': {'type': 'boolean'},
+                'global': {'type': 'object'},
+                'fullnameOverride': {'$ref': '#/definitions/optionalObjectName'},
+                'clusterResources': {'type': 'boolean'},
+                'commonLabels': {'$ref': '#/definitions/labels'},
+                'commonAnnotations': {'$ref': '#/definitions/annotations'},
+                'rbac': {'type': 'object',
+                         'additionalProperties': False,
+                         'required': ['create'],
+                         'properties': {'create': {'type': 'boolean'}}},
+                'imagePullSecrets': {'type': 'array',
+                                     'items': {'$ref': '#/definitions/objectName'},
+                                     'uniqueItems': True},
+                'image': {'$ref': '#/definitions/image'},
+                'scheduler': {'type': 'object',
+                              'additionalProperties': False,
+                              'required': ['affinity',
+                                           'annotations',
+                                           'image',
+                                           'labels',
+                                           'leaderElection',
+                                           'logLevel',
+                                           'nodeSelector',
+                                           'pdb',
+                                           'percentageOfNodesToScore',
+                                           'priorityClassName',
+                                           'profiles',
+                                           'replicas',
+                                           'resources',
+                                           'strategies',
+                                           'target',
+                                           'tolerations'],
+                              'properties': {'target': {'type': 'string', 'enum': ['deploy', 'none']},
+                                             'replicas': {'type': 'integer', 'minimum': 0, 'maximum': 10},
+                                             'logLevel': {'type': 'integer', 'minimum': 0, 'maximum': 10},
+                                             'image': {'type': 'object',
+                                                       'additionalProperties': False,
+                                                       'required': ['name', 'pullPolicy', 'tag', 'tags'],
+                                                       'properties': {'name': {'$ref': '#/definitions/imageName'},
+                                                                      'tag': {'$ref': '#/definitions/imageTag'},
+                                                                      'tags': {'type': 'object',
+                                                                               'propertyNames': {'pattern': '^1\\.[0-9]{1,3}$',
+                                                                                                 '$comment': 'Write '
+                                                                                                             'a '
+                                                                                                             'Kubernetes '
+                                                                                                             'minor '
+                                                                                                             'in '
+                                                                                                             'quotes, '
+                                                                                                             'like '
+                                                                                                             '"1.36".'},
+                                                                               'additionalProperties': {'$ref': '#/definitions/imageTag'}},
+                                                                      'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
+                                             'leaderElection': {'type': 'object',
+                                                                'additionalProperties': False,
+                                                                'required': ['leaseDuration',
+                                                                             'renewDeadline',
+                                                                             'retryPeriod'],
+                                                                'properties': {'leaseDuration': {'$ref': '#/definitions/goDuration'},
+                                                                               'renewDeadline': {'$ref': '#/definitions/goDuration'},
+                                                                               'retryPeriod': {'$ref': '#/definitions/goDuration'}}},
+                                             'percentageOfNodesToScore': {'type': 'integer',
+                                                                          'minimum': 1,
+                                                                          'maximum': 100,
+                                                                          '$comment': '0 lets kube-scheduler '
+                                                                                      'look at few nodes of '
+                                                                                      'a large cluster.'},
+                                             'profiles': {'type': 'object',
+                                                          'propertyNames': {'$ref': '#/definitions/dnsLabel'},
+                                                          'additionalProperties': {'$ref': '#/definitions/profile'}},
+                                             'strategies': {'type': 'object',
+                                                            'propertyNames': {'$ref': '#/definitions/dnsName'},
+                                                            'additionalProperties': {'$ref': '#/definitions/strategy'}},
+                                             'resources': {'$ref': '#/definitions/resources'},
+                                             'nodeSelector': {'$ref': '#/definitions/labels'},
+                                             'tolerations': {'$ref': '#/definitions/tolerations'},
+                                             'affinity': {'$ref': '#/definitions/cleanObject'},
+                                             'labels': {'$ref': '#/definitions/labels'},
+                                             'annotations': {'$ref': '#/definitions/annotations'},
+                                             'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
+                                             'pdb': {'$ref': '#/definitions/pdb'}}},
+                'podClasses': {'type': 'object',
+                               'propertyNames': {'$ref': '#/definitions/dnsLabel'},
+                               'additionalProperties': {'$ref': '#/definitions/podClass'}},
+                'replaceSchedulers': {'type': 'array',
+                                      'items': {'type': 'string',
+                                                'pattern': '^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$',
+                                                'maxLength': 253,
+                                                '$comment': "Write a pod's schedulerName."},
+                                      'uniqueItems': True},
+                'imageGate': {'type': 'object',
+                              'additionalProperties': False,
+                              'required': ['mode', 'preferWeight', 'whenNoHolder'],
+                              'properties': {'mode': {'type': 'string',
+                                                      'enum': ['requireLabel',
+                                                               'prefer',
+                                                               'startupTaint',
+                                                               'off'],
+                                                      '$comment': 'A bare `off` is false in YAML: write '
+                                                                  '"off".'},
+                                             'whenNoHolder': {'type': 'string', 'enum': ['prefer', 'wait']},
+                                             'preferWeight': {'type': 'integer',
+                                                              'minimum': 1,
+                                                              'maximum': 100}}},
+                'singleuser': {'type': 'object',
+                               'additionalProperties': False,
+                               'required': ['cpu', 'image', 'memory', 'profileList'],
+                               'properties': {'image': {'type': 'object',
+                                                        'additionalProperties': False,
+                                                        'required': ['name', 'tag'],
+                                                        'properties': {'name': {'$ref': '#/definitions/optionalImageName'},
+                                                                       'tag': {'$ref': '#/definitions/imageTag'}}},
+                                              'profileList': {'type': 'array',
+                                                              'items': {'$ref': '#/definitions/cleanObject'}},
+                                              'cpu': {'type': 'object',
+                                                      'additionalProperties': False,
+                                                      'properties': {'guarantee': {'$ref': '#/definitions/amount'},
+                                                                     'limit': {'$ref': '#/definitions/amount'}}},
+                                              'memory': {'type': 'object',
+                                                         'additionalProperties': False,
+                                                         'properties': {'guarantee': {'$ref': '#/definitions/amount'},
+                                                                        'limit': {'$ref': '#/definitions/amount'}}}}},
+                'prePuller': {'type': 'object',
+                              'additionalProperties': False,
+                              'required': ['extraImages', 'pullProfileListImages'],
+                              'properties': {'pullProfileListImages': {'type': 'boolean'},
+                                             'extraImages': {'type': 'object',
+                                                             'propertyNames': {'pattern': '^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\ufffe\uffff]*$'},
+                                                             'additionalProperties': {'type': 'object',
+                                                                                      'additionalProperties': False,
+                                                                                      'required': ['name'],
+                                                                                      'properties': {'name': {'$ref': '#/definitions/imageName'},
+                                                                                                     'tag': {'$ref': '#/definitions/imageTag'}}}}}},
+                'placeholders': {'type': 'array', 'items': {'$ref': '#/definitions/placeholderSet'}},
+                'placeholder': {'type': 'object',
+                                'additionalProperties': False,
+                                'required': ['image', 'podClass'],
+                                'properties': {'image': {'type': 'object',
+                                                         'additionalProperties': False,
+                                                         'required': ['name', 'pullPolicy', 'tag'],
+                                                         'properties': {'name': {'$ref': '#/definitions/imageName'},
+                                                                        'tag': {'$ref': '#/definitions/imageTag'},
+                                                                        'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
+                                               'podClass': {'$ref': '#/definitions/dnsLabel'}}},
+                'priorityClasses': {'type': 'object',
+                                    'additionalProperties': False,
+                                    'required': ['enabled', 'globalDefault', 'placeholder', 'user'],
+                                    'properties': {'enabled': {'type': 'boolean'},
+                                                   'user': {'type': 'integer',
+                                                            'minimum': -2147483648,
+                                                            'maximum': 1000000000},
+                                                   'globalDefault': {'type': 'boolean'},
+                                                   'placeholder': {'type': 'integer',
+                                                                   'minimum': -2147483648,
+                                                                   'maximum': 1000000000}}},
+                'admission': {'type': 'object',
+                              'additionalProperties': False,
+                              'required': ['mode'],
+                              'properties': {'mode': {'type': 'string',
+                                                      'enum': ['webhook', 'policy', 'none']}}},
+                'webhook': {'type': 'object',
+                            'additionalProperties': False,
+                            'required': ['affinity',
+                                         'annotations',
+                                         'certificates',
+                                         'drainSeconds',
+                                         'extraEnv',
+                                         'failurePolicy',
+                                         'hostNetwork',
+                                         'labels',
+                                         'logLevel',
+                                         'metricsPort',
+                                         'nodeSelector',
+                                         'pdb',
+                                         'port',
+                                         'priorityClassName',
+                                         'readNodes',
+                                         'replicas',
+                                         'resources',
+                                         'timeoutSeconds',
+                                         'tolerations',
+                                         'url'],
+                            'properties': {'replicas': {'type': 'integer', 'minimum': 0, 'maximum': 100},
+                                           'logLevel': {'type': 'string',
+                                                        'enum': ['Info', 'Debug', 'Warning', 'Error']},
+                                           'failurePolicy': {'type': 'string', 'enum': ['Ignore', 'Fail']},
+                                           'timeoutSeconds': {'type': 'integer',
+                                                              'minimum': 1,
+                                                              'maximum': 30,
+                                                              '$comment': 'The API server takes 1 to 30 '
+                                                                          'seconds.'},
+                                           'port': {'type': 'integer',
+                                                    'minimum': 1024,
+                                                    'maximum': 65535,
+                                                    '$comment': "Ports below 1024 need rights that Roost's "
+                                                                "pods don't have."},
+                                           'metricsPort': {'type': 'integer',
+                                                           'minimum': 1024,
+                                                           'maximum': 65535,
+                                                           '$comment': 'Ports below 1024 need rights that '
+                                                                       "Roost's pods don't have."},
+                                           'url': {'type': 'string',
+                                                   'pattern': '^(https://[^\\x00-\\x20#?@]+)?$',
+                                                   'maxLength': 2048,
+                                                   '$comment': 'Write https://host:port/path.'},
+                                           'certificates': {'type': 'object',
+                                                            'additionalProperties': False,
+                                                            'required': ['caBundle',
+                                                                         'caDays',
+                                                                         'issuerRef',
+                                                                         'leafHours',
+                                                                         'mode',
+                                                                         'secretName'],
+                                                            'properties': {'mode': {'type': 'string',
+                                                                                    'enum': ['self',
+                                                                                             'certManager',
+                                                                                             'secret']},
+                                                                           'secretName': {'$ref': '#/definitions/optionalObjectName'},
+                                                                           'caBundle': {'type': 'string',
+                                                                                        'pattern': '^[A-Za-z0-9+/=\\n]*$',
+                                                                                        '$comment': 'Write '
+                                                                                                    'base64 '
+                                                                                                    'of '
+                                                                                                    'PEM.'},
+                                                                           'issuerRef': {'type': 'object',
+                                                                                         'additionalProperties': False,
+                                                                                         'required': ['group',
+                                                                                                      'kind',
+                                                                                                      'name'],
+                                                                                         'properties': {'name': {'$ref': '#/definitions/optionalObjectName'},
+                                                                                                        'kind': {'type': 'string',
+                                                                                                                 'enum': ['Issuer',
+                                                                                                                          'ClusterIssuer']},
+                                                                                                        'group': {'$ref': '#/definitions/objectName'}}},
+                                                                           'caDays': {'type': 'integer',
+                                                                                      'minimum': 1,
+                                                                                      'maximum': 36500},
+                                                                           'leafHours': {'type': 'integer',
+                                                                                         'minimum': 1,
+                                                                                         'maximum': 87600}}},
+                                           'drainSeconds': {'type': 'integer', 'minimum': 0, 'maximum': 3600},
+                                           'resources': {'$ref': '#/definitions/resources'},
+                                           'nodeSelector': {'$ref': '#/definitions/labels'},
+                                           'tolerations': {'$ref': '#/definitions/tolerations'},
+                                           'affinity': {'$ref': '#/definitions/cleanObject'},
+                                           'labels': {'$ref': '#/definitions/labels'},
+                                           'annotations': {'$ref': '#/definitions/annotations'},
+                                           'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
+                                           'hostNetwork': {'type': 'boolean'},
+                                           'extraEnv': {'type': 'array',
+                                                        'items': {'allOf': [{'type': 'object',
+                                                                             'required': ['name'],
+                                                                             'properties': {'name': {'type': 'string'},
+                                                                                            'value': {'type': 'string',
+                                                                                                      '$comment': 'Quote '
+                                                                                                                  'numbers '
+                                                                                                                  'and '
+                                                                                                                  'true/false.'},
+                                                                                            'valueFrom': {'type': 'object'}},
+                                                                             'additionalProperties': False},
+                                                                            {'$ref': '#/definitions/clean'}]}},
+                                           'pdb': {'$ref': '#/definitions/pdb'},
+                                           'readNodes': {'type': 'boolean'}}},
+                'networkPolicy': {'type': 'object',
+                                  'additionalProperties': False,
+                                  'required': ['enabled'],
+                                  'properties': {'enabled': {'type': 'boolean'}}},
+                'monitoring': {'type': 'object',
+                               'additionalProperties': False,
+                               'required': ['prometheusRule', 'serviceMonitor'],
+                               'properties': {'serviceMonitor': {'type': 'object',
+                                                                 'additionalProperties': False,
+                                                                 'required': ['enabled',
+                                                                              'interval',
+                                                                              'labels'],
+                                                                 'properties': {'enabled': {'type': 'boolean'},
+                                                                                'labels': {'$ref': '#/definitions/labels'},
+                                                                                'interval': {'type': 'string',
+                                                                                             'pattern': '^[0-9]{1,6}(ms|s|m|h)$',
+                                                                                             '$comment': 'Write '
+                                                                                                         'it '
+                                                                                                         'like '
+                                                                                                         '30s.'}}},
+                                              'prometheusRule': {'type': 'object',
+                                                                 'additionalProperties': False,
+                                                                 'required': ['enabled', 'labels'],
+                                                                 'properties': {'enabled': {'type': 'boolean'},
+                                                                                'labels': {'$ref': '#/definitions/labels'}}}}}},
+ 'definitions': {'amount': {'title': 'a number, or text like 512M',
+                            'anyOf': [{'type': 'null'},
+                                      {'type': 'number', 'minimum': 0},
+                                      {'type': 'string',
+                                       'pattern': '^[0-9]+(\\.[0-9]+)?[KMGT]?$',
+                                       'maxLength': 32,
+                                       '$comment': 'Write it as zero-to-jupyterhub does: 0.5, 512M, 2G.'}],
+                            '$comment': 'Write it as zero-to-jupyterhub does: 0.5, 512M, 2G.'},
+                 'annotations': {'type': 'object',
+                                 'propertyNames': {'$ref': '#/definitions/labelKey'},
+                                 'additionalProperties': {'$ref': '#/definitions/text'},
+                                 '$comment': 'Quote numbers and true/false.'},
+                 'clean': {'pattern': '^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\ufffe\uffff]*$',
+                           'items': {'$ref': '#/definitions/clean'},
+                           'additionalProperties': {'$ref': '#/definitions/clean'},
+                           'propertyNames': {'pattern': '^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\ufffe\uffff]*$'}},
+                 'cleanObject': {'allOf': [{'type': 'object'}, {'$ref': '#/definitions/clean'}]},
+                 'dnsLabel': {'title': 'a name',
+                              'type': 'string',
+                              'pattern': '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
+                              'maxLength': 63,
+                              '$comment': 'Use lower-case letters, digits and dashes, at most 63.'},
+                 'dnsName': {'title': 'a name',
+                             'type': 'string',
+                             'pattern': '^[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?$',
+                             'maxLength': 63,
+                             '$comment': 'Write the key of a strategy.'},
+                 'fit': {'type': 'object',
+                         'additionalProperties': False,
+                         'required': ['type'],
+                         'properties': {'type': {'type': 'string',
+                                                 'enum': ['LeastAllocated',
+                                                          'MostAllocated',
+                                                          'RequestedToCapacityRatio']},
+                                        'resources': {'$ref': '#/definitions/resourceWeights'},
+                                        'requestedToCapacityRatio': {'type': 'object',
+                                                                     'additionalProperties': False,
+                                                                     'required': ['shape'],
+                                                                     'properties': {'shape': {'type': 'array',
+                                                                                              'items': {'type': 'object',
+                                                                                                        'additionalProperties': False,
+                                                                                                        'required': ['score',
+                                                                                                                     'utilization'],
+                                                                                                        'properties': {'utilization': {'type': 'integer',
+                                                                                                                                       'minimum': 0,
+                                                                                                                                       'maximum': 100},
+                                                                                                                       'score': {'type': 'integer',
+                                                                                                                                 'minimum': 0,
+                                                                                                                                 'maximum': 10}}},
+                                                                                              'minItems': 1}}}}},
+                 'goDuration': {'title': 'a duration',
+                                'type': 'string',
+                                'pattern': '^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$',
+                                'maxLength': 32,
+                                '$comment': 'Write it like 15s or 1m30s.'},
+                 'home': {'type': ['object', 'null'],
+                          'additionalProperties': False,
+                          'required': ['builders', 'key', 'matchBy', 'maxLoad', 'minLoad', 'weights'],
+                          'properties': {'key': {'type': 'array',
+                                                 'items': {'$ref': '#/definitions/keySource'},
+                                                 'minItems': 1},
+                                         'builders': {'type': 'object',
+                                                      'additionalProperties': False,
+                                                      'properties': {'labels': {'$ref': '#/definitions/labels'}}},
+                                         'matchBy': {'type': 'string', 'enum': ['name', 'hostname']},
+                                         'weights': {'type': 'array',
+                                                     'items': {'type': 'integer',
+                                                               'minimum': 1,
+                                                               'maximum': 100},
+                                                     'minItems': 1,
+                                                     'maxItems': 100},
+                                         'minLoad': {'type': 'integer', 'minimum': 0, 'maximum': 1000000},
+                                         'maxLoad': {'type': 'number', 'minimum': 0, 'maximum': 999999}}},
+                 'image': {'type': 'object',
+                           'additionalProperties': False,
+                           'required': ['digest', 'name', 'pullPolicy', 'tag'],
+                           'properties': {'name': {'$ref': '#/definitions/imageName'},
+                                          'tag': {'$ref': '#/definitions/imageTag'},
+                                          'digest': {'type': 'string',
+                                                     'pattern': '^(sha256:[0-9a-f]{64})?$',
+                                                     'maxLength': 71,
+                                                     '$comment': 'Write sha256: and 64 hex digits.'},
+                                          'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
+                 'imageName': {'title': "an image's name",
+                               'type': 'string',
+                               'pattern': '^[A-Za-z0-9]([A-Za-z0-9._:/-]*[A-Za-z0-9])?$',
+                               'maxLength': 255,
+                               '$comment': 'Write registry/repository without tag.'},
+                 'imageTag': {'title': "an image's tag (text)",
+                              'type': 'string',
+                              'pattern': '^([A-Za-z0-9_][A-Za-z0-9._-]*)?$',
+                              'maxLength': 128,
+                              '$comment': 'Quote tags that look like numbers.'},
+                 'keySource': {'title': 'one place where the repository is named',
+                               'type': 'object',
+                               'additionalProperties': False,
+                               'properties': {'annotation': {'$ref': '#/definitions/labelKey'},
+                                              'label': {'$ref': '#/definitions/labelKey'},
+                                              'env': {'type': 'string',
+                                                      'pattern': '^[A-Za-z_][A-Za-z0-9_]*$',
+                                                      'maxLength': 253,
+                                                      '$comment': "Write the variable's name."},
+                                              'image': {'type': 'string', 'enum': ['repository']}},
+                               'minProperties': 1,
+                               'maxProperties': 1,
+                               '$comment': 'Write one of {annotation: NAME}, {label: NAME}, {env: NAME}, '
+                                           '{image: repository}.'},
+                 'labelExpression': {'type': 'object',
+                                     'additionalProperties': False,
+                                     'required': ['key', 'operator'],
+                                     'properties': {'key': {'$ref': '#/definitions/labelKey'},
+                                                    'operator': {'type': 'string',
+                                                                 'enum': ['In',
+                                                                          'NotIn',
+                                                                          'Exists',
+                                                                          'DoesNotExist']},
+                                                    'values': {'type': 'array',
+                                                               'items': {'$ref': '#/definitions/labelValue'}}}},
+                 'labelKey': {'title': "a label's key",
+                              'type': 'string',
+                              'pattern': '^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$',
+                              'maxLength': 317,
+                              '$comment': 'Use [prefix/]name of letters, digits, dashes, dots and '
+                                          'underscores.'},
+                 'labelSelector': {'type': 'object',
+                                   'additionalProperties': False,
+                                   'properties': {'matchLabels': {'$ref': '#/definitions/labels'},
+                                                  'matchExpressions': {'type': 'array',
+                                                                       'items': {'$ref': '#/definitions/labelExpression'}}}},
+                 'labelValue': {'title': "a label's value (text)",
+                                'type': 'string',
+                                'pattern': '^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$',
+                                'maxLength': 63,
+                                '$comment': 'Use at most 63 letters, digits, dashes, dots and underscores; '
+                                            'quote numbers and true/false.'},
+                 'labels': {'type': 'object',
+                            'propertyNames': {'$ref': '#/definitions/labelKey'},
+                            'additionalProperties': {'$ref': '#/definitions/labelValue'}},
+                 'nodeExpression': {'type': 'object',
+                                    'additionalProperties': False,
+                                    'required': ['key', 'operator'],
+                                    'properties': {'key': {'$ref': '#/definitions/labelKey'},
+                                                   'operator': {'type': 'string',
+                                                                'enum': ['In',
+                                                                         'NotIn',
+                                                                         'Exists',
+                                                                         'DoesNotExist',
+                                                                         'Gt',
+                                                                         'Lt']},
+                                                   'values': {'type': 'array',
+                                                              'items': {'$ref': '#/definitions/labelValue'}}}},
+                 'nodeField': {'type': 'object',
+                               'additionalProperties': False,
+                               'required': ['key', 'operator', 'values'],
+                               'properties': {'key': {'type': 'string', 'enum': ['metadata.name']},
+                                              'operator': {'type': 'string', 'enum': ['In', 'NotIn']},
+                                              'values': {'type': 'array',
+                                                         'items': {'$ref': '#/definitions/objectName'},
+                                                         'minItems': 1,
+                                                         'maxItems': 1}}},
+                 'nodeTerm': {'type': 'object',
+                              'additionalProperties': False,
+                              'properties': {'matchExpressions': {'type': 'array',
+                                                                  'items': {'$ref': '#/definitions/nodeExpression'}},
+                                             'matchFields': {'type': 'array',
+                                                             'items': {'$ref': '#/definitions/nodeField'}}},
+                              'minProperties': 1},
+                 'objectName': {'title': 'a Kubernetes name',
+                                'type': 'string',
+                                'pattern': '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$',
+                                'maxLength': 253,
+                                '$comment': 'Use lower-case letters, digits, dashes and dots.'},
+                 'optionalDnsLabel': {'title': 'a name or nothing',
+                                      'type': 'string',
+                                      'pattern': '^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$',
+                                      'maxLength': 63,
+                                      '$comment': 'Use lower-case letters, digits and dashes, at most 63.'},
+                 'optionalImageName': {'title': "an image's name or nothing",
+                                       'type': 'string',
+                                       'pattern': '^([A-Za-z0-9]([A-Za-z0-9._:/-]*[A-Za-z0-9])?)?$',
+                                       'maxLength': 255,
+                                       '$comment': 'Write registry/repository without tag.'},
+                 'optionalObjectName': {'title': 'a Kubernetes name or nothing',
+                                        'type': 'string',
+                                        'pattern': '^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$',
+                                        'maxLength': 253,
+                                        '$comment': 'Use lower-case letters, digits, dashes and dots.'},
+                 'pdb': {'type': 'object',
+                         'additionalProperties': False,
+                         'required': ['enabled', 'maxUnavailable'],
+                         'properties': {'enabled': {'type': 'boolean'},
+                                        'maxUnavailable': {'anyOf': [{'type': 'integer',
+                                                                      'minimum': 0,
+                                                                      'maximum': 1000},
+                                                                     {'type': 'string',
+                                                                      'pattern': '^[0-9]{1,3}%$',
+                                                                      '$comment': 'Write a number of pods or '
+                                                                                  'a share like 50%.'}],
+                                                           '$comment': 'Write a number of pods or a share '
+                                                                       'like 50%.'}}},
+                 'placeholderSet': {'type': 'object',
+                                    'additionalProperties': False,
+                                    'required': ['name', 'replicas'],
+                                    'properties': {'name': {'$ref': '#/definitions/dnsLabel'},
+                                                   'replicas': {'type': 'integer',
+                                                                'minimum': 0,
+                                                                'maximum': 100000,
+                                                                '$comment': 'Write a number without quotes.'},
+                                                   'resources': {'$ref': '#/definitions/resources'},
+                                                   'nodeSelector': {'$ref': '#/definitions/labels'},
+                                                   'tolerations': {'$ref': '#/definitions/tolerations'},
+                                                   'requiredNodeTerms': {'type': 'array',
+                                                                         'items': {'$ref': '#/definitions/nodeTerm'}},
+                                                   'labels': {'$ref': '#/definitions/labels'},
+                                                   'annotations': {'$ref': '#/definitions/annotations'}}},
+                 'pluginName': {'title': "a plugin's name",
+                                'type': 'string',
+                                'pattern': '^[A-Za-z][A-Za-z0-9._/-]*$',
+                                'maxLength': 253,
+                                '$comment': "Write a scheduler plugin's name."},
+                 'podClass': {'type': 'object',
+                              'additionalProperties': False,
+                              'required': ['match'],
+                              'properties': {'match': {'type': 'object',
+                                                       'additionalProperties': False,
+                                                       'required': ['labels'],
+                                                       'properties': {'labels': {'allOf': [{'$ref': '#/definitions/labels'},
+                                                                                           {'minProperties': 1}],
+                                                                                 '$comment': 'Without a '
+                                                                                             'label the '
+                                                                                             'class would '
+                                                                                             'hold every '
+                                                                                             'pod.'},
+                                                                      'namespaceSelector': {'anyOf': [{'type': 'null'},
+                                                                                                      {'$ref': '#/definitions/labelSelector'}]}}},
+                                             'profile': {'$ref': '#/definitions/optionalDnsLabel'},
+                                             'imageGate': {'type': 'boolean'},
+                                             'join': {'$ref': '#/definitions/points'},
+                                             'avoid': {'$ref': '#/definitions/points'},
+                                             'preferredNodeTerms': {'type': 'array',
+                                                                    'items': {'$ref': '#/definitions/preferredNodeTerm'}},
+                                             'home': {'$ref': '#/definitions/home'},
+                                             'attract': {'type': 'boolean'},
+                                             'resources': {'$ref': '#/definitions/requestable'}}},
+                 'points': {'type': 'object',
+                            'propertyNames': {'$ref': '#/definitions/dnsLabel'},
+                            'additionalProperties': {'type': 'integer',
+                                                     'minimum': 1,
+                                                     'maximum': 100,
+                                                     '$comment': 'null takes a default away.'}},
+                 'preferredNodeTerm': {'type': 'object',
+                                       'additionalProperties': False,
+                                       'required': ['preference', 'weight'],
+                                       'properties': {'weight': {'type': 'integer',
+                                                                 'minimum': 1,
+                                                                 'maximum': 100},
+                                                      'preference': {'$ref': '#/definitions/nodeTerm'}}},
+                 'profile': {'type': 'object',
+                             'additionalProperties': False,
+                             'properties': {'strategy': {'$ref': '#/definitions/dnsName'},
+                                            'plugins': {'$ref': '#/definitions/cleanObject'},
+                                            'pluginConfig': {'type': 'array',
+                                                             'items': {'allOf': [{'type': 'object',
+                                                                                  'required': ['name'],
+                                                                                  'properties': {'name': {'$ref': '#/definitions/pluginName'},
+                                                                                                 'args': {'type': 'object'}},
+                                                                                  'additionalProperties': False},
+                                                                                 {'$ref': '#/definitions/clean'}]}}}},
+                 'pullPolicy': {'type': 'string', 'enum': ['Always', 'IfNotPresent', 'Never']},
+                 'quantities': {'type': 'object',
+                                'propertyNames': {'$ref': '#/definitions/labelKey'},
+                                'additionalProperties': {'$ref': '#/definitions/quantity'}},
+                 'quantity': {'title': 'a Kubernetes quantity',
+                              'anyOf': [{'type': 'number', 'minimum': 0},
+                                        {'type': 'string',
+                                         'pattern': '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$',
+                                         'maxLength': 32,
+                                         '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'}],
+                              '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'},
+                 'requestable': {'type': 'object',
+                                 'additionalProperties': False,
+                                 'properties': {'cpu': {'$ref': '#/definitions/quantity'},
+                                                'memory': {'$ref': '#/definitions/quantity'},
+                                                'ephemeral-storage': {'$ref': '#/definitions/quantity'}}},
+                 'resourceWeights': {'type': 'array',
+                                     'items': {'type': 'object',
+                                               'additionalProperties': False,
+                                               'required': ['name'],
+                                               'properties': {'name': {'$ref': '#/definitions/labelKey'},
+                                                              'weight': {'type': 'integer',
+                                                                         'minimum': 1,
+                                                                         'maximum': 100,
+                                                                         '$comment': '0 means 1 to '
+                                                                                     'kube-scheduler.'}}}},
+                 'resources': {'type': 'object',
+                               'additionalProperties': False,
+                               'properties': {'requests': {'$ref': '#/definitions/quantities'},
+                                              'limits': {'$ref': '#/definitions/quantities'}}},
+                 'strategy': {'type': 'object',
+                              'additionalProperties': False,
+                              'required': ['weights'],
+                              'properties': {'weights': {'type': 'object',
+                                                         'propertyNames': {'$ref': '#/definitions/pluginName'},
+                                                         'additionalProperties': {'type': 'integer',
+                                                                                  'minimum': 1,
+                                                                                  'maximum': 2147483647,
+                                                                                  '$comment': '0 means 1 to '
+                                                                                              'kube-scheduler: '
+                                                                                              'list a plugin '
+                                                                                              'under '
+                                                                                              '`disabled` to '
+                                                                                              'switch it '
+                                                                                              'off.'}},
+                                             'disabled': {'type': 'array',
+                                                          'items': {'$ref': '#/definitions/pluginName'}},
+                                             'fit': {'$ref': '#/definitions/fit'}}},
+                 'text': {'title': 'printable text',
+                          'type': 'string',
+                          'pattern': '^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\ufffe\uffff]*$',
+                          '$comment': 'Remove control characters.'},
+                 'toleration': {'type': 'object',
+                                'additionalProperties': False,
+                                'properties': {'key': {'type': 'string',
+                                                       'pattern': '^(([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$',
+                                                       'maxLength': 317,
+                                                       '$comment': "Write a taint's key."},
+                                               'operator': {'type': 'string', 'enum': ['Exists', 'Equal']},
+                                               'value': {'$ref': '#/definitions/labelValue'},
+                                               'effect': {'type': 'string',
+                                                          'enum': ['',
+                                                                   'NoSchedule',
+                                                                   'PreferNoSchedule',
+                                                                   'NoExecute']},
+                                               'tolerationSeconds': {'type': 'integer'}}},
+                 'tolerations': {'type': 'array', 'items': {'$ref': '#/definitions/toleration'}}}}
+
+CHART = ('0.1.0', '0.1.0')
+
+FINGERPRINT = 'c52ad97b779e208714408a79d7e8ea146dce2af9df6cd5b40f1a112e045323dd'
+
+TEMPLATES = {
+    'placeholder-networkpolicy.yaml.j2': render_placeholder_networkpolicy,
+    'placeholder-poddisruptionbudget.yaml.j2': render_placeholder_poddisruptionbudget,
+    'placeholder-statefulset.yaml.j2': render_placeholder_statefulset,
+    'priorityclasses.yaml.j2': render_priorityclasses,
+    'scheduler-clusterrolebindings.yaml.j2': render_scheduler_clusterrolebindings,
+    'scheduler-configmap.yaml.j2': render_scheduler_configmap,
+    'scheduler-deployment.yaml.j2': render_scheduler_deployment,
+    'scheduler-lease.yaml.j2': render_scheduler_lease,
+    'scheduler-networkpolicy.yaml.j2': render_scheduler_networkpolicy,
+    'scheduler-poddisruptionbudget.yaml.j2': render_scheduler_poddisruptionbudget,
+    'scheduler-role.yaml.j2': render_scheduler_role,
+    'scheduler-rolebinding.yaml.j2': render_scheduler_rolebinding,
+    'scheduler-serviceaccount.yaml.j2': render_scheduler_serviceaccount,
+    'webhook-certificate.yaml.j2': render_webhook_certificate,
+    'webhook-clusterrole.yaml.j2': render_webhook_clusterrole,
+    'webhook-clusterrolebinding.yaml.j2': render_webhook_clusterrolebinding,
+    'webhook-configmap.yaml.j2': render_webhook_configmap,
+    'webhook-deployment.yaml.j2': render_webhook_deployment,
+    'webhook-issuer.yaml.j2': render_webhook_issuer,
+    'webhook-mutatingwebhookconfiguration.yaml.j2': render_webhook_mutatingwebhookconfiguration,
+    'webhook-networkpolicy.yaml.j2': render_webhook_networkpolicy,
+    'webhook-poddisruptionbudget.yaml.j2': render_webhook_poddisruptionbudget,
+    'webhook-prometheusrule.yaml.j2': render_webhook_prometheusrule,
+    'webhook-role.yaml.j2': render_webhook_role,
+    'webhook-rolebinding.yaml.j2': render_webhook_rolebinding,
+    'webhook-service.yaml.j2': render_webhook_service,
+    'webhook-serviceaccount.yaml.j2': render_webhook_serviceaccount,
+    'webhook-servicemonitor.yaml.j2': render_webhook_servicemonitor,
+}

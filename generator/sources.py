@@ -1,0 +1,103 @@
+"""Hold values together with where they were written; knows nothing of YAML, whose import takes longer than a render."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from generator.faults import Path
+
+MAX_FILE_BYTES: Final = 4 * 2**20
+MAX_DEPTH: Final = 64
+# C0 but tab, newline and carriage return; DEL; C1. Helm prints some raw and then can't read its own output.
+CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class Source:
+    """One place that values came from. Answers on which line a key stands."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find(self, path: Path) -> tuple[int, int, bool]:
+        """Find a key as deep as this source has it.
+
+        Returns how many steps of `path` were found, the line of the last (0 without lines), and whether the search
+        went into a list, which hides earlier files (lists replace).
+        """
+        raise NotImplementedError
+
+
+class LateSource(Source):
+    """A file that is only read once somebody asks for a line."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self, name: str, open_source: Callable[[], Source]) -> None:
+        super().__init__(name)
+        self._open = open_source
+
+    def find(self, path: Path) -> tuple[int, int, bool]:
+        """See `Source.find`."""
+        return self._open().find(path)
+
+
+class ValueSource(Source):
+    """Values from the command line: they have a name (`--set`) but no lines."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, name: str, values: object) -> None:
+        super().__init__(name)
+        self._values = values
+
+    def find(self, path: Path) -> tuple[int, int, bool]:
+        """See `Source.find`."""
+        value, in_list = self._values, False
+        for depth, step in enumerate(path):
+            if isinstance(value, dict) and step in value:
+                value = value[step]
+            elif isinstance(value, list) and isinstance(step, int) and step < len(value) and value[step] is not None:
+                # Not `in_list`: `--set a[0].b=1` changes one item of the list that a file gave.
+                value = value[step]
+            else:
+                return depth, 0, in_list
+        return len(path), 0, in_list
+
+
+class Places:
+    """Says where a key of the merged values was written: the last source that has it, or has its parent."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = tuple(sources)
+
+    def of(self, path: Path) -> tuple[str, int]:
+        """File and line for `path`; the line of the nearest parent when the key itself stands nowhere."""
+        best = (-1, "values", 0)
+        for source in reversed(self._sources):
+            depth, line, in_list = source.find(path)
+            if depth > best[0]:
+                best = (depth, source.name, line)
+            if in_list or depth == len(path):
+                break
+        return (best[1], best[2]) if best[0] > 0 or not self._sources else (self._sources[-1].name, 1)
+
+
+class LoadedFile:
+    """One values file: what it says, and where."""
+
+    __slots__ = ("source", "values")
+
+    def __init__(self, values: dict[str, object], source: Source) -> None:
+        self.values = values
+        self.source = source
+
+
+def normalise_float(value: float) -> int | float:
+    """Give integral floats below 10^21 as int, and -0.0 as 0: both print alike in Go, and compare alike here."""
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value
