@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from placement.labels import PULLED_LABEL_PREFIX
 from placement.selectors import UNSCHEDULABLE_TAINT, Taint, node_term_matches, untolerated
@@ -29,8 +29,7 @@ class NodeFact:
     ready: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRules:
+class NodeRules(NamedTuple):
     """What a pod demands of its node: `spec.nodeSelector`, the required node affinity's terms, `spec.tolerations`."""
 
     node_selector: Mapping[str, object]

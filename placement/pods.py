@@ -6,8 +6,7 @@ never holds what was found there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from placement.labels import OPT_OUT_ANNOTATION, OWN_COMPONENT_LABEL, OWN_PART, OWN_PLACEHOLDER, PART_OF_LABEL
 from placement.nodes import NodeRules
@@ -77,8 +76,7 @@ def _containers(spec: JSONObject, key: str) -> list[JSONObject]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(NamedTuple):
     """One pod, read. `body` and `spec` are the caller's own objects: look, don't touch."""
 
     body: JSONObject

@@ -8,8 +8,10 @@ Source: component-helpers' nodeaffinity and apimachinery's labels packages, Kube
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 LABEL_SELECTOR_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 NODE_SELECTOR_OPERATORS: Final = LABEL_SELECTOR_OPERATORS | {"Gt", "Lt"}
@@ -35,26 +37,26 @@ class Taint(NamedTuple):
 
 def read_requirement(expression: object) -> Requirement | None:
     """Read one matchExpressions or matchFields entry; None when it isn't one."""
-    if not isinstance(expression, Mapping):
+    if not isinstance(expression, dict):
         return None
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values")
     if not isinstance(key, str) or not isinstance(operator, str):
         return None
     if values is None:
         return Requirement(key, operator, frozenset())
-    if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
         return None
     return Requirement(key, operator, frozenset(values))
 
 
 def read_label_selector(selector: object) -> frozenset[Requirement] | None:
     """All requirements of a metav1.LabelSelector; None when it can't be read. `{}` gives none, so it matches all."""
-    if not isinstance(selector, Mapping):
+    if not isinstance(selector, dict):
         return None
     found: set[Requirement] = set()
     labels = selector.get("matchLabels")
     if labels is not None:
-        if not isinstance(labels, Mapping):
+        if not isinstance(labels, dict):
             return None
         for key, value in labels.items():
             if not isinstance(key, str) or not isinstance(value, str):
@@ -74,7 +76,7 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
 
 def read_node_term(term: object) -> frozenset[tuple[str, Requirement]] | None:
     """All requirements of a node selector term, each with "label" or "field"; None when it can't be read."""
-    if not isinstance(term, Mapping):
+    if not isinstance(term, dict):
         return None
     found: set[tuple[str, Requirement]] = set()
     for kind, name in (("label", "matchExpressions"), ("field", "matchFields")):
@@ -120,11 +122,11 @@ def labels_match(requirements: Iterable[Requirement], labels: Mapping[str, str])
 
 def is_empty_term(term: object) -> bool:
     """Tell whether a node selector term has no expression: such a term matches no node, and must go on doing so."""
-    return not isinstance(term, Mapping) or not (term.get("matchExpressions") or term.get("matchFields"))
+    return not isinstance(term, dict) or not (term.get("matchExpressions") or term.get("matchFields"))
 
 
 def _expression_matches(expression: object, labels: Mapping[str, str]) -> bool:
-    if not isinstance(expression, Mapping):
+    if not isinstance(expression, dict):
         return False
     key, operator = expression.get("key"), expression.get("operator")
     if not isinstance(key, str) or not isinstance(operator, str):
@@ -134,7 +136,7 @@ def _expression_matches(expression: object, labels: Mapping[str, str]) -> bool:
 
 def node_term_matches(term: object, node_name: str, labels: Mapping[str, str]) -> bool:
     """Tell whether a node meets a node selector term: all its expressions and fields; an empty term matches nothing."""
-    if not isinstance(term, Mapping):
+    if not isinstance(term, dict):
         return False
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not isinstance(expressions, list | tuple) or not isinstance(fields, list | tuple):
@@ -148,7 +150,7 @@ def node_term_matches(term: object, node_name: str, labels: Mapping[str, str]) -
         return True
     names = {"metadata.name": node_name}
     for field in fields:
-        if not isinstance(field, Mapping) or field.get("operator") not in ("In", "NotIn"):
+        if not isinstance(field, dict) or field.get("operator") not in ("In", "NotIn"):
             return False
         # kube-apiserver knows this one field; another key can only be an error.
         if field.get("key") != "metadata.name" or not _expression_matches(field, names):
@@ -158,7 +160,7 @@ def node_term_matches(term: object, node_name: str, labels: Mapping[str, str]) -
 
 def tolerates(toleration: object, taint: Taint) -> bool:
     """Tell whether a toleration covers a taint. Lt and Gt, behind an alpha gate, count as not covering."""
-    if not isinstance(toleration, Mapping):
+    if not isinstance(toleration, dict):
         return False
     effect = toleration.get("effect")
     if effect and effect != taint.effect:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import traceback
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -59,12 +58,11 @@ class Answer(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One review, for metrics."""
 
-    pod_class: str | None = None
     result: Result
+    pod_class: str | None = None
     # Why it was skipped: a word.
     reason: str = ""
     # Why the gate gave way (no-holder, nodes-unknown); "" when it didn't.

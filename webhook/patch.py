@@ -115,6 +115,12 @@ def same_node_preference(one: object, other: object) -> bool:
     """Tell whether two node selector terms are the same rule: order and weight don't matter."""
     if one == other:
         return True
+    if type(one) is not dict or type(other) is not dict:
+        return False
+    first, second = one.get("matchFields"), other.get("matchFields")
+    if type(first) is list and type(second) is list and len(first) == len(second) == 1 and first != second:
+        # Whether two terms name the same node is the usual question, and a field has one value: worth a short way.
+        return False
     read = read_node_term(one)
     return read is not None and read == read_node_term(other)
 

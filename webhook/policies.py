@@ -7,7 +7,6 @@ clock and edits nothing; `webhook.patch` makes its changes true, and leaves out 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from placement.classes import Classes
@@ -145,8 +144,7 @@ def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) 
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One pod with all that its policies may look at."""
 
     pod: Pod
