@@ -1,6 +1,6 @@
 """Written by `roost chart` from templates/ and chart/: edit those."""
 
-# ruff: noqa
+# ruff: noqa: ANN001, ANN201, ARG001, D103, E501, E714, F841, I001, PLR1714, RUF100, SIM102, SIM114, UP018, UP034
 # mypy: ignore-errors
 # fmt: off
 
@@ -226,38 +226,63 @@ def render_placeholder_statefulset(given):
                 out.append('      priorityClassName: ')
                 out.append(str(to_json(given['cluster_object_name']('placeholder'))))
                 out.append('\n')
-            out.append('      # A seat gives way at once.\n      terminationGracePeriodSeconds: 0\n      automountServiceAccountToken: false\n      enableServiceLinks: false\n      imagePullSecrets: ')
-            out.append(str(macro_pull_secrets(given)))
-            out.append('\n      nodeSelector: ')
-            out.append(str(to_json(default(read_key(v_set, 'nodeSelector'), {}))))
-            out.append('\n      tolerations: ')
-            out.append(str(to_json(default(read_key(v_set, 'tolerations'), []))))
-            out.append('\n      affinity:\n        nodeAffinity:\n')
-            if read_key(v_set, 'requiredNodeTerms'):
-                out.append('          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms: ')
-                out.append(str(to_json(read_key(v_set, 'requiredNodeTerms'))))
+            out.append('      # A seat gives way at once.\n      terminationGracePeriodSeconds: 0\n      automountServiceAccountToken: false\n      enableServiceLinks: false\n')
+            if read_key(given['values'], 'imagePullSecrets'):
+                out.append('      imagePullSecrets: ')
+                out.append(str(macro_pull_secrets(given)))
                 out.append('\n')
-            out.append('          preferredDuringSchedulingIgnoredDuringExecution:\n            [')
-            for v_term in each(read_key(v_class, 'preferredNodeTerms')):
-                out.append(str(to_json(v_term)))
-                out.append(', ')
-            if read_key(v_class, 'attract'):
-                out.append('{"weight": 100, "preference": {"matchExpressions": [{"key": ')
-                out.append(str(to_json(given['attract_label'](read_key(v_set, 'name')))))
-                out.append(', "operator": "Exists"}]}}')
-            out.append(']\n        podAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
-            out.append(str(macro_pod_terms(given, read_key(v_class, 'join'))))
-            out.append('\n        podAntiAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
-            out.append(str(macro_pod_terms(given, read_key(v_class, 'avoid'))))
-            out.append('\n      securityContext: ')
+            if read_key(v_set, 'nodeSelector'):
+                out.append('      nodeSelector: ')
+                out.append(str(to_json(read_key(v_set, 'nodeSelector'))))
+                out.append('\n')
+            if read_key(v_set, 'tolerations'):
+                out.append('      tolerations: ')
+                out.append(str(to_json(read_key(v_set, 'tolerations'))))
+                out.append('\n')
+            if ((((read_key(v_set, 'requiredNodeTerms') or read_key(v_class, 'preferredNodeTerms')) or read_key(v_class, 'attract')) or read_key(v_class, 'join')) or read_key(v_class, 'avoid')):
+                out.append('      affinity:\n')
+                if ((read_key(v_set, 'requiredNodeTerms') or read_key(v_class, 'preferredNodeTerms')) or read_key(v_class, 'attract')):
+                    out.append('        nodeAffinity:\n')
+                    if read_key(v_set, 'requiredNodeTerms'):
+                        out.append('          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms: ')
+                        out.append(str(to_json(read_key(v_set, 'requiredNodeTerms'))))
+                        out.append('\n')
+                    if (read_key(v_class, 'preferredNodeTerms') or read_key(v_class, 'attract')):
+                        out.append('          preferredDuringSchedulingIgnoredDuringExecution:\n')
+                        for v_term in each(read_key(v_class, 'preferredNodeTerms')):
+                            out.append('            - ')
+                            out.append(str(to_json(v_term)))
+                            out.append('\n')
+                        if read_key(v_class, 'attract'):
+                            out.append('            - weight: 100\n              preference:\n                matchExpressions:\n                  - key: ')
+                            out.append(str(to_json(given['attract_label'](read_key(v_set, 'name')))))
+                            out.append('\n                    operator: Exists\n')
+                if read_key(v_class, 'join'):
+                    out.append('        podAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
+                    out.append(str(macro_pod_terms(given, read_key(v_class, 'join'))))
+                    out.append('\n')
+                if read_key(v_class, 'avoid'):
+                    out.append('        podAntiAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
+                    out.append(str(macro_pod_terms(given, read_key(v_class, 'avoid'))))
+                    out.append('\n')
+            out.append('      securityContext: ')
             out.append(str(macro_pod_security(given)))
             out.append('\n      containers:\n        - name: pause\n          image: ')
             out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))))))
             out.append('\n          imagePullPolicy: ')
             out.append(str(to_json(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'pullPolicy'))))
-            out.append('\n          resources: ')
-            out.append(str(to_json(default(read_key(v_set, 'resources'), {}))))
-            out.append('\n          securityContext: ')
+            out.append('\n')
+            if (read_key(v_set, 'resources') and (read_key(read_key(v_set, 'resources'), 'requests') or read_key(read_key(v_set, 'resources'), 'limits'))):
+                out.append('          resources:\n')
+                if read_key(read_key(v_set, 'resources'), 'requests'):
+                    out.append('            requests: ')
+                    out.append(str(to_json(read_key(read_key(v_set, 'resources'), 'requests'))))
+                    out.append('\n')
+                if read_key(read_key(v_set, 'resources'), 'limits'):
+                    out.append('            limits: ')
+                    out.append(str(to_json(read_key(read_key(v_set, 'resources'), 'limits'))))
+                    out.append('\n')
+            out.append('          securityContext: ')
             out.append(str(macro_container_security(given)))
             out.append('\n')
     return ''.join(out)
@@ -270,13 +295,14 @@ def render_priorityclasses(given):
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('user'), 'priority', {}), 2)))
         out.append('\nvalue: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'user'))))
-        out.append('\nglobalDefault: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'globalDefault'))))
-        out.append('\ndescription: Pods of users; they take the seats that placeholders keep.\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n')
+        out.append('\n')
+        if read_key(read_key(given['values'], 'priorityClasses'), 'globalDefault'):
+            out.append('globalDefault: true\n')
+        out.append('description: Pods of users; they take the seats that placeholders keep.\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('placeholder'), 'priority', {}), 2)))
         out.append('\nvalue: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'placeholder'))))
-        out.append('\nglobalDefault: false\n# A seat waits for room; it never drives anybody out.\npreemptionPolicy: Never\ndescription: Spare seats, given up as soon as a user needs them.\n')
+        out.append('\n# A seat waits for room; it never drives anybody out.\npreemptionPolicy: Never\ndescription: Spare seats, given up as soon as a user needs them.\n')
     return ''.join(out)
 
 
@@ -327,15 +353,23 @@ def render_scheduler_deployment(given):
             out.append('      priorityClassName: ')
             out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'priorityClassName'))))
             out.append('\n')
-        out.append('      imagePullSecrets: ')
-        out.append(str(macro_pull_secrets(given)))
-        out.append('\n      nodeSelector: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'nodeSelector'))))
-        out.append('\n      tolerations: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'tolerations'))))
-        out.append('\n      affinity: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'affinity'))))
-        out.append('\n      topologySpreadConstraints: ')
+        if read_key(given['values'], 'imagePullSecrets'):
+            out.append('      imagePullSecrets: ')
+            out.append(str(macro_pull_secrets(given)))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'scheduler'), 'nodeSelector'):
+            out.append('      nodeSelector: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'nodeSelector'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'scheduler'), 'tolerations'):
+            out.append('      tolerations: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'tolerations'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'scheduler'), 'affinity'):
+            out.append('      affinity: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'affinity'))))
+            out.append('\n')
+        out.append('      topologySpreadConstraints: ')
         out.append(str(macro_spread(given, 'scheduler')))
         out.append('\n      securityContext: ')
         out.append(str(macro_pod_security(given)))
@@ -345,9 +379,18 @@ def render_scheduler_deployment(given):
         out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'image'), 'pullPolicy'))))
         out.append('\n          command:\n            - kube-scheduler\n            - --config=/etc/kube-scheduler/config.yaml\n            # Else it wants to read a ConfigMap in kube-system, only to authenticate callers of its metrics.\n            - --authentication-skip-lookup=true\n            - ')
         out.append(str(to_json((str('--v=') + str(to_int(read_key(read_key(given['values'], 'scheduler'), 'logLevel')))))))
-        out.append('\n          ports:\n            - name: https\n              containerPort: 10259\n          livenessProbe:\n            httpGet: {path: /livez, port: https, scheme: HTTPS}\n            initialDelaySeconds: 15\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: https, scheme: HTTPS}\n          resources: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'resources'))))
-        out.append('\n          securityContext: ')
+        out.append('\n          ports:\n            - name: https\n              containerPort: 10259\n          livenessProbe:\n            httpGet: {path: /livez, port: https, scheme: HTTPS}\n            initialDelaySeconds: 15\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: https, scheme: HTTPS}\n')
+        if (read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'requests') or read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'limits')):
+            out.append('          resources:\n')
+            if read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'requests'):
+                out.append('            requests: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'requests'))))
+                out.append('\n')
+            if read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'limits'):
+                out.append('            limits: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'limits'))))
+                out.append('\n')
+        out.append('          securityContext: ')
         out.append(str(macro_container_security(given)))
         out.append('\n          volumeMounts:\n            - name: config\n              mountPath: /etc/kube-scheduler\n              readOnly: true\n      volumes:\n        - name: config\n          configMap:\n            name: ')
         out.append(str(to_json(given['object_name']('scheduler'))))
@@ -532,15 +575,24 @@ def render_webhook_deployment(given):
             out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
         out.append('      # It drains by itself after SIGTERM.\n      terminationGracePeriodSeconds: ')
         out.append(str(plus(read_key(read_key(given['values'], 'webhook'), 'drainSeconds'), 20)))
-        out.append('\n      imagePullSecrets: ')
-        out.append(str(macro_pull_secrets(given)))
-        out.append('\n      nodeSelector: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'nodeSelector'))))
-        out.append('\n      tolerations: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'tolerations'))))
-        out.append('\n      affinity: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'affinity'))))
-        out.append('\n      topologySpreadConstraints: ')
+        out.append('\n')
+        if read_key(given['values'], 'imagePullSecrets'):
+            out.append('      imagePullSecrets: ')
+            out.append(str(macro_pull_secrets(given)))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'webhook'), 'nodeSelector'):
+            out.append('      nodeSelector: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'nodeSelector'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'webhook'), 'tolerations'):
+            out.append('      tolerations: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'tolerations'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'webhook'), 'affinity'):
+            out.append('      affinity: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'affinity'))))
+            out.append('\n')
+        out.append('      topologySpreadConstraints: ')
         out.append(str(macro_spread(given, 'webhook')))
         out.append('\n      securityContext: ')
         out.append(str(macro_pod_security(given)))
@@ -592,15 +644,26 @@ def render_webhook_deployment(given):
                 out.append('\n')
         else:
             out.append('            - --certificate-folder=/etc/roost/certificate\n')
-        out.append('          env: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'extraEnv'))))
-        out.append('\n          ports:\n            - name: https\n              containerPort: ')
+        if read_key(read_key(given['values'], 'webhook'), 'extraEnv'):
+            out.append('          env: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'extraEnv'))))
+            out.append('\n')
+        out.append('          ports:\n            - name: https\n              containerPort: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'port'))))
         out.append('\n            - name: metrics\n              containerPort: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'metricsPort'))))
-        out.append('\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            initialDelaySeconds: 5\n            failureThreshold: 3\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n          resources: ')
-        out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'resources'))))
-        out.append('\n          securityContext: ')
+        out.append('\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            initialDelaySeconds: 5\n            failureThreshold: 3\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'requests') or read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'limits')):
+            out.append('          resources:\n')
+            if read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'requests'):
+                out.append('            requests: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'requests'))))
+                out.append('\n')
+            if read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'limits'):
+                out.append('            limits: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'limits'))))
+                out.append('\n')
+        out.append('          securityContext: ')
         out.append(str(macro_container_security(given)))
         out.append('\n          volumeMounts:\n            # A folder, not a file: the kubelet updates a mounted folder.\n            - name: policy\n              mountPath: /etc/roost/policy\n              readOnly: true\n')
         if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') != 'self'):
@@ -667,9 +730,11 @@ def render_webhook_mutatingwebhookconfiguration(given):
                 out.append(str(to_json({'kubernetes.io/metadata.name': read_key(given['release'], 'namespace')})))
                 out.append('\n')
             else:
-                out.append('      matchLabels: ')
-                out.append(str(to_json(default(read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchLabels'), {}))))
-                out.append('\n      matchExpressions:\n        - {key: ')
+                if read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchLabels'):
+                    out.append('      matchLabels: ')
+                    out.append(str(to_json(read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchLabels'))))
+                    out.append('\n')
+                out.append('      matchExpressions:\n        - {key: ')
                 out.append(str(to_json('kubernetes.io/metadata.name')))
                 out.append(', operator: NotIn, values: [kube-system]}\n')
                 for v_expression in each(read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchExpressions')):
@@ -1652,7 +1717,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'c52ad97b779e208714408a79d7e8ea146dce2af9df6cd5b40f1a112e045323dd'
+FINGERPRINT = '4c6461b7c09cb9203560860576c28c50ce6df09869f6b478290b061e64943ce4'
 
 TEMPLATES = {
     'placeholder-networkpolicy.yaml.j2': render_placeholder_networkpolicy,

@@ -1,0 +1,256 @@
+"""What is rendered is accepted: by a real API server, strictly; by a real kube-scheduler; twice without a change."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from generator.release import Release
+from tests.harness.binaries import MINORS, NEWEST_MINOR
+from tests.harness.fixtures import require_binary
+from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
+
+if TYPE_CHECKING:
+    from tests.harness.controlplane import ControlPlane
+
+pytestmark = pytest.mark.e2e
+
+ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
+# Kinds whose definitions are installed by their own projects; the API server doesn't know them here.
+FOREIGN_GROUPS = ("cert-manager.io/", "monitoring.coreos.com/")
+# On nodes' own network a pod can't be `restricted`: chart/values.yaml says so.
+NOT_RESTRICTED = "webhook-set-in-every-way"
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    return require_binary("helm")
+
+
+def rendered(file: Path | None, namespace: str, name: str = "hub") -> Objects:
+    objects = roost_render([file] if file else [], Release(name, namespace, RELEASE.kube_version))
+    return {key: body for key, body in objects.items() if not key[0].startswith(FOREIGN_GROUPS)}
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
+def test_the_api_server_takes_every_object_strictly(odd: Path, control_plane: ControlPlane, namespace: str) -> None:
+    for body in rendered(odd, namespace).values():
+        # Raises for an unknown or doubled field, and for everything that validation or defaulting refuses.
+        control_plane.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
+
+
+def pod_of(body: dict[str, Any]) -> dict[str, Any]:
+    template = copy.deepcopy(body["spec"]["template"])
+    # Accounts and priorities come with the release; here only the pod's own security is looked at.
+    for key in ("serviceAccountName", "priorityClassName"):
+        template["spec"].pop(key, None)
+    template["spec"]["automountServiceAccountToken"] = False
+    metadata = {"name": body["metadata"]["name"], "labels": template["metadata"]["labels"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+@pytest.mark.parametrize("odd", [odd for odd in ODD if odd.stem != NOT_RESTRICTED], ids=lambda odd: odd.stem)
+def test_every_pod_passes_the_restricted_security_standard(odd: Path, control_plane: ControlPlane) -> None:
+    guarded = control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
+    pods = [pod_of(body) for body in rendered(odd, guarded).values() if "template" in body.get("spec", {})]
+    for pod in pods:
+        control_plane.api.create(pod, guarded, dryRun="All")
+
+
+# --- the scheduler's configuration ------------------------------------------------------------------------------------
+
+
+def write_config(kube_scheduler: Path, config: str, folder: Path) -> dict[str, Any]:
+    """Let kube-scheduler validate a configuration, and give it back with all defaults filled in."""
+    kubeconfig = folder / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": ""}}
+    kubeconfig.write_text(
+        yaml.safe_dump({"kind": "Config", "clusters": [cluster], "contexts": [context], "current-context": "c"})
+    )
+    # The one thing that is a pod's own: outside of one there is no account to fall back to.
+    document = yaml.safe_load(config)
+    document["clientConnection"] = {"kubeconfig": str(kubeconfig)}
+    source, target = folder / "config.yaml", folder / "written.yaml"
+    source.write_text(yaml.safe_dump(document))
+    done = subprocess.run(
+        [kube_scheduler, f"--config={source}", f"--write-config-to={target}", "--secure-port=0"],
+        capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    written = yaml.safe_load(target.read_text())
+    assert isinstance(written, dict)
+    return written
+
+
+ALL_STRATEGIES = "scheduler: {profiles: {a: {strategy: pack}, b: {strategy: packTo}, c: {strategy: imageFirst}, d: {strategy: sticky}, e: {strategy: spread}}}"  # fmt: skip  # noqa: E501
+
+
+def check_strategies(minor: str, folder: Path) -> None:
+    file = folder / "values.yaml"
+    file.write_text(ALL_STRATEGIES)
+    objects = roost_render([file])
+    config = objects["v1", "ConfigMap", "jhub", "hub-roost-scheduler"]["data"]["config.yaml"]
+    written = write_config(require_binary("kube-scheduler", minor), config, folder)
+    profiles = {profile["schedulerName"].rpartition(".")[2]: profile for profile in written["profiles"]}
+    weights = {
+        name: {plugin["name"]: plugin["weight"] for plugin in profile["plugins"]["score"]["enabled"]}
+        for name, profile in profiles.items()
+    }
+    asked = {"NodeAffinity": 104060401, "TaintToleration": 1030301, "ImageLocality": 1}
+    pack = {**asked, "InterPodAffinity": 10201, "PodTopologySpread": 10201, "NodeResourcesFit": 101}
+    fit_first = {**asked, "InterPodAffinity": 101, "PodTopologySpread": 101, "NodeResourcesFit": 10201}
+    images_first = {**fit_first, "NodeResourcesFit": 1, "ImageLocality": 10201}
+    wanted = {"a": pack, "b": fit_first, "c": images_first, "d": pack, "e": fit_first}
+    assert {name: {plugin: weights[name][plugin] for plugin in table} for name, table in wanted.items()} == wanted
+    for name, scoring in {
+        "a": "MostAllocated", "b": "RequestedToCapacityRatio", "c": "MostAllocated",
+        "d": "LeastAllocated", "e": "LeastAllocated",
+    }.items():  # fmt: skip
+        arguments = {one["name"]: one["args"] for one in profiles[name]["pluginConfig"]}
+        assert arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == scoring
+        spreading = arguments["PodTopologySpread"]
+        assert (spreading["defaultingType"], spreading.get("defaultConstraints")) == ("List", None)
+        assert {"name": "NodeResourcesBalancedAllocation"} in profiles[name]["plugins"]["score"]["disabled"]
+    assert written["percentageOfNodesToScore"] == 100
+    assert written["leaderElection"]["resourceName"] == "hub-roost-scheduler"
+    assert written["leaderElection"]["resourceNamespace"] == "jhub"
+
+
+def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(tmp_path: Path) -> None:
+    check_strategies(NEWEST_MINOR, tmp_path)
+
+
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_supported_kube_scheduler_takes_each_strategy(minor: str, tmp_path: Path) -> None:
+    check_strategies(minor, tmp_path)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
+def test_kube_scheduler_takes_every_configuration(odd: Path, tmp_path: Path) -> None:
+    for (_, kind, _, name), body in roost_render([odd]).items():
+        if kind == "ConfigMap" and name.endswith("-scheduler"):
+            write_config(require_binary("kube-scheduler"), body["data"]["config.yaml"], tmp_path)
+
+
+# --- install, upgrade, uninstall --------------------------------------------------------------------------------------
+
+EXTRA = "{rbac: {create: true}, monitoring: {serviceMonitor: {enabled: false}}}"
+LISTED = (
+    "serviceaccounts,configmaps,services,secrets,roles,rolebindings,statefulsets,deployments,poddisruptionbudgets,"
+    "networkpolicies,leases"
+)
+LISTED_CLUSTER_WIDE = (
+    "clusterroles,clusterrolebindings,priorityclasses,mutatingwebhookconfigurations,"
+    "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
+)
+
+
+def stored(control_plane: ControlPlane, *namespaces: str) -> dict[str, dict[str, Any]]:
+    """What the API server holds, less what it and the controllers keep for themselves."""
+    found: dict[str, dict[str, Any]] = {}
+    places = [("", LISTED_CLUSTER_WIDE), *((namespace, LISTED) for namespace in namespaces)]
+    for namespace, kinds in places:
+        where = [f"--namespace={namespace}"] if namespace else []
+        for item in json.loads(control_plane.kubectl("get", kinds, *where, "--output=json"))["items"]:
+            metadata = item["metadata"]
+            # Helm's own memory, and what every namespace has.
+            if item.get("type") == "helm.sh/release.v1" or metadata["name"] in ("default", "kube-root-ca.crt"):
+                continue
+            for key in ("resourceVersion", "managedFields"):
+                metadata.pop(key, None)
+            item.pop("status", None)
+            for key in [key for key in metadata.get("annotations", {}) if key.startswith("deployment.kubernetes.io/")]:
+                del metadata["annotations"][key]
+            found[f"{item['kind']} {namespace}/{metadata['name']}"] = item
+    return found
+
+
+@pytest.mark.parametrize("mode", ["webhook", "policy"])
+def test_a_helm_upgrade_changes_nothing_and_uninstall_leaves_nothing(
+    mode: str, helm: Path, control_plane: ControlPlane, namespace: str
+) -> None:
+    before = stored(control_plane, namespace)
+    arguments = (
+        "hub",
+        str(CHART),
+        f"--namespace={namespace}",
+        f"--set=admission.mode={mode}",
+    )
+    run_helm(helm, "install", *arguments, kubeconfig=control_plane.kubeconfig)
+    installed = stored(control_plane, namespace)
+    assert len(installed) >= len(before) + 10
+    run_helm(helm, "upgrade", *arguments, kubeconfig=control_plane.kubeconfig)
+    # Generation too: nothing was even asked to change.
+    assert stored(control_plane, namespace) == installed
+    run_helm(helm, "uninstall", "hub", f"--namespace={namespace}", "--wait", kubeconfig=control_plane.kubeconfig)
+    assert stored(control_plane, namespace) == before
+
+
+@pytest.mark.parametrize(
+    "odd", ["defaults", "several-sets-long-names-terms", "webhook-set-in-every-way", "admission-by-policy"]
+)
+def test_applying_twice_changes_nothing_and_deleting_leaves_nothing(
+    odd: str, control_plane: ControlPlane, namespace: str
+) -> None:
+    before = stored(control_plane, namespace)
+    file = Path(__file__).parent / "odd" / f"{odd}.yaml"
+    # JSON: PyYAML would leave strings bare that other YAML readers take for booleans.
+    manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(rendered(file, namespace).values())})
+    control_plane.kubectl("apply", "--filename=-", input=manifests)
+    applied = stored(control_plane, namespace)
+    said = control_plane.kubectl("apply", "--filename=-", input=manifests).splitlines()
+    # kubectl always sends a budget's selector again (its merge key says "replace"); the API server sees no change.
+    changed = [line for line in said if not line.endswith(" unchanged")]
+    assert all(line.startswith("poddisruptionbudget") for line in changed), changed
+    assert stored(control_plane, namespace) == applied
+    control_plane.kubectl("delete", "--filename=-", "--wait", input=manifests)
+    assert stored(control_plane, namespace) == before
+
+
+def test_releases_of_one_name_in_two_namespaces_share_no_object(
+    helm: Path, control_plane: ControlPlane, namespace: str
+) -> None:
+    other = control_plane.create_namespace()
+    places = [namespace, other]
+    for place in places:
+        # Helm refuses an object that another release holds.
+        run_helm(helm, "install", "hub", str(CHART), f"--namespace={place}", kubeconfig=control_plane.kubeconfig)
+    both = stored(control_plane, *places)
+    run_helm(helm, "uninstall", "hub", f"--namespace={other}", "--wait", kubeconfig=control_plane.kubeconfig)
+    left = stored(control_plane, *places)
+    assert set(left) < set(both)
+    assert all(both[key] == body for key, body in left.items())
+    assert {key.partition("/")[2] for key in set(both) - set(left) if " /" in key} == {
+        key.partition("/")[2].replace(namespace, other) for key in left if " /" in key and namespace in key
+    }
+    run_helm(helm, "uninstall", "hub", f"--namespace={namespace}", "--wait", kubeconfig=control_plane.kubeconfig)
+
+
+def test_two_releases_in_one_namespace_share_no_object_and_no_pod(
+    helm: Path, control_plane: ControlPlane, namespace: str
+) -> None:
+    for name in ("one", "two"):
+        run_helm(helm, "install", name, str(CHART), f"--namespace={namespace}", kubeconfig=control_plane.kubeconfig)
+    one, two = rendered(None, namespace, "one"), rendered(None, namespace, "two")
+    assert not one.keys() & two.keys()
+    pods = [
+        body["spec"]["template"]["metadata"]["labels"] for body in two.values() if "template" in body.get("spec", {})
+    ]
+    selectors = [
+        found.get("matchLabels", found)
+        for body in one.values()
+        if (found := body.get("spec", {}).get("selector") or body.get("spec", {}).get("podSelector"))
+    ]
+    assert len(selectors) >= 8
+    for selector in selectors:
+        assert not any(selector.items() <= labels.items() for labels in pods), selector
+    for name in ("one", "two"):
+        run_helm(helm, "uninstall", name, f"--namespace={namespace}", "--wait", kubeconfig=control_plane.kubeconfig)
