@@ -46,12 +46,13 @@ class Holders:
         if len(held) < len(sets):
             return False
         fewest = min(held, key=len)
+        others = [found for found in held if found is not fewest]
 
         def fits(name: str) -> bool:
             node: NodeFact | None = nodes.get_node(name)
-            if node is None or not node.ready or any(name not in found for found in held):
+            if node is None or not node.ready or not node_admits(rules, node):
                 return False
-            return node_admits(rules, node)
+            return not others or all(name in found for found in others)
 
         for tried, name in enumerate(fewest):
             if fits(name):
@@ -66,12 +67,12 @@ class Holders:
         known = self._found.get(key)
         if known is not None:
             moment, witness = known
-            if witness is not None and fits(witness):
+            if witness is not None and witness in names and fits(witness):
                 return True
             changed = nodes.changed_since(moment) if witness is None else None
             if changed is not None:
                 # No node fitted then, so only one that changed since can fit now.
-                names = changed
+                names &= changed
         witness = next((name for name in names if fits(name)), None)
         if len(self._found) >= _MAX_REMEMBERED:
             self._found = {}

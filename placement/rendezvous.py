@@ -14,8 +14,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
+# BinderHub's.
+_DIGEST_BYTES: Final = 8
 # Best nodes kept for a key. More than any list of weights, so that lost and unsuitable nodes are made up for.
 _KEPT: Final = 64
 # Keys kept: about a kilobyte each.
@@ -24,26 +26,33 @@ _MAX_KEYS: Final = 4096
 _MIN_DEPARTED: Final = 256
 
 
-def _ranker(key: str) -> Callable[[str], bytes]:
-    """Give the sort key of a node. The digest comes first, the name decides between equals.
+def _encode(node: str) -> bytes:
+    return node.encode(errors="surrogatepass")
 
-    The bytes hashed are `<key>-<node>`: BinderHub compares (8-byte digest as a big-endian number, name), and UTF-8
-    keeps the order of names, so bytes compare just as these pairs do.
+
+def _decode(scored: bytes) -> str:
+    return scored[_DIGEST_BYTES:].decode(errors="surrogatepass")
+
+
+def _score(key: str, names: Iterable[bytes]) -> list[bytes]:
+    """Each name behind its digest: sorted as bytes, the digest decides, and the name between equals.
+
+    The bytes hashed are `<key>-<node>`. BinderHub compares (digest as a big-endian number, name), and UTF-8 keeps the
+    order of names, so bytes compare just as these pairs do.
     """
-    start = blake2b(f"{key}-".encode(errors="surrogatepass"), digest_size=8)
-
-    def rank(node: str) -> bytes:
-        name = node.encode(errors="surrogatepass")
-        state = start.copy()
+    start = blake2b(_encode(f"{key}-"), digest_size=_DIGEST_BYTES).copy
+    scored = []
+    for name in names:
+        # What all names share is hashed once.
+        state = start()
         state.update(name)
-        return state.digest() + name
-
-    return rank
+        scored.append(state.digest() + name)
+    return scored
 
 
 def rank_nodes(key: str, nodes: Iterable[str]) -> list[str]:
     """Order `nodes` from the best home for `key` to the worst; the same in every process."""
-    return sorted(nodes, key=_ranker(key), reverse=True)
+    return [_decode(scored) for scored in sorted(_score(key, map(_encode, nodes)), reverse=True)]
 
 
 class _Ranked(NamedTuple):
@@ -51,8 +60,8 @@ class _Ranked(NamedTuple):
 
     # Another number: started from scratch, so nothing kept before is of use.
     generation: int
-    # Departed nodes too, in order of arrival.
-    nodes: tuple[str, ...]
+    # Names in UTF-8, of departed nodes too, in order of arrival.
+    nodes: tuple[bytes, ...]
     known: frozenset[str]
     # Those that are here now; the caller's own object.
     members: frozenset[str]
@@ -90,14 +99,14 @@ class Ring:
             yield from rank_nodes(key, members)[given:]
 
     def _best_of(self, key: str, ranked: _Ranked) -> tuple[str, ...]:
-        candidates: Iterable[str] = ranked.nodes
+        candidates: Iterable[bytes] = ranked.nodes
         cached = self._best.get(key)
         if cached is not None and cached[0] == ranked.generation and cached[1] <= len(ranked.nodes):
             if cached[1] == len(ranked.nodes):
                 return cached[2]
             # Whatever came since competes with the best of before; nothing else can enter.
-            candidates = (*cached[2], *ranked.nodes[cached[1] :])
-        best = tuple(heapq.nlargest(_KEPT, candidates, key=_ranker(key)))
+            candidates = (*map(_encode, cached[2]), *ranked.nodes[cached[1] :])
+        best = tuple(map(_decode, heapq.nlargest(_KEPT, _score(key, candidates))))
         if len(self._best) >= _MAX_KEYS:
             self._best = {}
         self._best[key] = (ranked.generation, len(ranked.nodes), best)
@@ -109,9 +118,9 @@ class Ring:
             came = members - ranked.known
             departed = len(ranked.known) + len(came) - len(members)
             if departed > max(_MIN_DEPARTED, len(members)):
-                moved = _Ranked(ranked.generation + 1, tuple(members), members, members)
+                moved = _Ranked(ranked.generation + 1, tuple(map(_encode, members)), members, members)
             elif came:
-                moved = _Ranked(ranked.generation, (*ranked.nodes, *came), ranked.known | came, members)
+                moved = _Ranked(ranked.generation, (*ranked.nodes, *map(_encode, came)), ranked.known | came, members)
             else:
                 moved = ranked._replace(members=members)
             self._ranked = moved

@@ -12,7 +12,7 @@ from placement import rendezvous
 from placement.rendezvous import Ring, rank_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
 SIX = [f"node-{index}" for index in range(6)]
 
@@ -64,19 +64,15 @@ def test_a_ring_gives_every_node_when_asked_for_more_than_it_keeps() -> None:
 
 
 def test_a_ring_hashes_each_node_once_for_a_key_and_then_only_newcomers(monkeypatch: pytest.MonkeyPatch) -> None:
-    hashed: list[str] = []
-    make_ranker = rendezvous._ranker
+    hashed: list[bytes] = []
+    score = rendezvous._score
 
-    def counting_ranker(key: str) -> Callable[[str], bytes]:
-        rank = make_ranker(key)
+    def count_and_score(key: str, names: Iterable[bytes]) -> list[bytes]:
+        scored = score(key, names)
+        hashed.extend(scored)
+        return scored
 
-        def count_and_rank(node: str) -> bytes:
-            hashed.append(node)
-            return rank(node)
-
-        return count_and_rank
-
-    monkeypatch.setattr(rendezvous, "_ranker", counting_ranker)
+    monkeypatch.setattr(rendezvous, "_score", count_and_score)
     ring, members = Ring(), frozenset(f"node-{index}" for index in range(1000))
     list(islice(ring.order("repo", members), 3))
     assert len(hashed) == 1000
