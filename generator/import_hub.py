@@ -292,9 +292,11 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
         draft.switch_off.append(
             f"{hub.show((*at, 'globalDefault'))}: false    # before installing Roost: a cluster has one default class"
         )
-    draft.notes.append(
-        f"{hub.show((*at, 'enabled'))} can stay true: user pods name its class, and the numbers are the same."
-    )
+        return
+    # Roost names no class in user pods, so users have the hub's class, or 0.
+    priority = hub.get("scheduling.podPriority.defaultPriority", "integer") or 0
+    verb = "can" if priority == 0 else f"must (its users have priority {priority} through it)"
+    draft.notes.append(f"{hub.show((*at, 'enabled'))}: true {verb} stay; Roost's numbers are the same.")
 
 
 def _map_user_terms(draft: Draft, hub: Section) -> None:

@@ -122,7 +122,7 @@ def test_it_says_what_to_switch_off_and_what_may_stay() -> None:
         "scheduling.userPlaceholder.replicas: 0",
     ]
     assert all(line in result.to_yaml() and line in result.report() for line in result.switch_off)
-    assert any("podPriority.enabled can stay true" in note for note in result.notes)
+    assert any("podPriority.enabled: true can stay" in note for note in result.notes)
 
 
 def test_keys_that_have_nothing_to_do_with_placement_pass_silently() -> None:
@@ -285,6 +285,11 @@ def test_priorities_are_kept_and_a_second_default_class_is_prevented() -> None:
     assert value(result, "priorityClasses") == {"enabled": True, "globalDefault": True, "user": 10, "placeholder": 0}
     assert any("podPriority.globalDefault: false" in line for line in result.switch_off)
     assert list(unmapped(result)) == ["scheduling.podPriority.imagePullerPriority"]
+
+
+def test_users_above_zero_keep_the_hubs_own_class_for_roost_names_none_in_their_pods() -> None:
+    result = imported("scheduling: {podPriority: {enabled: true, defaultPriority: 10, userPlaceholderPriority: 0}}")
+    assert any("must (its users have priority 10 through it) stay" in note for note in result.notes)
 
 
 def test_priorities_of_a_hub_that_has_them_off_say_nothing() -> None:
