@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MODULE: Final = "generator/compiled_templates.py"
 _HEAD: Final = '''"""Written by `roost chart` from templates/ and chart/: edit those."""
 
-# ruff: noqa
+# ruff: noqa: ANN001, ANN201, ARG001, D103, E501, E714, F841, I001, PLR1714, RUF100, SIM102, SIM114, UP018, UP034
 # mypy: ignore-errors
 # fmt: off
 

@@ -60,6 +60,7 @@ _WORDS: Final[dict[str, bool | float | None]] = {
 }
 _NUMBER_STARTS: Final = frozenset("+-.0123456789")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_DOT_FLOAT: Final = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
 _INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _QUOTES_HINT: Final = "Use spaces, and quote the value if it holds a colon, a hash or a brace."
 
@@ -134,9 +135,9 @@ def load(data: bytes, name: str) -> LoadedFile:
 
 def _decode(data: bytes, name: str) -> str:
     if len(data) > MAX_FILE_BYTES:
-        found = f"a file of {len(data)} bytes"
+        found = "a larger file"
         fix = "Is this the right file? Values are a few kB."
-        raise ValuesError([Fault(name, 0, "", found, f"at most {MAX_FILE_BYTES}", fix)])
+        raise ValuesError([Fault(name, 0, "", found, f"at most {MAX_FILE_BYTES} bytes", fix)])
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -225,13 +226,18 @@ class _Builder:
             kind = "a map" if isinstance(node, MappingNode) else "a list"
             self.fault(node, path, f"{kind} as a key", "a name", "Quote names that start with { or [.")
             return None
-        value = self._scalar(node, path)
+        value = _resolve(node.value) if node.tag == _PLAIN else self._scalar(node, path)
         if value is None:
             self.fault(node, path, "an empty key (null)", "a name", 'Quote it if it is meant: "null".')
             return None
         if isinstance(value, bool):
             return "true" if value else "false"
-        return value if isinstance(value, str) else _go_key(value)
+        if isinstance(value, str):
+            return value
+        if not math.isfinite(value):
+            self.fault(node, path, f"{node.value} as a key", "a name", "Quote it.")
+            return None
+        return _go_key(value)
 
     def _scalar(self, node: ScalarNode, path: Path) -> str | int | float | bool | None:
         text: str = node.value
@@ -276,14 +282,23 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
 
     Integral numbers below 10^21 come back as int (as Go prints them), -0.0 as 0; NaN and infinities as floats.
     """
+    value = _resolve(text)
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Digits beyond 2^53 are lost in Helm, so they are lost here.
+        return int(float(value))
+    return normalise_float(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def _resolve(text: str) -> str | int | float | bool | None:
+    """Read an unquoted scalar as go-yaml v2 does: integers exact, floats as written."""
     if text in _WORDS:
         return _WORDS[text]
     first = text[0]
     if first not in _NUMBER_STARTS:
         return text
     if first == ".":
-        # go-yaml takes the text as it stands here, underscores and all.
-        return _float(text) if _FLOAT.fullmatch(text) else text
+        # Go's own float syntax: an underscore only between two digits.
+        return _float(text.replace("_", ""), text) if _DOT_FLOAT.fullmatch(text) else text
     plain = text.replace("_", "")
     integer = _INTEGER.fullmatch(plain)
     if integer is not None:
@@ -292,36 +307,36 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
         number = int(digits, base) if len(digits) <= 70 else 2**65
         # int64, or without a sign uint64: Go's ParseInt and ParseUint. Larger decimals are floats, others text.
         if number < 2**63 or (number < 2**64 and not sign) or (number == 2**63 and sign == "-"):
-            return _integral(-number if sign == "-" else number)
+            return -number if sign == "-" else number
     return _float(plain, text) if _FLOAT.fullmatch(plain) else text
 
 
-def _integral(number: int) -> int:
-    # Helm holds a float64: digits beyond 2^53 are lost there, so they are lost here.
-    return int(float(number))
-
-
-def _float(text: str, otherwise: str | None = None) -> str | int | float:
-    value = float(text)
-    if math.isinf(value):
-        # Out of range: Go's ParseFloat fails, and the scalar stays text.
-        return text if otherwise is None else otherwise
-    return normalise_float(value)
+def _float(plain: str, text: str) -> str | float:
+    value = float(plain)
+    # Out of range: Go's ParseFloat fails, and the scalar stays text.
+    return text if math.isinf(value) else value
 
 
 def _go_key(value: float) -> str:
-    """Write a number that is used as a key: integers in full, floats with Go's 'g' format of a float32."""
+    """Write a number that is used as a key: integers in full, floats as Go's format 'g' writes a float32."""
     if isinstance(value, int):
         return str(value)
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
+    text = ""
+    for digits in range(9):
+        text = f"{value:.{digits}e}"
         if _as_float32(float(text)) == _as_float32(value):
             break
-    return text
+    mantissa, _, exponent = text.partition("e")
+    if -4 <= int(exponent) < 6:
+        return f"{float(text):.{max(0, digits - int(exponent))}f}"
+    return f"{mantissa}e{int(exponent):+03d}"
 
 
 def _as_float32(value: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", value))[0])
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.inf
 
 
 def _is_merge(node: Node) -> bool:

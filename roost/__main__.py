@@ -6,6 +6,7 @@ stdout is the product, stderr the talk, the exit code the verdict: 0 done, 1 fau
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -21,6 +22,7 @@ INTERRUPTED = 130
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = sys.argv[1:] if argv is None else argv
+    _speak_utf8()
     try:
         try:
             code = _run(arguments)
@@ -48,6 +50,13 @@ def _run(arguments: list[str]) -> int:
     except GeneratorError as error:
         sys.stderr.write(f"{error}\n")
         return FAULTY
+
+
+def _speak_utf8() -> None:
+    """Manifests are UTF-8 whatever the locale says; what stderr can't show is escaped."""
+    for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors)
 
 
 def import_cli(arguments: list[str]) -> int:

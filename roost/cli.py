@@ -104,7 +104,7 @@ def cli() -> None:
     """
 
 
-@cli.command("render")
+@cli.command("render", short_help="Print the manifests that the values ask for.")
 @_values_options
 @click.option("--output-dir", metavar="FOLDER", help="One file an object and a kustomization; the folder is replaced.")
 def _render(*, options: RenderOptions, output_dir: str | None) -> int:
@@ -119,7 +119,7 @@ def _render(*, options: RenderOptions, output_dir: str | None) -> int:
     return _call("render_folder", options, output_dir)
 
 
-@cli.command("validate")
+@cli.command("validate", short_help="Print every fault and warning of the values.")
 @_values_options
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 def _validate(*, options: RenderOptions, strict: bool) -> int:
@@ -131,7 +131,7 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     return _call("validate", options, strict=strict)
 
 
-@cli.command("diff")
+@cli.command("diff", short_help="Show what changes between two values files, or values and manifests.")
 @click.argument("before")
 @click.argument("after")
 @_release_options
@@ -149,7 +149,7 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
     return _call("diff", before, after, release, colour)
 
 
-@cli.command("import")
+@cli.command("import", short_help="Turn zero-to-jupyterhub's or BinderHub's values into Roost's.")
 @click.argument("file")
 @click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
 def _import(*, file: str, release: str) -> int:
@@ -163,7 +163,7 @@ def _import(*, file: str, release: str) -> int:
     return _call("import_values", file, release)
 
 
-@cli.command("chart")
+@cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if the files aren't fresh.")
 def _chart(*, only_check: bool) -> int:
     """Compile templates/ into the Helm chart, and print the files that changed. For Roost's developers.
@@ -174,7 +174,7 @@ def _chart(*, only_check: bool) -> int:
     return _call("chart", only_check=only_check)
 
 
-@cli.command("webhook")
+@cli.command("webhook", short_help="Serve admission reviews until SIGTERM.")
 @click.option("--policy", metavar="FILE", required=True, help="policy.json of the rendered ConfigMap; hot-reloaded.")
 @click.option("--release", metavar="NAME", required=True)
 @click.option("--namespace", metavar="NAME", required=True)
