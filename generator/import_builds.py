@@ -172,14 +172,12 @@ def _note_dask(draft: Draft, parent: Section) -> None:
     """Dask Gateway's pods may name the hub's user scheduler: once that is off, nobody binds them."""
     for role in ("scheduler", "worker"):
         at = ("dask-gateway", "gateway", "backend", role, "extraPodConfig")
-        config = child(parent.data, *at)
-        for key in ("schedulerName", "nodeSelector", "tolerations", "affinity") if isinstance(config, dict) else ():
-            if key == "schedulerName" and config.get(key):
-                reason = (
-                    f"before the scheduler {config[key]} is switched off, change it: these pods would wait for ever"
-                )
+        for key in ("schedulerName", "nodeSelector", "tolerations", "affinity"):
+            value = child(parent.data, *at, key)
+            if key == "schedulerName" and value:
+                reason = f"before the scheduler {value} is switched off, change it: these pods would wait for ever"
                 draft.reject(parent, (*at, key), reason)
-            elif config.get(key):
+            elif value:
                 draft.reject(
                     parent, (*at, key), "Dask's pods keep it; a class of their own in podClasses would place them"
                 )
