@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Nodes tried before the memory is asked: most questions end at the first.
 _TRIED_AT_ONCE: Final = 4
 _MAX_REMEMBERED: Final = 1024
+# A pod may be megabytes; real rules are some hundred bytes.
+_MAX_RULES_BYTES: Final = 4096
 
 
 # Rules as JSON, and labels.
@@ -25,11 +27,12 @@ _Question = tuple[bytes, tuple[str, ...]]
 
 
 def _question(rules: NodeRules, labels: tuple[str, ...]) -> _Question | None:
-    """What is asked, to remember the answer by; None for rules nested deeper than JSON is written."""
+    """What is asked, to remember the answer by; None for rules too long, or nested deeper than JSON is written."""
     try:
-        return orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations]), labels
+        text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations])
     except TypeError:
         return None
+    return (text, labels) if len(text) <= _MAX_RULES_BYTES else None
 
 
 class Holders:

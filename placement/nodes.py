@@ -28,6 +28,11 @@ class NodeFact:
     unschedulable: bool = False
     ready: bool = True
 
+    @property
+    def is_usable(self) -> bool:
+        """Ready and not cordoned."""
+        return self.ready and not self.unschedulable
+
 
 class NodeRules(NamedTuple):
     """What a pod demands of its node: `spec.nodeSelector`, the required node affinity's terms, `spec.tolerations`."""
@@ -59,17 +64,11 @@ def _pulled_labels(node: NodeFact) -> list[str]:
     return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == "true"]
 
 
-def _is_usable(node: NodeFact) -> bool:
-    return node.ready and not node.unschedulable
-
-
 class Nodes(Mapping[str, NodeFact]):
     """All nodes at one moment, by name, with the sets that placement asks for."""
 
-    __slots__ = ("_by_name", "_recent", "holders", "moment", "usable")
+    __slots__ = ("_by_name", "_names", "_recent", "holders", "moment")
 
-    # Names of nodes that are Ready and not cordoned. The same object while membership stays the same.
-    usable: frozenset[str]
     # Names of the nodes that carry a label "this image is here", by that label.
     holders: Mapping[str, frozenset[str]]
     # Which history of updates this belongs to, and how many it has seen; for `changed_since`.
@@ -82,7 +81,8 @@ class Nodes(Mapping[str, NodeFact]):
             for label in _pulled_labels(node):
                 holders.setdefault(label, set()).add(node.name)
         self._by_name: Mapping[str, NodeFact] = by_name
-        self.usable = frozenset(name for name, node in by_name.items() if _is_usable(node))
+        # Made when it is asked for.
+        self._names: frozenset[str] | None = None
         self.holders = {label: frozenset(names) for label, names in holders.items()}
         self.moment = (object(), 0)
         # The last updates of this history: the names each changed, newest last.
@@ -101,6 +101,18 @@ class Nodes(Mapping[str, NodeFact]):
         """The node of that name, without the detours of Mapping.get."""
         return self._by_name.get(name)
 
+    def is_usable(self, name: str) -> bool:
+        """Tell whether the node is there, Ready and not cordoned."""
+        node = self._by_name.get(name)
+        return node is not None and node.is_usable
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names; the same object while no node comes or goes."""
+        if self._names is None:
+            self._names = frozenset(self._by_name)
+        return self._names
+
     def changed_since(self, moment: tuple[object, int]) -> frozenset[str] | None:
         """Names of nodes that came, went or changed after an earlier `moment`; None when that can't be told."""
         behind = self.moment[1] - moment[1]
@@ -111,14 +123,15 @@ class Nodes(Mapping[str, NodeFact]):
     def updated(self, changes: Mapping[str, NodeFact | None]) -> Self:
         """The nodes after `changes` (None: the node is gone); this object stays as it is. Give many changes at once."""
         by_name = dict(self._by_name)
-        came: set[str] = set()
-        went: set[str] = set()
+        has_same_names = True
         holders: dict[str, set[str]] = {}
         for name, node in changes.items():
-            before = by_name.pop(name, None)
+            before = by_name.get(name)
             if node is not None:
                 by_name[name] = node
-            (came if node is not None and _is_usable(node) else went).add(name)
+            elif before is not None:
+                del by_name[name]
+            has_same_names = has_same_names and (before is None) == (node is None)
             held = _pulled_labels(before) if before is not None else []
             holds = _pulled_labels(node) if node is not None else []
             if held == holds:
@@ -129,9 +142,7 @@ class Nodes(Mapping[str, NodeFact]):
                 holders.setdefault(label, set(self.holders.get(label, ()))).add(name)
         new = type(self).__new__(type(self))
         new._by_name = by_name
-        new.usable = self.usable
-        if not came <= self.usable or not went.isdisjoint(self.usable):
-            new.usable = (self.usable - went) | came
+        new._names = self._names if has_same_names else None
         new.holders = self.holders
         if holders:
             merged = {**self.holders, **{label: frozenset(names) for label, names in holders.items()}}

@@ -129,7 +129,7 @@ class Admission:
         """Nodes in the ring of each class with a home."""
         facts = self._facts()
         return {
-            name: len(self._homes.members(name, pod_class.home, facts)[0])
+            name: self._homes.ring_size(name, pod_class.home, facts)
             for name, pod_class in self._settings().classes.items()
             if pod_class.home is not None
         }

@@ -45,51 +45,66 @@ class HomeFinder:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._rings: dict[str, Ring] = {}
-        # class -> the two sets that its members come from, and the members: recognised by identity.
-        self._members: dict[str, tuple[frozenset[str], frozenset[str] | None, frozenset[str]]] = {}
+        # By class, and whether the ring is made of all nodes.
+        self._rings: dict[tuple[str, bool], Ring] = {}
+        # Sizes of the same rings, with the names and nodes that they were counted from.
+        self._sizes: dict[tuple[str, bool], tuple[frozenset[str], Nodes, int]] = {}
 
-    def members(self, pod_class: str, home: Home, facts: Facts) -> tuple[frozenset[str], bool]:
-        """Nodes of the class's ring: Ready, not cordoned, with a Ready builder; and whether it lacks builders.
-
-        While no builder is Ready the ring is made of all Ready nodes: a repository's builds then still meet, and go on
-        from there, where a choice by load alone would scatter them.
-        """
-        usable = facts.nodes.usable if facts.nodes is not None else None
-        if home.builder_labels:
-            members = self._ring_members(pod_class, facts.builder_nodes.get(pod_class, frozenset()), usable)
-            if members:
-                return members, False
-        return usable or frozenset(), bool(home.builder_labels)
-
-    def _ring_members(self, pod_class: str, builders: frozenset[str], usable: frozenset[str] | None) -> frozenset[str]:
-        if usable is None:
-            return builders
-        known = self._members.get(pod_class)
-        if known is not None and known[0] is builders and known[1] is usable:
-            return known[2]
-        members = builders & usable
-        if known is not None and known[2] == members:
-            members = known[2]
-        self._members[pod_class] = (builders, usable, members)
-        return members
+    def ring_size(self, pod_class: str, home: Home, facts: Facts) -> int:
+        """Nodes in the class's ring."""
+        return self._ring_names(pod_class, home, facts)[1]
 
     def find(self, wanted: HomeRequest, facts: Facts, now: float) -> HomeChoice:
         """The home that is wanted, under the bound on load."""
         pod_class, home = wanted.pod_class, wanted.home
-        members, without_builders = self.members(pod_class, home, facts)
-        if not members:
+        names, ring_size, without_builders = self._ring_names(pod_class, home, facts)
+        if not ring_size:
             return HomeChoice([], 0, without_builders)
-        ring = self._rings.get(pod_class)
+        ring = self._rings.get((pod_class, without_builders))
         if ring is None:
-            ring = self._rings.setdefault(pod_class, Ring())
-        order = ring.order(wanted.repository, members)
+            ring = self._rings.setdefault((pod_class, without_builders), Ring())
+        order = ring.order(wanted.repository, names)
         candidates = list(islice(_admitted(order, facts.nodes, wanted.rules), len(home.weights)))
         loads, running = self._loads(wanted, facts, now)
         nodes = choose_homes(
-            candidates, loads, running=running, nodes=len(members), min_load=home.min_load, max_load=home.max_load
+            candidates, loads, running=running, nodes=ring_size, min_load=home.min_load, max_load=home.max_load
         )
-        return HomeChoice(nodes, len(members), without_builders)
+        return HomeChoice(nodes, ring_size, without_builders)
+
+    def _ring_names(self, pod_class: str, home: Home, facts: Facts) -> tuple[frozenset[str], int, bool]:
+        """Names that the class's ring is made of, how many are Ready and not cordoned, and whether it lacks builders.
+
+        While no builder is Ready the ring is made of all nodes: a repository's builds then still meet, and go on from
+        there, where a choice by load alone would scatter them. Names of unusable nodes stay in, to be walked past: so a
+        node that comes and goes costs nothing but a look.
+        """
+        lacks_builders = bool(home.builder_labels)
+        if lacks_builders:
+            builders = facts.builder_nodes.get(pod_class, frozenset())
+            size = self._size((pod_class, False), builders, facts.nodes)
+            if size:
+                return builders, size, False
+        if facts.nodes is None:
+            return frozenset(), 0, lacks_builders
+        return (
+            facts.nodes.names,
+            self._size((pod_class, lacks_builders), facts.nodes.names, facts.nodes),
+            lacks_builders,
+        )
+
+    def _size(self, ring: tuple[str, bool], names: frozenset[str], nodes: Nodes | None) -> int:
+        if nodes is None:
+            return len(names)
+        known = self._sizes.get(ring)
+        changed = nodes.changed_since(known[1].moment) if known is not None and known[0] is names else None
+        if known is None or changed is None:
+            size = sum(1 for name in names if nodes.is_usable(name))
+        else:
+            there = names & changed
+            size = known[2] + sum(nodes.is_usable(name) for name in there) - sum(map(known[1].is_usable, there))
+        if known is None or known[1] is not nodes or known[0] is not names:
+            self._sizes[ring] = (names, nodes, size)
+        return size
 
     def _loads(self, wanted: HomeRequest, facts: Facts, now: float) -> tuple[dict[str, int], int]:
         """Builds on each node and in all, the pod itself left out: its POST may be repeated."""
@@ -105,8 +120,11 @@ class HomeFinder:
 
 
 def _admitted(order: Iterator[str], nodes: Nodes | None, rules: NodeRules) -> Iterator[str]:
-    """Those nodes that the pod may be bound to: a home that its selector shuts out is none."""
+    """Those nodes that are Ready and not cordoned, and that the pod may be bound to; all, where nodes can't be read."""
     for name in order:
-        node = nodes.get_node(name) if nodes is not None else None
-        if node is None or node_admits(rules, node):
+        if nodes is None:
+            yield name
+            continue
+        node = nodes.get_node(name)
+        if node is not None and node.is_usable and node_admits(rules, node):
             yield name

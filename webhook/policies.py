@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 _ATTRACT_WEIGHT: Final = 100
 # From this weight on an author's preferred node term can outvote the repository's first home.
 _LOUD_WEIGHT: Final = 50
-_MAX_REMEMBERED_IMAGES: Final = 4096
+# Bounds of what is kept for speed: pods choose these texts, so there may be any number of any length.
+_MAX_REMEMBERED: Final = 4096
+_MAX_REFERENCE: Final = 1024
 
 
 class Note(NamedTuple):
@@ -110,9 +112,10 @@ class Rulebook:
         if normalise_reference(reference) in self.settings.managed_images:
             label = pulled_label(self.settings.release, self.settings.namespace, reference)
             expression = {"key": label, "operator": "In", "values": ["true"]}
-        if len(self._held) >= _MAX_REMEMBERED_IMAGES:
+        if len(self._held) >= _MAX_REMEMBERED:
             self._held = {}
-        self._held[reference] = expression
+        if len(reference) <= _MAX_REFERENCE:
+            self._held[reference] = expression
         return expression
 
     def attract(self, placeholder_set: str) -> PreferNode:
@@ -122,7 +125,9 @@ class Rulebook:
             label = attract_label(self.settings.release, self.settings.namespace, placeholder_set)
             preference = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
             found = PreferNode({"weight": _ATTRACT_WEIGHT, "preference": preference})
-            self._attract = {placeholder_set: found, **self._attract} if len(self._attract) < 512 else {}
+            if len(self._attract) >= _MAX_REMEMBERED:
+                self._attract = {}
+            self._attract[placeholder_set] = found
         return found
 
 

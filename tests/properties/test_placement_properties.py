@@ -83,5 +83,5 @@ def test_nodes_changed_step_by_step_are_nodes_built_at_once(
             if fact is not None:
                 expected[name] = fact
         anew = Nodes(expected.values())
-        assert (dict(nodes), nodes.usable, dict(nodes.holders)) == (expected, anew.usable, dict(anew.holders))
+        assert (dict(nodes), nodes.names, dict(nodes.holders)) == (expected, anew.names, dict(anew.holders))
         assert nodes.changed_since(before.moment) == change.keys()

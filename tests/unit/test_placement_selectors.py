@@ -171,15 +171,17 @@ def test_changing_nodes_one_by_one_gives_what_building_them_anew_gives() -> None
     for change in changes:
         nodes = nodes.updated(change)
         anew = Nodes(nodes.values())
-        assert (nodes.usable, nodes.holders) == (anew.usable, anew.holders)
+        assert (nodes.names, nodes.holders) == (anew.names, anew.holders)
     assert set(nodes) == {"n2", "n3", "n4"}
     assert label not in nodes.holders
 
 
-def test_a_change_that_moves_no_node_in_or_out_keeps_the_same_set_of_usable_nodes() -> None:
+def test_a_change_that_moves_no_node_in_or_out_keeps_the_same_set_of_names() -> None:
     nodes = Nodes([node("n1"), node("n2")])
-    assert nodes.updated({"n1": node("n1", labels={"new": "label"})}).usable is nodes.usable
-    assert nodes.updated({"n1": node("n1", ready=False)}).usable == {"n2"}
+    names = nodes.names
+    assert nodes.updated({"n1": node("n1", ready=False)}).names is names
+    assert nodes.updated({"n1": None}).names == {"n2"}
+    assert nodes.updated({"n3": node("n3")}).names == {"n1", "n2", "n3"}
 
 
 def test_nodes_tell_which_of_them_changed_since_a_moment_of_their_own_history() -> None:

@@ -685,5 +685,19 @@ def test_new_rules_hold_from_the_next_review_on() -> None:
     assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.other"
 
 
-def test_ring_sizes_are_told() -> None:
-    assert Desk(known=FIVE).admission.ring_sizes() == {"build": 5}
+def test_ring_sizes_follow_the_nodes() -> None:
+    desk = Desk(known=FIVE)
+    nodes = FIVE.nodes
+    assert nodes is not None
+    steps: list[tuple[dict[str, NodeFact | None], int]] = [
+        ({}, 5),
+        ({"node-0": node("node-0", ready=False), "node-9": node("node-9")}, 4),
+        ({"node-0": node("node-0", unschedulable=True), "node-1": None}, 3),
+        ({"node-0": node("node-0"), "node-1": node("node-1")}, 5),
+        ({f"node-{index}": None for index in range(5)}, 1),
+    ]
+    for change, size in steps:
+        nodes = nodes.updated(change)
+        desk.facts = Facts(nodes=nodes, builder_nodes=FIVE.builder_nodes)
+        # With no builder's node left, the ring is made of what nodes there are.
+        assert desk.admission.ring_sizes() == {"build": size}
