@@ -262,7 +262,7 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
         "require": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
         "prefer": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]},
     }
-    if purpose in affinities:
+    if purpose is not None and purpose in affinities:
         for part in ("scheduler", "webhook"):
             source_key = (*source, "nodeAffinity", "matchNodePurpose")
             draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)

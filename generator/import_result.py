@@ -124,6 +124,7 @@ def _in_order(values: Mapping[str, object], defaults: Mapping[str, object]) -> d
     ordered: dict[str, object] = {}
     for key in keys:
         value, default = values[key], defaults.get(key)
-        is_deep = isinstance(value, dict) and isinstance(default, dict)
-        ordered[key] = _in_order(value, default) if is_deep else value
+        if isinstance(value, dict) and isinstance(default, dict):
+            value = _in_order(value, default)
+        ordered[key] = value
     return ordered
