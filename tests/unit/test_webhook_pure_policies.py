@@ -47,7 +47,7 @@ from tests.builders import (
     user_pod,
 )
 from webhook.facts import Facts
-from webhook.patch import pointer
+from webhook.patch import pointer, same_node_preference
 
 if TYPE_CHECKING:
     from placement.nodes import NodeFact
@@ -647,6 +647,16 @@ def test_annotations_are_added_beside_what_is_there(annotations: dict[str, str] 
 def test_a_required_affinity_that_is_invalid_by_itself_stays_so() -> None:
     # It is the API server's to refuse; to mend it would place a pod where its author never said.
     assert required_terms(place(user_pod(affinity=requires_nodes()), HERE)) == []
+
+
+def test_node_terms_are_the_same_rule_whatever_their_order() -> None:
+    first, second = (expression("metadata.name", name, operator="NotIn") for name in ("n1", "n2"))
+    assert same_node_preference({"matchFields": [first, second]}, {"matchFields": [second, first]})
+    assert not same_node_preference({"matchFields": [first]}, {"matchFields": [second]})
+    one = {"matchExpressions": [expression("zone", "a", "b"), expression("pool", "x")]}
+    other = {"matchExpressions": [expression("pool", "x"), expression("zone", "b", "a")], "matchFields": []}
+    assert same_node_preference(one, other)
+    assert not same_node_preference(one, {"matchFields": one["matchExpressions"]})
 
 
 def test_slashes_and_tildes_in_a_pointers_step_are_escaped() -> None:
