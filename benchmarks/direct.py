@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import sys
 from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks import equality
 from benchmarks.figures import machine, ratios, say, spread, table, verdict
-from benchmarks.programs import program
-from benchmarks.stage import NAMESPACES, Stage, run_json
+from benchmarks.servers import server_cores
+from benchmarks.stage import NAMESPACES, Stage
 from tests.harness.controlplane import ControlPlane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.stage import Object, Server
+    from benchmarks.servers import Object, Server
 
 CONNECTIONS = (16, 64)
 SERVERS = ("empty", "lean", "rules", "roost")
@@ -43,11 +42,8 @@ def measure(stage: Stage, servers: Sequence[Server], rounds: int, reviews: int) 
         # Another order each round: nobody always runs first, on a cold cache, or last.
         turn = number % len(servers)
         for connections, server in itertools.product(CONNECTIONS, [*servers[turn:], *servers[:turn]]):
-            command = [str(program("load")), f"-url={server.url}", f"-ca={stage.certificates.ca}"]
-            command += [f"-connections={connections}", f"-count={reviews}", "-warmup=500", "-seconds=60"]
-            before = server.cpu_seconds()
-            result = run_json([*command, *map(str, files[server.name])], load_cores())
-            result["cpu_us"] = (server.cpu_seconds() - before) / (result["reviews"] + 500) * 1e6
+            flags = (f"-connections={connections}", f"-count={reviews}", "-seconds=60")
+            result = stage.servers.load(server, files[server.name], *flags)
             found.setdefault((server.name, connections), []).append(result)
             said = f"{result['rps']:6.0f}/s p50 {result['p50_ms']:6.2f} p99 {result['p99_ms']:6.2f} ms"
             say(f"  round {number + 1}, {connections} connections, {server.name:6} {said}")
@@ -58,21 +54,11 @@ def _namespace(server: str) -> str:
     return NAMESPACES["rules" if server == "lean" else "roost" if server == "empty" else server]
 
 
-def server_cores() -> list[int]:
-    """The core that servers are held to."""
-    return sorted(os.sched_getaffinity(0))[:1]
-
-
-def load_cores() -> list[int]:
-    """The other cores; the same one where there is only one."""
-    return sorted(os.sched_getaffinity(0))[1:] or server_cores()
-
-
 def time_to_ready(stage: Stage, times: int) -> list[tuple[float, float]]:
     """From the start of a replica to its first ready, several times: seconds by the clock and of processor time."""
     found = []
     for _ in range(times):
-        server = stage.start_roost()
+        server = stage.servers.start_roost()
         found.append((server.ready_seconds, server.cpu_seconds()))
         server.process.kill()
     return found
@@ -103,8 +89,10 @@ def report(found: dict[tuple[str, int], list[Object]]) -> str:
             shares = ratios(rps["roost"], rps[peer])
             goal = f"  {verdict(median(shares), at_least=GOAL_RPS)}" if peer == "rules" else ""
             lines.append(f"{connections} connections: Roost / Go {peer}: {spread(shares)}x{goal}")
-    failed = sum(one["failed"] for results in found.values() for one in results)
-    lines.append(f"reviews that failed: {failed}")
+    total = {key: sum(one[key] for results in found.values() for one in results) for key in ("failed", "reviews")}
+    lines.append(f"reviews: {total['reviews']}, of which failed: {total['failed']}")
+    patched = {name: sum(one["patched"] for c in CONNECTIONS for one in found[name, c]) for name in SERVERS}
+    lines.append(f"answers with a patch: {patched}")
     return "\n".join(lines)
 
 
@@ -121,8 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ControlPlane(controllers=()) as cluster:
         stage = Stage(cluster, nodes=given.nodes)
         cores = server_cores()
-        servers = [stage.start_go(peer, cores=cores) for peer in ("empty", "lean", "rules")]
-        servers.append(stage.start_roost(cores=cores))
+        servers = [stage.servers.start_go(peer, cores=cores) for peer in ("empty", "lean", "rules")]
+        servers.append(stage.servers.start_roost(cores=cores))
         fresh = servers[-1].memory_mib()[0]
         print(report(measure(stage, servers, given.rounds, given.reviews)))
         for server in servers[1:]:

@@ -18,7 +18,6 @@ from benchmarks.figures import say
 from tests.harness.binaries import cache_root, find_go
 
 MODULE: Final = Path(__file__).resolve().parent / "go"
-NAMES: Final = ("webhook", "load", "createpods")
 
 
 class BuildError(RuntimeError):
@@ -26,7 +25,7 @@ class BuildError(RuntimeError):
 
 
 def program(name: str) -> Path:
-    """Path of `webhook` (the peer), `load` or `createpods`, built when it's missing (half a minute, once).
+    """Path of `webhook` (the peer), `load`, `createpods` or `watchsource`, built when missing (half a minute, once).
 
     Raises HarnessUnavailableError where Go is missing, BuildError when the build fails.
     """

@@ -3,6 +3,7 @@
 //
 // Owns the wiring. -mode rules reads Roost's own policy.json and keeps informers; -mode lean is the same, but writes its patch
 // by hand as Roost does; -mode empty admits everything.
+// With -time it handles each file's review once and then often, and prints both durations as JSON, one object a line.
 // With -apply it reads one AdmissionReview from each file given and prints the patched pods, one JSON object a line: so a
 // test can hold both webhooks' results side by side.
 package main
@@ -40,6 +41,7 @@ type options struct {
 	mode, policy, facts, kubeconfig, certificate, key string
 	port                                              int
 	apply                                             bool
+	repeats                                           int
 }
 
 func main() {
@@ -52,6 +54,7 @@ func main() {
 	flag.StringVar(&given.key, "key", "", "PEM file, in the certificate's folder")
 	flag.IntVar(&given.port, "port", 9443, "on 127.0.0.1")
 	flag.BoolVar(&given.apply, "apply", false, "print patched pods and end")
+	flag.IntVar(&given.repeats, "time", 0, "handle each review once, then so many times, print the durations and end")
 	flag.Parse()
 	if err := run(given, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "webhook:", err)
@@ -68,6 +71,9 @@ func run(given options, files []string) error {
 	}
 	if given.apply {
 		return apply(ctx, handler, files)
+	}
+	if given.repeats > 0 {
+		return measure(ctx, handler, files, given.repeats)
 	}
 	server := webhook.NewServer(webhook.Options{
 		Host: "127.0.0.1", Port: given.port,
@@ -182,6 +188,44 @@ func apply(ctx context.Context, handler admission.Handler, files []string) error
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		fmt.Println(compact.String())
+	}
+	return nil
+}
+
+// The whole review but for HTTP: from its bytes to the answer's.
+func measure(ctx context.Context, handler admission.Handler, files []string, repeats int) error {
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		once := func() error {
+			var review admissionv1.AdmissionReview
+			if err := json.Unmarshal(raw, &review); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			request := admission.Request{AdmissionRequest: *review.Request}
+			response := handler.Handle(ctx, request)
+			if err := response.Complete(request); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			review.Response = &response.AdmissionResponse
+			_, err := json.Marshal(review)
+			return err
+		}
+		started := time.Now()
+		if err := once(); err != nil {
+			return err
+		}
+		first := time.Since(started)
+		started = time.Now()
+		for range repeats {
+			if err := once(); err != nil {
+				return err
+			}
+		}
+		repeated := time.Since(started) / time.Duration(repeats)
+		fmt.Printf("{\"first_us\": %d, \"repeated_us\": %d}\n", first.Microseconds(), repeated.Microseconds())
 	}
 	return nil
 }

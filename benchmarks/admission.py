@@ -1,0 +1,180 @@
+"""Pods created a second through a real API server: no webhook, an empty one, the same rules in Go, Roost, and in CEL.
+
+`python -m benchmarks.admission`. Each way has its own namespace, all stand side by side, and every round goes through
+all of them: so a slow moment of the machine hits all alike. 16 clients; the pods are deleted between the rounds. The
+webhook entries are those that `roost render` makes, but for the URL and `failurePolicy: Fail`, so that nothing slips by
+unseen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from benchmarks import equality
+from benchmarks.figures import machine, ratios, say, spread, table, verdict
+from benchmarks.policy import rendered
+from benchmarks.programs import program
+from benchmarks.servers import cpu_seconds, run_json
+from benchmarks.stage import NAMESPACES, Stage, make_pods
+from placement.labels import POLICY_REVISION_ANNOTATION
+from tests.harness.controlplane import ControlPlane
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.servers import Object, Server
+    from tests.harness.processes import Process
+
+WAYS: Final = tuple(NAMESPACES)
+TITLES: Final = {
+    "none": "no webhook",
+    "empty": "empty Go webhook",
+    "rules": "the rules in Go",
+    "roost": "Roost",
+    "policy": "MutatingAdmissionPolicy",
+}
+# The ways that leave Roost's annotation on the pod.
+PLACING: Final = ("rules", "roost", "policy")
+STATIC_POLICY: Final = Path(__file__).with_name("static-policy.yaml")
+GOAL_THROUGHPUT, GOAL_P99 = 1.0, 1.1
+
+
+def register(stage: Stage, server: Server) -> None:
+    """Have the API server call `server` for the pods of its namespace."""
+    ca = base64.b64encode(stage.servers.certificates.ca.read_bytes()).decode()
+    settings = (
+        f"webhook.url={server.url}",
+        "webhook.certificates.mode=secret",
+        f"webhook.certificates.caBundle={ca}",
+        "webhook.failurePolicy=Fail",
+    )
+    for manifest in rendered(NAMESPACES[server.name], *settings):
+        if manifest["kind"] == "MutatingWebhookConfiguration":
+            stage.cluster.api.create(manifest)
+
+
+def register_policy(stage: Stage) -> str:
+    """Apply the static rules as admission policies; returns where they come from."""
+    found = [
+        manifest
+        for manifest in rendered(NAMESPACES["policy"], "admission.mode=policy")
+        if manifest["kind"].startswith("MutatingAdmissionPolicy")
+    ]
+    source = "the chart's admission.mode: policy"
+    if not found:
+        source = f"benchmarks/{STATIC_POLICY.name}"
+        found = list(yaml.load_all(STATIC_POLICY.read_text(), yaml.CSafeLoader))
+    for manifest in found:
+        stage.cluster.api.create(manifest)
+    return source
+
+
+def wait_until_called(stage: Stage) -> None:
+    """Return once the API server calls every way that leaves a mark."""
+    pod = make_pods()[0]
+
+    def is_marked(way: str) -> bool:
+        stored = stage.cluster.api.create(pod, NAMESPACES[way], dryRun="All")
+        return POLICY_REVISION_ANNOTATION in stored["metadata"].get("annotations", {})
+
+    for way in PLACING:
+        wait_until(partial(is_marked, way), 30, f"pods in {NAMESPACES[way]} to be placed")
+
+
+def measure(stage: Stage, servers: Sequence[Server], rounds: int, pods: int) -> dict[str, list[Object]]:
+    """Create pods in each way in each round. `cpu_ms`: of API server, etcd and webhooks together, a pod."""
+    files = [str(path) for path in stage.write_pods(stage.cluster.folder / "pods")]
+    found: dict[str, list[Object]] = {way: [] for way in WAYS}
+    for number in range(-1, rounds):
+        turn = number % len(WAYS)
+        for way in (*WAYS[turn:], *WAYS[:turn]):
+            command = [str(program("createpods")), f"-kubeconfig={stage.cluster.kubeconfig}", "-clients=16"]
+            command += [f"-namespace={NAMESPACES[way]}", f"-count={pods}", "-seconds=60", f"-prefix=round{number + 1}"]
+            before = _cpu_seconds(stage, servers)
+            result = run_json([*command, f"-mark={POLICY_REVISION_ANNOTATION}", *files])
+            result["cpu_ms"] = (_cpu_seconds(stage, servers) - before) / max(1, result["pods"]) * 1e3
+            time.sleep(0.2)  # deletions reach the watches
+            if number < 0:
+                continue  # warm-up: caches, connections, compiled expressions
+            found[way].append(result)
+            said = f"{result['pods_per_second']:6.0f} pods/s p50 {result['p50_ms']:6.2f} p99 {result['p99_ms']:6.2f} ms"
+            say(f"  round {number + 1}, {TITLES[way]:24} {said}, placed {result['marked']}/{result['pods']}")
+    return found
+
+
+def _cpu_seconds(stage: Stage, servers: Sequence[Server]) -> float:
+    processes: list[Process] = [stage.cluster.apiserver, stage.cluster.etcd, *(server.process for server in servers)]
+    return sum(map(cpu_seconds, processes))
+
+
+def report(found: dict[str, list[Object]]) -> str:
+    """The table and the ratios."""
+    base = found["none"]
+    rows = []
+    for way, results in found.items():
+        added = {
+            key: [mine[key] - none[key] for mine, none in zip(results, base, strict=True)]
+            for key in ("p50_ms", "p99_ms")
+        }
+        rows.append(
+            [
+                TITLES[way],
+                spread(one["pods_per_second"] for one in results),
+                spread(one["p50_ms"] for one in results),
+                spread(one["p99_ms"] for one in results),
+                "-" if way == "none" else spread(added["p50_ms"]),
+                "-" if way == "none" else spread(added["p99_ms"]),
+                spread(one["cpu_ms"] for one in results),
+                str(sum(one["marked"] for one in results)),
+                str(sum(one["failed"] for one in results)),
+            ]
+        )
+    head = ["way", "pods/s", "p50 ms", "p99 ms", "p50 added", "p99 added", "CPU ms a pod", "placed", "failed"]
+    lines = [table(head, rows), ""]
+    for peer in ("rules", "empty", "policy", "none"):
+        throughput = ratios([r["pods_per_second"] for r in found["roost"]], [r["pods_per_second"] for r in found[peer]])
+        tail = ratios([r["p99_ms"] for r in found["roost"]], [r["p99_ms"] for r in found[peer]])
+        goals = ("", "")
+        if peer == "rules":
+            goals = (
+                f" ({verdict(median(throughput), at_least=GOAL_THROUGHPUT)})",
+                f" ({verdict(median(tail), at_most=GOAL_P99)})",
+            )
+        lines.append(f"Roost / {TITLES[peer]}: pods/s {spread(throughput)}x{goals[0]}, p99 {spread(tail)}x{goals[1]}")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.admission", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--pods", type=int, default=1000, help="a way and a round")
+    parser.add_argument("--nodes", type=int, default=20)
+    given = parser.parse_args(argv)
+    if equality.main():
+        return 1
+    print(f"admission: {machine()}; {given.rounds} rounds of {given.pods} pods a way, 16 clients; {given.nodes} nodes")
+    with ControlPlane(controllers=()) as cluster:
+        stage = Stage(cluster, nodes=given.nodes)
+        servers = (stage.servers.start_go("empty"), stage.servers.start_go("rules"), stage.servers.start_roost())
+        for server in servers:
+            register(stage, server)
+        source = register_policy(stage)
+        wait_until_called(stage)
+        print(report(measure(stage, servers, given.rounds, given.pods)))
+        print(f"MutatingAdmissionPolicy: {source}; no ring, no bound on load, no degrading gate")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

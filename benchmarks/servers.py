@@ -1,0 +1,157 @@
+"""Start the webhooks under test, on loopback, each held to its cores, and read what they use of the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmarks.certificates import make_certificates
+from benchmarks.figures import say
+from benchmarks.policy import RELEASE
+from benchmarks.programs import program
+from tests.harness.ports import ReservedPort
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.harness.processes import Process, RunFolder
+
+Object = dict[str, Any]
+REPO: Final = Path(__file__).resolve().parent.parent
+
+
+class Server:
+    """One webhook process that answers on `url`."""
+
+    def __init__(self, name: str, process: Process, url: str, ready_seconds: float) -> None:
+        self.name = name
+        self.process = process
+        self.url = url
+        # From the start of the process to its first "ready".
+        self.ready_seconds = ready_seconds
+
+    def memory_mib(self) -> tuple[float, float]:
+        """Resident memory now, and at its highest."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        found = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith(("VmRSS", "VmHWM"))}
+        return float(found["VmRSS"]) / 1024, float(found["VmHWM"]) / 1024
+
+    def cpu_seconds(self) -> float:
+        """Processor time used so far, by all threads."""
+        return cpu_seconds(self.process)
+
+
+def cpu_seconds(process: Process) -> float:
+    """Processor time that a process has used so far, user and system."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Servers:
+    """Starts webhooks that follow a policy file and watch what a kubeconfig leads to."""
+
+    def __init__(
+        self, run: RunFolder, kubeconfig: Path, policies: Mapping[str, Path], namespaces: Mapping[str, str]
+    ) -> None:
+        """policies and namespaces: by peer, `rules` (also for `lean`) and `roost`."""
+        self._run = run
+        self._kubeconfig = kubeconfig
+        self._policies = policies
+        self._namespaces = namespaces
+        self.certificates = make_certificates(run.path / "benchmark-certificates")
+
+    def start_go(self, peer: str, *, cores: Sequence[int] | None = None) -> Server:
+        """Start the Go webhook: peer "rules", "lean" or "empty"; `cores` also sets GOMAXPROCS."""
+        port = ReservedPort()
+        arguments = [f"-mode={peer}", f"-cert={self.certificates.certificate}", f"-key={self.certificates.key}"]
+        arguments.append(f"-port={port.number}")
+        if peer != "empty":
+            arguments += [f"-policy={self._policies['rules']}", f"-kubeconfig={self._kubeconfig}"]
+        environment = {"GOMAXPROCS": str(len(cores))} if cores else {}
+        number = port.release()
+        ready, url = f"https://127.0.0.1:{number}/readyz", f"https://127.0.0.1:{number}/mutate"
+        return self._start(peer, pinned([str(program("webhook")), *arguments], cores), environment, url, ready)
+
+    def start_roost(self, *, cores: Sequence[int] | None = None) -> Server:
+        """Start `roost webhook` with given certificate files."""
+        port, ops = ReservedPort(), ReservedPort()
+        arguments = ["-m", "roost", "webhook"]
+        arguments += ["--policy", str(self._policies["roost"]), "--release", RELEASE]
+        arguments += ["--namespace", self._namespaces["roost"]]
+        arguments += ["--kubeconfig", str(self._kubeconfig), "--bind-address", "127.0.0.1"]
+        arguments += ["--certificate-mode", "secret", "--certificate-folder", str(self.certificates.folder)]
+        arguments += ["--port", str(port.release()), "--metrics-port", str(ops.release())]
+        url, ready = f"https://127.0.0.1:{port.number}/mutate", f"http://127.0.0.1:{ops.number}/readyz"
+        return self._start("roost", pinned([sys.executable, *arguments], cores), {"PYTHONPATH": str(REPO)}, url, ready)
+
+    def _start(self, name: str, command: list[str], environment: dict[str, str], url: str, ready_url: str) -> Server:
+        started = time.monotonic()
+        process = self._run.start(f"webhook-{name}", Path(command[0]), command[1:], environment=environment)
+        tls = ssl.create_default_context(cafile=str(self.certificates.ca)) if ready_url.startswith("https") else None
+
+        def is_ready() -> bool:
+            if not process.is_running:
+                raise RuntimeError(process.epitaph("before it was ready"))
+            with suppress(OSError), urllib.request.urlopen(ready_url, timeout=5, context=tls):
+                return True
+            return False
+
+        wait_until(is_ready, 60, f"{name} to be ready", interval_seconds=0.01, explain=process.tail)
+        return Server(name, process, url, time.monotonic() - started)
+
+    def load(self, server: Server, reviews: Sequence[Path], *flags: str) -> Object:
+        """Send reviews to a server from the other cores; what `load` prints, and `cpu_us`, the server's a review."""
+        command = [
+            str(program("load")),
+            f"-url={server.url}",
+            f"-ca={self.certificates.ca}",
+            f"-warmup={WARMUP_REVIEWS}",
+        ]
+        before = server.cpu_seconds()
+        result = run_json([*command, *flags, *map(str, reviews)], load_cores())
+        result["cpu_us"] = (server.cpu_seconds() - before) / (result["reviews"] + WARMUP_REVIEWS) * 1e6
+        return result
+
+
+WARMUP_REVIEWS: Final = 500
+
+
+def server_cores() -> list[int]:
+    """The core that servers are held to."""
+    return sorted(os.sched_getaffinity(0))[:1]
+
+
+def load_cores() -> list[int]:
+    """The other cores; the same one where there is only one."""
+    return sorted(os.sched_getaffinity(0))[1:] or server_cores()
+
+
+def pinned(command: list[str], cores: Sequence[int] | None) -> list[str]:
+    """The command, held to these cores where taskset exists (Linux)."""
+    taskset = shutil.which("taskset")
+    if not cores or taskset is None:
+        return command
+    return [taskset, "--cpu-list", ",".join(map(str, cores)), *command]
+
+
+def run_json(command: Sequence[str], cores: Sequence[int] | None = None, timeout_seconds: float = 300.0) -> Object:
+    """Run one of our load programs and read the JSON object it prints."""
+    done = subprocess.run(
+        pinned(list(command), cores), capture_output=True, text=True, timeout=timeout_seconds, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()[-2000:]}")
+    result: Object = json.loads(done.stdout)
+    if result["failed"]:
+        say(f"  {result['failed']} failed, the first with: {result['fault']}")
+    return result
