@@ -52,7 +52,8 @@ def _lint_seat(report: Report, path: Path, request: object, resource: str, guara
     from placement.quantities import parse_hub_bytes  # noqa: PLC0415
 
     try:
-        user = _quantity(guarantee) if resource == "cpu" else parse_hub_bytes(guarantee)
+        # JupyterHub's CPU amounts are plain numbers; float refuses the rest.
+        user = float(str(guarantee)) if resource == "cpu" else parse_hub_bytes(guarantee)
     except ValueError:
         key = ("singleuser", resource, "guarantee")
         report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")

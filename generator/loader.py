@@ -382,5 +382,9 @@ def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
         return Fault(name, line, "", "a tab", "spaces", "YAML is indented with spaces.")
     if "undefined alias" in problem:
         return Fault(name, line, "", "an alias (*name)", "its anchor (&name) above it", "Define it in the same file.")
+    context = getattr(error, "context_mark", None)
+    if not shown.strip() and context is not None:
+        begun = describe(lines[context.line].strip())
+        return Fault(name, context.line + 1, "", f"{begun}, which nothing closes ({problem})", "YAML", _QUOTES_HINT)
     place = describe(shown.strip()) if shown.strip() else "the end of the file"
     return Fault(name, line, "", f"{place}, where the YAML parser stops ({problem})", "YAML", _QUOTES_HINT)

@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from generator.faults import ValuesError
+from generator.lint import check, lint
+from generator.lint_scheduler import seconds
+from generator.loader import load
+from generator.locations import chart_folder
+from generator.merge import Merged, merge_values
+from generator.release import Release
+from generator.schema import find_faults
+
+if TYPE_CHECKING:
+    from generator.faults import Fault
+
+DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+
+
+def merged(text: str) -> Merged:
+    values = merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")])
+    assert [str(fault) for fault in find_faults(values)] == [], "the lint is for values that fit the schema"
+    return values
+
+
+def found(text: str, release: Release | None = None) -> list[Fault]:
+    return lint(merged(text), release or Release())
+
+
+def said(text: str, release: Release | None = None) -> str:
+    return "\n".join(str(fault) for fault in found(text, release))
+
+
+def raw(plugins: str = "{}", config: str = "[]") -> str:
+    spread = "{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: []}}"
+    given = f"[{spread}, {config[1:-1]}]" if config != "[]" else f"[{spread}]"
+    return f"scheduler: {{profiles: {{user: {{plugins: {plugins}, pluginConfig: {given}}}}}}}"
+
+
+def test_the_defaults_have_nothing_to_warn_of() -> None:
+    assert found("") == []
+
+
+def test_a_disabled_roost_is_not_linted() -> None:
+    assert found("enabled: false\nplaceholders: [{name: a, replicas: 1}, {name: a, replicas: 1}]") == []
+
+
+def test_the_lint_says_file_line_key_and_reason() -> None:
+    assert said("scheduler:\n  profiles:\n    user:\n      strategy: packed\n") == (
+        'prod.yaml:4: scheduler.profiles.user.strategy: found "packed", expected one of imageFirst, pack, packTo, '
+        "spread, sticky."
+    )
+
+
+ERRORS = {
+    # kube-scheduler would not start, or do something else than is written.
+    "weight 0 means 1": (raw("{score: {enabled: [{name: ImageLocality, weight: 0}]}}"), "0 means 1"),
+    "negative weight": (raw("{score: {enabled: [{name: ImageLocality, weight: -1}]}}"), "an integer from 1"),
+    "weight over int32": (raw("{score: {enabled: [{name: ImageLocality, weight: 2147483648}]}}"), "an integer from 1"),
+    "sum over int64": (
+        raw("{multiPoint: {enabled: [{name: ImageLocality, weight: 92233720368547759}]}}"),
+        "at most 9223372036854775807",
+    ),
+    "double entry": (
+        raw("{score: {enabled: [{name: ImageLocality, weight: 1}, {name: ImageLocality, weight: 2}]}}"),
+        "each plugin once",
+    ),
+    "configured twice": (raw("{}", "[{name: NodeAffinity}, {name: NodeAffinity}]"), "each plugin once"),
+    "unknown enabled plugin": (raw("{filter: {enabled: [{name: Foo}]}}"), "a plugin of kube-scheduler"),
+    "unknown weighted plugin": (
+        "scheduler: {strategies: {pack: {weights: {imagelocality: 5}}}}",
+        "Did you mean ImageLocality?",
+    ),
+    "wrong point": (raw("{score: {enabled: [{name: NodeName, weight: 1}]}}"), "extension point score"),
+    "no score plugin by weight": ("scheduler: {strategies: {pack: {weights: {NodeName: 1}}}}", "extension point score"),
+    "unknown point": (raw("{scores: {}}"), "an unknown key"),
+    "unknown key of a point": (raw("{score: {on: []}}"), "a map with enabled and disabled"),
+    "preScore off but scored": (
+        raw("{preScore: {disabled: [{name: TaintToleration}]}}"),
+        "TaintToleration still scores",
+    ),
+    "all preScore off": (raw('{preScore: {disabled: [{name: "*"}]}}'), "still scores"),
+    "multiPoint off": (raw('{multiPoint: {disabled: [{name: "*"}]}}'), "no queue sort plugin"),
+    "no bind": (
+        raw('{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}]}}'),
+        "no bind plugin",
+    ),
+    "queue sorts differ": (raw("{queueSort: {disabled: [{name: PrioritySort}]}}"), "one scheduler has one queue"),
+    "scoringStrategy without type": (
+        raw("{}", "[{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]"),
+        "scoringStrategy.type: found nothing",
+    ),
+    "shape missing": (
+        "scheduler: {strategies: {packTo: {fit: {requestedToCapacityRatio: null}}}}",
+        "a shape, for this type",
+    ),
+    "shape with another type": (
+        "scheduler: {strategies: {packTo: {fit: {type: MostAllocated}}}}",
+        "nothing, for the type MostAllocated",
+    ),
+    "shape out of order": (
+        (
+            "scheduler: {strategies: {packTo: {fit: {requestedToCapacityRatio: "
+            "{shape: [{utilization: 50, score: 10}, {utilization: 50, score: 1}]}}}}}"
+        ),
+        "in rising order",
+    ),
+    "resource weight 0": (
+        raw(
+            "{}",
+            "[{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, "
+            "resources: [{name: cpu, weight: 0}]}}}]",
+        ),
+        "0 means 1",
+    ),
+    "resource twice": (
+        "scheduler: {strategies: {pack: {fit: {resources: [{name: cpu, weight: 1}, {name: cpu, weight: 2}]}}}}",
+        "each resource once",
+    ),
+    "unknown argument": (raw("{}", "[{name: NodeAffinity, args: {added: 1}}]"), "an unknown argument"),
+    "hard affinity weight": (
+        raw("{}", "[{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]"),
+        "an integer from 0 to 100",
+    ),
+    "no candidate nodes": (
+        raw("{}", "[{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]"),
+        "both minCandidateNodes are 0",
+    ),
+    "constraints without List": (
+        (
+            "scheduler: {profiles: {user: {pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: "
+            "[{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}}]}}}"
+        ),
+        "unless defaultingType is List",
+    ),
+    "no profile": (
+        (
+            "scheduler: {profiles: {user: null, build: null, placeholder: null}}\n"
+            "podClasses: {user: {profile: ''}, build: {profile: ''}, placeholder: {profile: ''}}"
+        ),
+        "at least one",
+    ),
+    "profile without a strategy": ("scheduler: {profiles: {user: {strategy: null}}}", "strategy: found nothing"),
+    "lease order": ("scheduler: {leaderElection: {leaseDuration: 10s}}", "more than renewDeadline (10s)"),
+    "renew order": ("scheduler: {leaderElection: {retryPeriod: 9s}}", "times retryPeriod (9s)"),
+    "no scheduler": ("scheduler: {replicas: 0}", "pods with a profile wait for ever"),
+    # Classes.
+    "unknown profile": ("podClasses: {user: {profile: users}}", "a key of scheduler.profiles"),
+    "unknown class joined": ("podClasses: {user: {join: {dask: 1}}}", "a key of podClasses"),
+    "unknown class avoided": ("podClasses: {user: {avoid: {dask: 1}}}", "a key of podClasses"),
+    "weights do not fall": ("podClasses: {build: {home: {weights: [50, 50]}}}", "less than the weight before it (50)"),
+    "same labels": (
+        "podClasses: {zoo: {match: {labels: {component: singleuser-server}}}}",
+        "matches the same pods as podClasses.user",
+    ),
+    "joins and avoids itself": ("podClasses: {user: {avoid: {user: 1}}}", "joins and avoids itself"),
+    "no placeholder class": ("podClasses: {placeholder: null}", "placeholder.podClass: found"),
+    "placeholders of another class": (
+        (
+            "podClasses: {gpu: {match: {labels: {component: user-placeholder, pool: gpu}}}}\n"
+            "placeholders: [{name: a, replicas: 1, labels: {pool: gpu}, resources: {requests: {cpu: 1}}}]"
+        ),
+        "belong to podClasses.gpu",
+    ),
+    "empty In": (
+        (
+            "podClasses: {user: {preferredNodeTerms: "
+            "[{weight: 1, preference: {matchExpressions: [{key: a, operator: In}]}}]}}"
+        ),
+        "at least one value for In",
+    ),
+    "empty term": (
+        "placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: []}]}]",
+        "a term without any matches nothing",
+    ),
+    "Gt without a number": (
+        (
+            "placeholders: [{name: a, replicas: 0, requiredNodeTerms: "
+            "[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]}]"
+        ),
+        "one integer in quotes",
+    ),
+    "toleration without a key": ("webhook: {tolerations: [{operator: Equal, value: a}]}", "Exists where key is empty"),
+    "own pods in a class": ("commonLabels: {component: singleuser-server}", "Roost's own pods would belong"),
+    # Sizes, placeholders, priorities.
+    "requests over limits": (
+        "placeholders: [{name: a, replicas: 1, resources: {requests: {memory: 2Gi}, limits: {memory: 2G}}}]",
+        "at most the limit (2G)",
+    ),
+    "set names twice": (
+        "placeholders: [{name: a, replicas: 0}, {name: b, replicas: 0}, {name: a, replicas: 0}]",
+        "placeholders[0] has it",
+    ),
+    "placeholders above users": ("priorityClasses: {user: -10}", "less than priorityClasses.user (-10)"),
+    "guarantee that is no size": ("singleuser: {cpu: {guarantee: 1G}}", "a number"),
+    # Admission.
+    "fail with one replica": ("webhook: {failurePolicy: Fail, replicas: 1}", "no pod can be created"),
+    "one port for two": ("webhook: {metricsPort: 8443}", "another port than webhook.port"),
+    "no secret": ("webhook: {certificates: {mode: secret}}", "a value, for mode secret"),
+    "no certificates": (
+        "webhook: {certificates: {mode: secret, secretName: a, caBundle: aGVsbG8=}}",
+        "no base64 of PEM",
+    ),
+    "cluster issuer without name": (
+        "webhook: {certificates: {mode: certManager, issuerRef: {kind: ClusterIssuer}}}",
+        "needs its name",
+    ),
+    "leaf outlives the CA": ("webhook: {certificates: {caDays: 10}}", "may outlive the CA"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_values_that_can_not_work_are_refused_with_the_reason(case: str) -> None:
+    text, reason = ERRORS[case]
+    faults = found(text)
+    hits = [fault for fault in faults if reason in str(fault)]
+    assert hits, faults
+    assert hits[0].severity == "error"
+    assert hits[0].line
+    with pytest.raises(ValuesError):
+        check(merged(text), Release())
+
+
+WARNINGS = {
+    "disabled unknown plugin": (raw("{score: {disabled: [{name: Foo}]}}"), "passes over it silently"),
+    "configured unknown plugin": (raw("{}", "[{name: Foo, args: {a: 1}}]"), "passes over it silently"),
+    "strategy disables an unknown plugin": (
+        "scheduler: {strategies: {pack: {disabled: [Foo]}}}",
+        "passes over it silently",
+    ),
+    "weight left out": (raw("{score: {enabled: [{name: TaintToleration}]}}"), "gets 1, not its default 3"),
+    "weighted and disabled": ("scheduler: {strategies: {pack: {disabled: [NodeAffinity]}}}", "has a weight too"),
+    "nothing scores": (raw('{score: {disabled: [{name: "*"}]}}'), "the first node that fits"),
+    "default spreading": (
+        "scheduler: {profiles: {user: {pluginConfig: [{name: NodeAffinity}]}}}",
+        "works against packing",
+    ),
+    "shape with score 0": (
+        (
+            "scheduler: {strategies: {packTo: {fit: {requestedToCapacityRatio: "
+            "{shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}}}}}"
+        ),
+        "drops out of the mean",
+    ),
+    "few nodes scored": ("scheduler: {percentageOfNodesToScore: 50}", "not looked at"),
+    "another scheduler's plugin": (
+        "scheduler: {image: {name: quay.io/me/my-scheduler}, strategies: {pack: {weights: {Mine: 5}}}}",
+        "has to hold it",
+    ),
+    "spread with join": ("scheduler: {profiles: {user: {strategy: spread}}}", "contradicts the strategy spread"),
+    "dead knee": (
+        "scheduler: {profiles: {user: {strategy: packTo}}, strategies: {packTo: {weights: {InterPodAffinity: 20000}}}}",
+        "shape never decides",
+    ),
+    "home without node affinity first": (
+        "scheduler: {strategies: {sticky: {weights: {NodeAffinity: 1}}}}",
+        "doesn't put NodeAffinity first",
+    ),
+    "pair declared twice": ("podClasses: {user: {avoid: {placeholder: 1}}}", "are both set: they add up"),
+    "pair outweighs joining": ("podClasses: {placeholder: {avoid: {user: 2}}}", "from 100 placeholder pods on"),
+    "heavy term beside a home": (
+        (
+            "podClasses: {build: {preferredNodeTerms: "
+            "[{weight: 50, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}"
+        ),
+        "outweigh a repository's first node",
+    ),
+    "home without requests": ("podClasses: {build: {resources: null}}", "no node ever looks full"),
+    "load below the mean": ("podClasses: {build: {home: {maxLoad: 0.5}}}", "below 1 every node"),
+    "gate without placeholders": ("placeholders: []", "triggers no scale-up"),
+    "gate prefers, with placeholders": ("imageGate: {mode: prefer}", "pre-emption ignores scores"),
+    "gate off, with placeholders": ('imageGate: {mode: "off"}', "pre-emption ignores scores"),
+    "gate without nodes": ("webhook: {readNodes: false}", "only prefers"),
+    "gated placeholders": ("podClasses: {placeholder: {imageGate: true}}", "triggers no scale-up"),
+    "startup taint": ("imageGate: {mode: startupTaint}", "needs the controllers"),
+    "seat without requests": ("placeholders: [{name: a, replicas: 1}]", "keeps nothing free"),
+    "seat smaller than a user": (
+        (
+            "singleuser: {memory: {guarantee: 1G}}\n"
+            "placeholders: [{name: a, replicas: 1, resources: {requests: {memory: 1G}}}]"
+        ),
+        "1G is 1Gi in Kubernetes",
+    ),
+    "seat with less CPU": ("singleuser: {cpu: {guarantee: 0.5}}", "smaller than the user"),
+    "below the autoscaler's cutoff": ("priorityClasses: {placeholder: -11}", "cluster-autoscaler's default cutoff"),
+    "no priorities": ("priorityClasses: {enabled: false}", "never give way"),
+    "long time-out": ("webhook: {timeoutSeconds: 30}", "may wait that long"),
+    "nobody answers": ("webhook: {replicas: 0}", "nobody answers"),
+    "no drain": ("webhook: {pdb: {maxUnavailable: 0}}", "can be drained"),
+    "unused bundle": ("webhook: {certificates: {caBundle: aGVsbG8=}}", "is not used in mode self"),
+    "overridden label": ("commonLabels: {app.kubernetes.io/name: mine}", "Roost sets this label itself"),
+}
+
+
+@pytest.mark.parametrize("case", WARNINGS)
+def test_values_that_surprise_are_warned_of_with_the_reason(case: str) -> None:
+    text, reason = WARNINGS[case]
+    faults = found(text)
+    hits = [fault for fault in faults if reason in str(fault)]
+    assert hits, faults
+    assert hits[0].severity == "warning"
+
+
+def test_a_seat_as_large_as_the_user_in_kubernetes_units_is_fine() -> None:
+    seats = "placeholders: [{name: a, replicas: 1, resources: {requests: {memory: 1Gi}}}]"
+    assert found("singleuser: {memory: {guarantee: 1G}}\n" + seats) == []
+
+
+def test_a_policy_needs_kubernetes_1_36() -> None:
+    text = "admission: {mode: policy}\npodClasses: {build: {home: null}}\nimageGate: {mode: prefer}\nplaceholders: []"
+    assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
+    assert found(text, Release(kube_version="v1.36.0")) == []
+    assert "a policy has no ring" in said("admission: {mode: policy}")
+
+
+def test_a_cluster_older_than_every_known_scheduler_is_warned_of() -> None:
+    assert "newer than the cluster" in said("", Release(kube_version="v1.33.0"))
+    assert found("", Release(kube_version="v1.40.0")) == []
+
+
+def test_a_release_that_begins_with_a_digit_needs_another_name_for_its_service() -> None:
+    assert "begin with a digit" in said("", Release(name="1hub"))
+    assert found("fullnameOverride: hub", Release(name="1hub")) == []
+
+
+def test_without_a_scheduler_its_values_do_not_count() -> None:
+    assert found("scheduler: {target: none, replicas: 0, profiles: {user: {strategy: nope}}}") == []
+
+
+def test_a_weight_table_of_kubes_own_plugins_under_any_point_is_fine() -> None:
+    plugins = "{score: {disabled: [{name: ImageLocality}], enabled: [{name: NodeAffinity, weight: 5}]}, multiPoint: {}}"
+    assert found(raw(plugins)) == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1.5h", 5400), ("", 0)])
+def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
+    assert seconds(text) == expected
