@@ -1,0 +1,161 @@
+"""Start one replica without a cluster, with files for policy and certificate, and speak TLS to it by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, Self
+
+from tests.builders import policy_document
+from tests.harness.ports import LOOPBACK, ReservedPort
+from tests.harness.waiting import wait_until
+from webhook.pki import Leaf, make_authority, sign_leaf
+
+ROOST = Path(sys.executable).parent / "roost"
+DAY = 86400.0
+
+
+def make_leaf() -> Leaf:
+    """A leaf for loopback from a CA of its own."""
+    return sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY)
+
+
+def review_of(name: str = "jupyter-ada", *, env_bytes: int = 0) -> bytes:
+    """The review of a user pod's creation."""
+    environment = [{"name": "PADDING", "value": "x" * env_bytes}] if env_bytes else []
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "jhub", "labels": {"component": "singleuser-server"}},
+        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i", "env": environment}]},
+    }
+    request = {
+        "uid": f"uid-of-{name}",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "jhub",
+        "name": name,
+        "operation": "CREATE",
+        "object": pod,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return json.dumps(review).encode()
+
+
+class LoneWebhook:
+    """`with LoneWebhook(folder) as webhook: webhook.post(review_of())`."""
+
+    def __init__(self, folder: Path, *flags: str, policy: bytes | None = None) -> None:
+        self.folder = folder
+        self.policy_path = folder / "policy.json"
+        self.policy_path.write_bytes(json.dumps(policy_document()).encode() if policy is None else policy)
+        self.use_leaf(make_leaf())
+        self._flags = flags
+        self._connections: list[ssl.SSLSocket] = []
+
+    def use_leaf(self, leaf: Leaf) -> None:
+        """Write another pair, as a renewal does."""
+        (self.folder / "tls.crt").write_bytes(leaf.certificate_pem)
+        (self.folder / "tls.key").write_bytes(leaf.key_pem)
+
+    def __enter__(self) -> Self:
+        ports = [ReservedPort(), ReservedPort()]
+        self.port, self.metrics_port = (port.number for port in ports)
+        self.log_path = self.folder / "webhook.log"
+        command = [
+            str(ROOST), "webhook", f"--policy={self.policy_path}", "--release=hub", "--namespace=jhub", "--no-cluster",
+            f"--bind-address={LOOPBACK}", f"--port={self.port}", f"--metrics-port={self.metrics_port}",
+            "--certificate-mode=secret", f"--certificate-folder={self.folder}", *self._flags,
+        ]  # fmt: skip
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        for port in ports:
+            port.release()
+        try:
+            wait_until(self._answers, 60, "the webhook to answer", explain=self.log)
+            wait_until(self._listens, 10, "the webhook to listen for reviews", explain=self.log)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections:
+            connection.close()
+        self.process.kill()
+        self.process.wait()
+
+    def _answers(self) -> bool:
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the webhook ended with status {self.process.returncode}: {self.log()}")
+        return self.page("/livez")[0] == 200
+
+    def _listens(self) -> bool:
+        with contextlib.suppress(OSError):
+            self.connect().close()
+            return True
+        return False
+
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and text of a page on the metrics port; status 0 while nothing answers."""
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.metrics_port}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def connect(self) -> ssl.SSLSocket:
+        """A TLS connection on which nothing has been sent yet; closed at the end, if not before."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        plain = socket.create_connection((LOOPBACK, self.port), timeout=30)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = context.wrap_socket(plain)
+        self._connections.append(connection)
+        return connection
+
+    def client(self) -> http.client.HTTPConnection:
+        """A kept-alive HTTP connection."""
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=30)
+        connection.sock = self.connect()
+        return connection
+
+    def post(
+        self,
+        body: bytes,
+        connection: http.client.HTTPConnection | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> tuple[int, dict[str, Any], http.client.HTTPMessage]:
+        """POST to /mutate: status, the review's response ({} for refusals), headers."""
+        given = connection or self.client()
+        try:
+            given.request("POST", "/mutate", body, {"Content-Type": content_type})
+            answer = given.getresponse()
+            text = answer.read()
+        finally:
+            if connection is None:
+                given.close()
+        response = json.loads(text)["response"] if answer.status == 200 else {}
+        return answer.status, response, answer.headers
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
