@@ -551,6 +551,9 @@ class _Compiler:
         words = " ".join(argument.go for argument in given)
         if name == "merge":
             return Expression(f'(include "roost.merge" (list {words}) | fromJson)', Shape((), {}))
+        if name == "pulled_labels":
+            go = f'(include "roost.pulled_labels" (list {self.root} {words}) | fromJson)'
+            return Expression(go, Shape(({"type": "object", "additionalProperties": {"type": "string"}},), {}))
         if name == "fail":
             for argument in given:
                 self.need_string(argument, "fail")

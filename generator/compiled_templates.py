@@ -114,6 +114,121 @@ def macro_some_class_elsewhere(given):
     out.append(';')
     return ''.join(out)
 
+def macro_cel_schedulers(given):
+    out = []
+    out.append('["default-scheduler", ')
+    for v_scheduler in each(read_key(given['values'], 'replaceSchedulers')):
+        out.append(str(to_json(v_scheduler)))
+        out.append(', ')
+    out.append(']')
+    return ''.join(out)
+
+def macro_cel_node_term(given, v_term):
+    out = []
+    out.append('{ ')
+    if read_key(v_term, 'matchExpressions'):
+        out.append('"matchExpressions": dyn([')
+        for v_one in each(read_key(v_term, 'matchExpressions')):
+            out.append('{"key": dyn(')
+            out.append(str(to_json(read_key(v_one, 'key'))))
+            out.append('), "operator": dyn(')
+            out.append(str(to_json(read_key(v_one, 'operator'))))
+            out.append(')')
+            if read_key(v_one, 'values'):
+                out.append(', "values": dyn(')
+                out.append(str(to_json(read_key(v_one, 'values'))))
+                out.append(')')
+            out.append('}, ')
+        out.append(']), ')
+    if read_key(v_term, 'matchFields'):
+        out.append('"matchFields": dyn([')
+        for v_one in each(read_key(v_term, 'matchFields')):
+            out.append('{"key": dyn(')
+            out.append(str(to_json(read_key(v_one, 'key'))))
+            out.append('), "operator": dyn(')
+            out.append(str(to_json(read_key(v_one, 'operator'))))
+            out.append('), "values": dyn(')
+            out.append(str(to_json(read_key(v_one, 'values'))))
+            out.append(')}, ')
+        out.append(']), ')
+    out.append('}')
+    return ''.join(out)
+
+def macro_cel_same_expression(given, v_expression):
+    out = []
+    out.append('(e.key == ')
+    out.append(str(to_json(read_key(v_expression, 'key'))))
+    out.append(' && e.operator == ')
+    out.append(str(to_json(read_key(v_expression, 'operator'))))
+    out.append(' && e.?values.orValue([]).all(v, v in ')
+    out.append(str(to_json(default(read_key(v_expression, 'values'), []))))
+    out.append(') && ')
+    out.append(str(to_json(default(read_key(v_expression, 'values'), []))))
+    out.append('.all(v, v in e.?values.orValue([])))')
+    return ''.join(out)
+
+def macro_cel_same_node_term(given, v_wanted):
+    out = []
+    out.append('term.preference.?matchExpressions.orValue([]).all(e, false')
+    for v_one in each(read_key(v_wanted, 'matchExpressions')):
+        out.append(' || ')
+        out.append(str(macro_cel_same_expression(given, v_one)))
+    out.append(') && term.preference.?matchFields.orValue([]).all(e, false')
+    for v_one in each(read_key(v_wanted, 'matchFields')):
+        out.append(' || ')
+        out.append(str(macro_cel_same_expression(given, v_one)))
+    out.append(')')
+    for v_one in each(read_key(v_wanted, 'matchExpressions')):
+        out.append(' && term.preference.?matchExpressions.orValue([]).exists(e, ')
+        out.append(str(macro_cel_same_expression(given, v_one)))
+        out.append(')')
+    for v_one in each(read_key(v_wanted, 'matchFields')):
+        out.append(' && term.preference.?matchFields.orValue([]).exists(e, ')
+        out.append(str(macro_cel_same_expression(given, v_one)))
+        out.append(')')
+    out.append(' && true')
+    return ''.join(out)
+
+def macro_cel_pod_term(given, v_own, v_other):
+    out = []
+    out.append('{"topologyKey": dyn(')
+    out.append(str(to_json('kubernetes.io/hostname')))
+    out.append('), "labelSelector": dyn({"matchLabels": ')
+    out.append(str(to_json(read_key(v_other, 'labels'))))
+    out.append('}), ')
+    if (not (read_key(v_other, 'namespaceSelector') is None)):
+        out.append('"namespaceSelector": dyn({ ')
+        if read_key(read_key(v_other, 'namespaceSelector'), 'matchLabels'):
+            out.append('"matchLabels": dyn(')
+            out.append(str(to_json(read_key(read_key(v_other, 'namespaceSelector'), 'matchLabels'))))
+            out.append('), ')
+        if read_key(read_key(v_other, 'namespaceSelector'), 'matchExpressions'):
+            out.append('"matchExpressions": dyn(')
+            out.append(str(macro_cel_node_term(given, read_key(v_other, 'namespaceSelector'))))
+            out.append('.matchExpressions), ')
+        out.append('}), ')
+    elif (not (read_key(v_own, 'namespaceSelector') is None)):
+        out.append('"namespaces": dyn([')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append(']), ')
+    out.append('}')
+    return ''.join(out)
+
+def macro_cel_way_to_node_affinity(given):
+    out = []
+    out.append('(has(object.spec.affinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity", value: {}}])')
+    return ''.join(out)
+
+def macro_cel_way_to_pod_affinity(given):
+    out = []
+    out.append('(has(object.spec.affinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAffinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAffinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAffinity) && has(object.spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}])')
+    return ''.join(out)
+
+def macro_cel_way_to_pod_anti_affinity(given):
+    out = []
+    out.append('(has(object.spec.affinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAntiAffinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAntiAffinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAntiAffinity) && has(object.spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}])')
+    return ''.join(out)
+
 def macro_scheduler_config(given):
     out = []
     out.append('apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: ')
@@ -171,6 +286,101 @@ def macro_scheduler_config(given):
     out.append('\nclientConnection:\n  # Empty: the account of the pod.\n  kubeconfig: ""')
     return ''.join(out)
 
+
+
+def render_admission_policies(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'policy')) and read_key(given['values'], 'clusterResources')) and given['kube_at_least']('1.36')):
+        v_image_labels = given['pulled_labels'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))
+        for v_name, v_class in each(items(read_key(given['values'], 'podClasses'))):
+            out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata:\n')
+            out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']((str('class-') + str(v_name))), 'admission', {}), 2)))
+            out.append('\nspec:\n  failurePolicy: Ignore\n  reinvocationPolicy: IfNeeded\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [""]\n        apiVersions: [v1]\n        operations: [CREATE]\n        resources: [pods]\n        scope: Namespaced\n    objectSelector:\n      matchLabels: ')
+            out.append(str(to_json(read_key(read_key(v_class, 'match'), 'labels'))))
+            out.append('\n    namespaceSelector:\n')
+            if (read_key(read_key(v_class, 'match'), 'namespaceSelector') is None):
+                out.append('      matchLabels: ')
+                out.append(str(to_json({'kubernetes.io/metadata.name': read_key(given['release'], 'namespace')})))
+                out.append('\n')
+            else:
+                if read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchLabels'):
+                    out.append('      matchLabels: ')
+                    out.append(str(to_json(read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchLabels'))))
+                    out.append('\n')
+                out.append('      matchExpressions:\n        - {key: ')
+                out.append(str(to_json('kubernetes.io/metadata.name')))
+                out.append(', operator: NotIn, values: [kube-system]}\n')
+                for v_expression in each(read_key(read_key(read_key(v_class, 'match'), 'namespaceSelector'), 'matchExpressions')):
+                    out.append('        - ')
+                    out.append(str(to_json(v_expression)))
+                    out.append('\n')
+            out.append('  matchConditions:\n    - name: not-bound-yet\n      expression: object.spec.?nodeName.orValue("") == ""\n    - name: no-mirror-pod\n      expression: \'!("kubernetes.io/config.mirror" in object.metadata.?annotations.orValue({}))\'\n    - name: not-opted-out\n      expression: ')
+            out.append(str(to_json((str("object.metadata.?annotations[?'") + str('roost.hub.jupyter.org/opt-out') + str("'].orValue('') != 'true'")))))
+            out.append('\n    - name: no-daemon\n      expression: \'!object.metadata.?ownerReferences.orValue([]).exists(owner, owner.kind == "DaemonSet")\'\n  variables:\n    - name: preferredNodes\n      expression: object.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n    - name: nodeTerms\n      expression: object.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])\n    - name: imageLabels\n      expression: |-\n        ')
+            out.append(str(to_json(v_image_labels)))
+            out.append('\n    # The labels of those of the pod\'s images that the puller brings.\n    - name: held\n      expression: >-\n        (object.spec.containers.map(c, c.?image.orValue("")) + object.spec.?initContainers.orValue([]).map(c, c.?image.orValue("")))\n        .filter(image, image in variables.imageLabels).map(image, variables.imageLabels[image]).distinct()\n    - name: missingPreferred\n      expression: |-\n        [{"weight": dyn(0)}].filter(none, false)\n')
+            for v_term in each(read_key(v_class, 'preferredNodeTerms')):
+                out.append('        + (variables.preferredNodes.exists(term, ')
+                out.append(str(macro_cel_same_node_term(given, read_key(v_term, 'preference'))))
+                out.append(') ? [] : [{"weight": dyn(')
+                out.append(str(to_int(read_key(v_term, 'weight'))))
+                out.append('), "preference": dyn(')
+                out.append(str(macro_cel_node_term(given, read_key(v_term, 'preference'))))
+                out.append(')}])\n')
+            if (read_key(v_class, 'imageGate') and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'prefer')):
+                out.append('        + variables.held.filter(label, !variables.preferredNodes.exists(term, term.preference.?matchExpressions.orValue([]).exists(one, one.key == label)))\n        .map(label, {"weight": dyn(')
+                out.append(str(to_int(read_key(read_key(given['values'], 'imageGate'), 'preferWeight'))))
+                out.append('), "preference": dyn({"matchExpressions": [{"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])}]})})\n')
+            out.append("    # For each required term, the labels that it doesn't ask for yet. Terms are ORed, so each must ask for all.\n    - name: missingHeld\n      expression: >-\n        variables.nodeTerms.map(term, variables.held.filter(label, !term.?matchExpressions.orValue([]).exists(one, one.key == label)))\n  mutations:\n")
+            if ((read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy') and read_key(v_class, 'profile')):
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # "default-scheduler" is what the API server fills in: it can\'t be told from unset.\n        expression: >-\n          object.spec.?schedulerName.orValue("default-scheduler") in ')
+                out.append(str(macro_cel_schedulers(given)))
+                out.append('\n          ? [JSONPatch{op: "add", path: "/spec/schedulerName", value: ')
+                out.append(str(to_json(given['scheduler_name'](read_key(v_class, 'profile')))))
+                out.append('}] : []\n')
+            if (read_key(v_class, 'imageGate') and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel')):
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # A term without any expression matches nothing, and must go on doing so.\n        expression: >-\n          variables.held.size() == 0 ? [] : variables.nodeTerms.size() == 0\n          ? ')
+                out.append(str(macro_cel_way_to_node_affinity(given)))
+                out.append('\n          + [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution", value: {"nodeSelectorTerms":\n          [{"matchExpressions": variables.held.map(label, {"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])})}]}}]\n          : lists.range(variables.nodeTerms.size())\n          .filter(i, has(variables.nodeTerms[i].matchExpressions) || has(variables.nodeTerms[i].matchFields))\n          .map(i, (has(variables.nodeTerms[i].matchExpressions) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions", value: []}])\n          + variables.missingHeld[i].map(label, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions/-", value: {"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])}}))\n          .flatten()\n')
+            out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          variables.missingPreferred.size() == 0 ? [] : ')
+            out.append(str(macro_cel_way_to_node_affinity(given)))
+            out.append('\n          + (variables.preferredNodes.size() > 0 ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}])\n          + variables.missingPreferred.map(term, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/-", value: term})\n')
+            for v_other, v_weight in each(items(read_key(v_class, 'join'))):
+                if (read_key(read_key(given['values'], 'podClasses'), v_other) is None):
+                    out.append(str(given['fail']((str("podClasses has no class '") + str(v_other) + str("', which a join or avoid names")))))
+                    out.append('\n')
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          object.spec.?affinity.?podAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n          .exists(term, term.podAffinityTerm.topologyKey == ')
+                out.append(str(to_json('kubernetes.io/hostname')))
+                out.append(' && term.podAffinityTerm.?labelSelector.?matchLabels.orValue({}) == ')
+                out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'labels'))))
+                out.append(') ? [] :\n          ')
+                out.append(str(macro_cel_way_to_pod_affinity(given)))
+                out.append('\n          + [JSONPatch{op: "add", path: "/spec/affinity/podAffinity/preferredDuringSchedulingIgnoredDuringExecution/-", value: {"weight": dyn(')
+                out.append(str(to_int(v_weight)))
+                out.append('), "podAffinityTerm": dyn(')
+                out.append(str(macro_cel_pod_term(given, read_key(v_class, 'match'), read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'))))
+                out.append(')}}]\n')
+            for v_other, v_weight in each(items(read_key(v_class, 'avoid'))):
+                if (read_key(read_key(given['values'], 'podClasses'), v_other) is None):
+                    out.append(str(given['fail']((str("podClasses has no class '") + str(v_other) + str("', which a join or avoid names")))))
+                    out.append('\n')
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          object.spec.?affinity.?podAntiAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n          .exists(term, term.podAffinityTerm.topologyKey == ')
+                out.append(str(to_json('kubernetes.io/hostname')))
+                out.append(' && term.podAffinityTerm.?labelSelector.?matchLabels.orValue({}) == ')
+                out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'labels'))))
+                out.append(') ? [] :\n          ')
+                out.append(str(macro_cel_way_to_pod_anti_affinity(given)))
+                out.append('\n          + [JSONPatch{op: "add", path: "/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/-", value: {"weight": dyn(')
+                out.append(str(to_int(v_weight)))
+                out.append('), "podAffinityTerm": dyn(')
+                out.append(str(macro_cel_pod_term(given, read_key(v_class, 'match'), read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'))))
+                out.append(')}}]\n')
+            out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicyBinding\nmetadata:\n')
+            out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']((str('class-') + str(v_name))), 'admission', {}), 2)))
+            out.append('\nspec:\n  policyName: ')
+            out.append(str(to_json(given['cluster_object_name']((str('class-') + str(v_name))))))
+            out.append('\n')
+    return ''.join(out)
 
 
 def render_placeholder_networkpolicy(given):
@@ -1717,9 +1927,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '4c6461b7c09cb9203560860576c28c50ce6df09869f6b478290b061e64943ce4'
+FINGERPRINT = 'b15ec9fc9fff013365aa823272eac005be29e1f7d99febc8874b559843d90af3'
 
 TEMPLATES = {
+    'admission-policies.yaml.j2': render_admission_policies,
     'placeholder-networkpolicy.yaml.j2': render_placeholder_networkpolicy,
     'placeholder-poddisruptionbudget.yaml.j2': render_placeholder_poddisruptionbudget,
     'placeholder-statefulset.yaml.j2': render_placeholder_statefulset,

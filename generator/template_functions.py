@@ -242,6 +242,18 @@ def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
     return by_minor[(reached or minors[:1])[-1]] if minors else ""
 
 
+def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
+    """Give the node label of each image that the puller brings, by each way to write that image."""
+    # Only needed for admission by policy: not worth the import at each start.
+    from placement.managed_images import managed_images  # noqa: PLC0415
+
+    found: dict[str, str] = {}
+    for full in managed_images(singleuser, puller):
+        for form in (full, full.removeprefix("docker.io/"), full.removeprefix("docker.io/library/")):
+            found[form] = found[form.removesuffix(":latest")] = labels.pulled_label(release, namespace, full)
+    return found
+
+
 def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
     """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
     name, namespace = release.name, release.namespace
@@ -261,6 +273,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
         "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
         "startup_taint": lambda: labels.startup_taint(name, namespace),
+        "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
         "merge": merge,
         "fail": fail,

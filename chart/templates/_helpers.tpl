@@ -121,3 +121,55 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- range $map := . }}{{ range $key, $value := $map }}{{ $_ := set $merged $key $value }}{{ end }}{{ end -}}
 {{- toJson $merged -}}
 {{- end }}
+
+{{- /* roost.override_image HOLDER: `kubespawner_override.image` of a profile or a choice; "" for one nobody can pull. */}}
+{{- define "roost.override_image" -}}
+{{- if and (kindIs "map" .) (kindIs "map" (get (ternary . dict (kindIs "map" .)) "kubespawner_override")) -}}
+{{- $image := .kubespawner_override.image -}}
+{{- if and (kindIs "string" $image) (not (contains "{" (toString $image))) }}{{ $image }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* roost.pulled_labels (list $ SINGLEUSER PREPULLER): as JSON, the node label of each image that the puller brings, by
+each way to write that image. Which images those are: placement/managed_images.py. */}}
+{{- define "roost.pulled_labels" -}}
+{{- $root := index . 0 -}}
+{{- $singleuser := index . 1 -}}
+{{- $puller := index . 2 -}}
+{{- $written := list -}}
+{{- $named := list $singleuser.image -}}
+{{- range $_, $image := $puller.extraImages }}{{ $named = append $named $image }}{{ end -}}
+{{- range $image := $named -}}
+{{- if and (kindIs "map" $image) (get $image "name") -}}
+{{- $written = append $written (ternary (printf "%v:%v" $image.name $image.tag) $image.name (not (empty $image.tag))) -}}
+{{- end -}}
+{{- end -}}
+{{- if $puller.pullProfileListImages -}}
+{{- range $_, $profile := $singleuser.profileList -}}
+{{- $written = append $written (include "roost.override_image" $profile) -}}
+{{- $options := get $profile "profile_options" -}}
+{{- if or (kindIs "map" $options) (kindIs "slice" $options) -}}
+{{- range $_, $option := $options -}}
+{{- if kindIs "map" $option -}}
+{{- $choices := get $option "choices" -}}
+{{- if or (kindIs "map" $choices) (kindIs "slice" $choices) -}}
+{{- range $_, $choice := $choices }}{{ $written = append $written (include "roost.override_image" $choice) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $labels := dict -}}
+{{- range $reference := $written -}}
+{{- if $reference -}}
+{{- $full := include "roost.normalise_reference" $reference -}}
+{{- $label := include "roost.pulled_label" (list $root $full) -}}
+{{- range $form := list $full (trimPrefix "docker.io/" $full) (trimPrefix "docker.io/library/" $full) -}}
+{{- $_ := set $labels $form $label -}}
+{{- $_ := set $labels (trimSuffix ":latest" $form) $label -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $labels -}}
+{{- end }}

@@ -43,6 +43,28 @@ labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels (dict 
 {{- /* "no" while every class keeps to the release's namespace: then nothing outside it needs to be read. */}}
 {{- define "roost.some_class_elsewhere" -}}
 no{{ range $name, $class := $.root.Values.podClasses }}{{ if not (kindIs "invalid" $class.match.namespaceSelector) }}, but {{ toJson $name }}{{ end }}{{ end }};{{- end }}
+{{- /* CEL: the schedulers whose pods Roost takes over. */}}
+{{- define "roost.cel_schedulers" -}}
+["default-scheduler", {{ range $_, $scheduler := $.root.Values.replaceSchedulers }}{{ toJson $scheduler }}, {{ end }}]{{- end }}
+{{- /* CEL: a node selector term as a map; `dyn`, for all values of a literal must be of one type. */}}
+{{- define "roost.cel_node_term" -}}
+{ {{ if $.term.matchExpressions }}"matchExpressions": dyn([{{ range $_, $one := $.term.matchExpressions }}{"key": dyn({{ toJson $one.key }}), "operator": dyn({{ toJson $one.operator }}){{ if $one.values }}, "values": dyn({{ toJson $one.values }}){{ end }}}, {{ end }}]), {{ end }}{{ if $.term.matchFields }}"matchFields": dyn([{{ range $_, $one := $.term.matchFields }}{"key": dyn({{ toJson $one.key }}), "operator": dyn({{ toJson $one.operator }}), "values": dyn({{ toJson $one.values }})}, {{ end }}]), {{ end }}}{{- end }}
+{{- /* CEL: whether `e`, of a pod, asks what `expression` asks; the order of values means nothing. */}}
+{{- define "roost.cel_same_expression" -}}
+(e.key == {{ toJson $.expression.key }} && e.operator == {{ toJson $.expression.operator }} && e.?values.orValue([]).all(v, v in {{ toJson (ternary (list) $.expression.values (kindIs "invalid" $.expression.values)) }}) && {{ toJson (ternary (list) $.expression.values (kindIs "invalid" $.expression.values)) }}.all(v, v in e.?values.orValue([]))){{- end }}
+{{- /* CEL: whether the preferred term `term`, of a pod, has this preference, whatever its weight. */}}
+{{- define "roost.cel_same_node_term" -}}
+term.preference.?matchExpressions.orValue([]).all(e, false{{ range $_, $one := $.wanted.matchExpressions }} || {{ include "roost.cel_same_expression" (dict "root" $.root "expression" $one) }}{{ end }}) && term.preference.?matchFields.orValue([]).all(e, false{{ range $_, $one := $.wanted.matchFields }} || {{ include "roost.cel_same_expression" (dict "root" $.root "expression" $one) }}{{ end }}){{ range $_, $one := $.wanted.matchExpressions }} && term.preference.?matchExpressions.orValue([]).exists(e, {{ include "roost.cel_same_expression" (dict "root" $.root "expression" $one) }}){{ end }}{{ range $_, $one := $.wanted.matchFields }} && term.preference.?matchFields.orValue([]).exists(e, {{ include "roost.cel_same_expression" (dict "root" $.root "expression" $one) }}){{ end }} && true{{- end }}
+{{- /* CEL: a soft pod term's podAffinityTerm towards the class `other`, of a pod of class `own`: both are their `match`. */}}
+{{- define "roost.cel_pod_term" -}}
+{"topologyKey": dyn({{ toJson "kubernetes.io/hostname" }}), "labelSelector": dyn({"matchLabels": {{ toJson $.other.labels }}}), {{ if not (kindIs "invalid" $.other.namespaceSelector) }}"namespaceSelector": dyn({ {{ if $.other.namespaceSelector.matchLabels }}"matchLabels": dyn({{ toJson $.other.namespaceSelector.matchLabels }}), {{ end }}{{ if $.other.namespaceSelector.matchExpressions }}"matchExpressions": dyn({{ include "roost.cel_node_term" (dict "root" $.root "term" $.other.namespaceSelector) }}.matchExpressions), {{ end }}}), {{ else if not (kindIs "invalid" $.own.namespaceSelector) }}"namespaces": dyn([{{ toJson $.root.Release.Namespace }}]), {{ end }}}{{- end }}
+{{- /* CEL: the patches that make the way to a part of a pod's affinity, as far as it is missing. */}}
+{{- define "roost.cel_way_to_node_affinity" -}}
+(has(object.spec.affinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity", value: {}}]){{- end }}
+{{- define "roost.cel_way_to_pod_affinity" -}}
+(has(object.spec.affinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAffinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAffinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAffinity) && has(object.spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}]){{- end }}
+{{- define "roost.cel_way_to_pod_anti_affinity" -}}
+(has(object.spec.affinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAntiAffinity) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAntiAffinity", value: {}}]) + (has(object.spec.affinity) && has(object.spec.affinity.podAntiAffinity) && has(object.spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}]){{- end }}
 {{- /* The scheduler's configuration: one profile each of `scheduler.profiles`. */}}
 {{- define "roost.scheduler_config" -}}
 apiVersion: kubescheduler.config.k8s.io/v1

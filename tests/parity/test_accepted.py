@@ -117,7 +117,8 @@ def check_strategies(minor: str, folder: Path) -> None:
         assert arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == scoring
         spreading = arguments["PodTopologySpread"]
         assert (spreading["defaultingType"], spreading.get("defaultConstraints")) == ("List", None)
-        assert {"name": "NodeResourcesBalancedAllocation"} in profiles[name]["plugins"]["score"]["disabled"]
+        disabled = {plugin["name"] for plugin in profiles[name]["plugins"]["score"]["disabled"]}
+        assert disabled == {"NodeResourcesBalancedAllocation"}
     assert written["percentageOfNodesToScore"] == 100
     assert written["leaderElection"]["resourceName"] == "hub-roost-scheduler"
     assert written["leaderElection"]["resourceNamespace"] == "jhub"

@@ -1,0 +1,245 @@
+"""Admission by policy: the rendered MutatingAdmissionPolicies at work in a real API server."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from generator.release import Release
+from placement import labels
+from tests.harness.waiting import wait_until
+from tests.parity.renderers import RELEASE, roost_render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.harness.controlplane import ControlPlane
+
+pytestmark = pytest.mark.e2e
+
+Pod = dict[str, Any]
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+VALUES: dict[str, Any] = {
+    "admission": {"mode": "policy"},
+    "replaceSchedulers": ["hub-user-scheduler"],
+    "singleuser": {
+        "image": {"name": "jupyter/base", "tag": "1"},
+        "profileList": [
+            {"kubespawner_override": {"image": "quay.io/o/gpu"}},
+            {"profile_options": {"image": {"choices": {"x": {"kubespawner_override": {"image": "quay.io/o/x:2"}}}}}},
+        ],
+    },
+    "podClasses": {
+        "user": {
+            "avoid": {"dask": 7},
+            "preferredNodeTerms": [
+                {
+                    "weight": 100,
+                    "preference": {
+                        "matchExpressions": [
+                            {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
+                        ]
+                    },
+                },
+                {
+                    "weight": 3,
+                    "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
+                },
+            ],
+        },
+        "dask": {
+            "match": {
+                "labels": {"dask": "worker", "x/y": "on"},
+                "namespaceSelector": {"matchLabels": {"dask": "here"}},
+            },
+            "profile": "",
+            "join": {"user": 5, "dask": 2},
+        },
+    },
+}
+
+
+@pytest.fixture
+def hub(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[str]:
+    """A namespace where the policies work; they are gone afterwards."""
+    yield from install(control_plane, namespace, tmp_path, VALUES)
+
+
+def install(control_plane: ControlPlane, namespace: str, folder: Path, values: dict[str, Any]) -> Iterator[str]:
+    file = folder / "values.yaml"
+    file.write_text(json.dumps(values))
+    objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
+    policies = [body for key, body in objects.items() if key[1].startswith("MutatingAdmissionPolicy")]
+    manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": policies})
+    control_plane.kubectl("apply", "--filename=-", input=manifests)
+    try:
+        wait_until(lambda: are_at_work(control_plane, namespace), 30.0, "the policies to be at work")
+        yield namespace
+    finally:
+        control_plane.kubectl("delete", "--filename=-", "--wait", input=manifests)
+
+
+def are_at_work(control_plane: ControlPlane, namespace: str) -> bool:
+    probes = [pod(labels={"component": component}) for component in ("singleuser-server", "binderhub-build")]
+    return all(admitted(control_plane, namespace, probe)["schedulerName"] != "default-scheduler" for probe in probes)
+
+
+def pod(**given: Any) -> Pod:
+    metadata = {"generateName": "p-", "labels": given.pop("labels", {"component": "singleuser-server"})}
+    metadata["annotations"] = given.pop("annotations", {})
+    image = given.pop("image", "example.org/other:1")
+    spec = {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": image}], **given}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def admitted(control_plane: ControlPlane, namespace: str, given: Pod) -> Pod:
+    found = control_plane.api.create(given, namespace, dryRun="All")
+    spec: Pod = found["spec"]
+    return spec
+
+
+def label(namespace: str, image: str) -> str:
+    return labels.pulled_label("hub", namespace, image)
+
+
+def holds(namespace: str, image: str) -> Pod:
+    return {"key": label(namespace, image), "operator": "In", "values": ["true"]}
+
+
+def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlane, hub: str) -> None:
+    spec = admitted(control_plane, hub, pod(image="jupyter/base:1"))
+    assert spec["schedulerName"] == labels.scheduler_name("hub", hub, "user")
+    assert spec["affinity"] == {
+        "nodeAffinity": {
+            REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [holds(hub, "jupyter/base:1")]}]},
+            PREFERRED: VALUES["podClasses"]["user"]["preferredNodeTerms"],
+        },
+        "podAffinity": {
+            PREFERRED: [
+                {
+                    "weight": 100,
+                    "podAffinityTerm": {
+                        "labelSelector": {"matchLabels": {"component": "singleuser-server"}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    },
+                }
+            ]
+        },
+        "podAntiAffinity": {
+            PREFERRED: [
+                {
+                    "weight": 7,
+                    "podAffinityTerm": {
+                        "labelSelector": {"matchLabels": {"dask": "worker", "x/y": "on"}},
+                        "namespaceSelector": {"matchLabels": {"dask": "here"}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    },
+                }
+            ]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "image", ["docker.io/jupyter/base:1", "quay.io/o/gpu", "quay.io/o/gpu:latest", "quay.io/o/x:2"]
+)
+def test_each_way_to_write_a_managed_image_is_known(image: str, control_plane: ControlPlane, hub: str) -> None:
+    terms = admitted(control_plane, hub, pod(image=image))["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert terms == [{"matchExpressions": [holds(hub, image)]}]
+
+
+def test_an_image_that_nobody_pulls_holds_nobody_back(control_plane: ControlPlane, hub: str) -> None:
+    assert REQUIRED not in admitted(control_plane, hub, pod())["affinity"]["nodeAffinity"]
+
+
+def test_every_required_term_gets_the_demand_for_terms_are_ored(control_plane: ControlPlane, hub: str) -> None:
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    here = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+    first, second = holds(hub, "jupyter/base:1"), holds(hub, "quay.io/o/x:2")
+    terms = [{"matchExpressions": [zone]}, {"matchFields": [here]}, {"matchExpressions": [first]}, {}]
+    given = pod(
+        image="jupyter/base:1",
+        initContainers=[{"name": "i", "image": "quay.io/o/x:2"}, {"name": "j", "image": "jupyter/base:1"}],
+        affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}},
+    )
+    assert admitted(control_plane, hub, given)["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == [
+        {"matchExpressions": [zone, first, second]},
+        {"matchFields": [here], "matchExpressions": [first, second]},
+        {"matchExpressions": [first, second]},
+        {},
+    ]
+
+
+def test_twice_is_once(control_plane: ControlPlane, hub: str) -> None:
+    once = admitted(control_plane, hub, pod(image="jupyter/base:1"))
+    again = pod()
+    again["spec"] = copy.deepcopy(once)
+    assert admitted(control_plane, hub, again) == once
+
+
+def test_what_an_author_wrote_stays_and_is_not_doubled(control_plane: ControlPlane, hub: str) -> None:
+    purpose = {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
+    own = {"weight": 5, "preference": {"matchExpressions": [purpose]}}
+    near = {"weight": 1, "podAffinityTerm": {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}}
+    given = pod(affinity={"nodeAffinity": {PREFERRED: [own]}, "podAffinity": {PREFERRED: [near]}})
+    affinity = admitted(control_plane, hub, given)["affinity"]
+    assert affinity["nodeAffinity"][PREFERRED][0] == own
+    assert [term["weight"] for term in affinity["nodeAffinity"][PREFERRED]] == [5, 3]
+    assert affinity["podAffinity"][PREFERRED][0] == near
+    assert [term["weight"] for term in affinity["podAffinity"][PREFERRED]] == [1, 100]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"annotations": {labels.OPT_OUT_ANNOTATION: "true"}},
+        {"nodeName": "some-node"},
+        {"labels": {"component": "something-else"}},
+    ],
+    ids=["opt-out", "bound", "no class"],
+)
+def test_a_pod_that_is_none_of_ours_is_left_alone(given: Pod, control_plane: ControlPlane, hub: str) -> None:
+    spec = admitted(control_plane, hub, pod(**given, image="jupyter/base:1"))
+    assert spec["schedulerName"] == "default-scheduler"
+    assert "affinity" not in spec
+
+
+def test_only_schedulers_that_may_be_replaced_are(control_plane: ControlPlane, hub: str) -> None:
+    mine = admitted(control_plane, hub, pod(schedulerName="mine"))
+    assert mine["schedulerName"] == "mine"
+    theirs = admitted(control_plane, hub, pod(schedulerName="hub-user-scheduler"))
+    assert theirs["schedulerName"] == labels.scheduler_name("hub", hub, "user")
+
+
+def test_a_class_in_selected_namespaces_works_there_alone(control_plane: ControlPlane, hub: str) -> None:
+    there = control_plane.create_namespace(labels={"dask": "here"})
+    elsewhere = control_plane.create_namespace()
+    worker = pod(labels={"dask": "worker", "x/y": "on"})
+    wait_until(lambda: "affinity" in admitted(control_plane, there, worker), 20.0, "the class's policy")
+    spec = admitted(control_plane, there, worker)
+    assert spec["schedulerName"] == "default-scheduler"
+    towards_dask, towards_users = spec["affinity"]["podAffinity"][PREFERRED]
+    assert towards_dask["podAffinityTerm"]["namespaceSelector"] == {"matchLabels": {"dask": "here"}}
+    assert towards_users["podAffinityTerm"]["namespaces"] == [hub]
+    assert "affinity" not in admitted(control_plane, elsewhere, worker)
+
+
+def test_a_gate_that_prefers_only_prefers(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    values = {**VALUES, "imageGate": {"mode": "prefer", "preferWeight": 42}}
+    for hub in install(control_plane, namespace, tmp_path, values):
+        node = admitted(control_plane, hub, pod(image="jupyter/base:1"))["affinity"]["nodeAffinity"]
+        assert REQUIRED not in node
+        wanted = {"weight": 42, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}}
+        assert wanted in node[PREFERRED]
+
+
+def test_an_older_cluster_gets_no_policy(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(json.dumps(VALUES))
+    kinds = {key[1] for key in roost_render([file], Release("hub", "jhub", "v1.35.4"))}
+    assert not any("Admission" in kind or "Webhook" in kind for kind in kinds)
