@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import yaml
 
-from placement.labels import HOME_TARGET_ANNOTATION, pulled_label
+from placement.labels import HOME_TARGET_ANNOTATION, attract_label, pulled_label
 from placement.rendezvous import rank_nodes
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parent / "demo_data"
 RELEASE, NAMESPACE = "hub", "jhub"
 NODES = ("node-1", "node-2", "node-3")
+# What the controllers will write: the newest node draws the spare seats.
+MARKS = {"node-3": {attract_label(RELEASE, NAMESPACE, "default"): "true"}}
 Object = dict[str, Any]
 
 _COLOURED = sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
@@ -106,7 +108,7 @@ def show_cluster(cluster: ControlPlane, values: Mapping[str, Any]) -> bool:
     purpose = {"hub.jupyter.org/node-purpose": "user"}
     with FakeNodes(cluster.api) as nodes, PodKeeper(cluster.api):
         for name in NODES:
-            nodes.create(name, labels=purpose | ({label: "true"} if name == "node-2" else {}))
+            nodes.create(name, labels=purpose | MARKS.get(name, {}) | ({label: "true"} if name == "node-2" else {}))
         with Stack(
             cluster, NAMESPACE, values, release=RELEASE, scheduler_flags=("--v=3", "--vmodule=schedule_one=10")
         ) as stack:
@@ -164,10 +166,12 @@ def show_placeholder(stack: Stack) -> bool:
     for line in yaml.safe_dump(wanted, sort_keys=False).splitlines():
         say(colour(f"  {line}", "32"))
     say(f"It landed on {colour(pod['spec']['nodeName'], '1;32')}, made by the rendered StatefulSet.")
-    say("Why: no node is marked for placeholders and no user was there yet, so the emptiest node won. It keeps a seat")
-    say(f"and gives it up at once to a user: its priority is {pod['spec']['priority']}, a user's is 0.")
+    say(
+        "Why: node-3 is marked for placeholders, as the newest node of a pool is. It keeps a seat there, away from users,"
+    )
+    say(f"and gives it up at once when one needs it: its priority is {pod['spec']['priority']}, a user's is 0.")
     show_scores(stack, pod["metadata"]["name"])
-    return True
+    return bool(pod["spec"]["nodeName"] == "node-3")
 
 
 def show_scores(stack: Stack, pod: str) -> None:
