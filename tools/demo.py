@@ -166,10 +166,8 @@ def show_placeholder(stack: Stack) -> bool:
     for line in yaml.safe_dump(wanted, sort_keys=False).splitlines():
         say(colour(f"  {line}", "32"))
     say(f"It landed on {colour(pod['spec']['nodeName'], '1;32')}, made by the rendered StatefulSet.")
-    say(
-        "Why: node-3 is marked for placeholders, as the newest node of a pool is. It keeps a seat there, away from users,"
-    )
-    say(f"and gives it up at once when one needs it: its priority is {pod['spec']['priority']}, a user's is 0.")
+    say("Why: node-3 is marked for placeholders, as the newest node of a pool will be. It keeps a seat there,")
+    say(f"and gives it up at once when a user needs it: its priority is {pod['spec']['priority']}, a user's is 0.")
     show_scores(stack, pod["metadata"]["name"])
     return bool(pod["spec"]["nodeName"] == "node-3")
 
