@@ -1,4 +1,4 @@
-"""The server alone, over real TLS: connections that API servers keep, bodies nobody should send, the end of its life."""
+"""The server alone, over real TLS: kept connections, bodies nobody should send, the end of its life."""
 
 from __future__ import annotations
 
