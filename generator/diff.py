@@ -64,14 +64,13 @@ def compare(before: Mapping[Identity, object], after: Mapping[Identity, object])
 
 
 def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldChange]:
-    if type(before) is type(after) and before == after:
-        return
+    # Containers are gone through even when equal: {"a": 1} == {"a": True} in Python.
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}, key=str):
             yield from _fields(before.get(key, ABSENT), after.get(key, ABSENT), (*path, str(key)))
     elif isinstance(before, list) and isinstance(after, list):
         yield from _items(before, after, path)
-    elif not _is_number_twice(before, after):
+    elif not (type(before) is type(after) and before == after) and not _is_number_twice(before, after):
         yield FieldChange(path, before, after)
 
 

@@ -45,6 +45,9 @@ __all__ = [
 # Values after aliases are written out: a few nested anchors can stand for billions.
 MAX_VALUES: Final = 250_000
 
+# Fewer can't nest deeply enough to matter.
+_MANY_MARKS: Final = 4_000
+
 _TAG: Final = "tag:yaml.org,2002:"
 # What `_PlainLoader.resolve` gives a plain scalar without a tag: its type is decided below, by go-yaml's rules.
 _PLAIN: Final = "plain"
@@ -110,6 +113,7 @@ def load(data: bytes, name: str) -> LoadedFile:
     """Read one values file; an empty one is {}. Raises ValuesError with every fault, each with its line."""
     text = _decode(data, name)
     try:
+        _check_depth(text, name)
         loader = _PlainLoader(text)
         try:
             root = loader.get_single_node()
@@ -117,8 +121,6 @@ def load(data: bytes, name: str) -> LoadedFile:
             loader.dispose()
     except yaml.YAMLError as error:
         raise ValuesError([_syntax_fault(error, text, name)]) from None
-    except RecursionError:
-        raise ValuesError([_too_deep(name, 1, "")]) from None
     if root is None:
         return LoadedFile({}, NodeSource(name, None))
     builder = _Builder(name)
@@ -131,6 +133,20 @@ def load(data: bytes, name: str) -> LoadedFile:
     if builder.faults:
         raise ValuesError(builder.faults)
     return LoadedFile(values if isinstance(values, dict) else {}, NodeSource(name, root))
+
+
+def _check_depth(text: str, name: str) -> None:
+    """Refuse deep nesting before nodes are made: that recurses, and takes quadratic time."""
+    if sum(text.count(mark) for mark in ("[", "{", "- ", "? ")) < _MANY_MARKS:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_PlainLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise ValuesError([_too_deep(name, event.start_mark.line + 1 if event.start_mark else 0, "")])
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -383,7 +399,7 @@ def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
     if "undefined alias" in problem:
         return Fault(name, line, "", "an alias (*name)", "its anchor (&name) above it", "Define it in the same file.")
     context = getattr(error, "context_mark", None)
-    if not shown.strip() and context is not None:
+    if not shown.strip() and context is not None and context.line < min(line, len(lines)):
         begun = describe(lines[context.line].strip())
         return Fault(name, context.line + 1, "", f"{begun}, which nothing closes ({problem})", "YAML", _QUOTES_HINT)
     place = describe(shown.strip()) if shown.strip() else "the end of the file"

@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = sys.argv[1:] if argv is None else argv
+    arguments = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     _speak_utf8()
     try:
         try:
@@ -50,6 +50,14 @@ def _run(arguments: list[str]) -> int:
     except GeneratorError as error:
         sys.stderr.write(f"{error}\n")
         return FAULTY
+
+
+def _as_utf8(argument: str) -> str:
+    """Read an argument as UTF-8 where the locale made nothing of it."""
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeError:
+        return argument
 
 
 def _speak_utf8() -> None:

@@ -76,8 +76,10 @@ def test_all_faults_of_a_file_come_at_once() -> None:
 @pytest.mark.parametrize(
     "bomb",
     [
-        b"a: " + b"[" * 20_000 + b"]" * 20_000,
-        b"a: " + b"{a: " * 20_000 + b"1" + b"}" * 20_000,
+        b"a: " + b"[" * 3_900 + b"]" * 3_900,
+        b"a: " + b"[" * 2_000_000,
+        b"a: " + b"{a: " * 500_000,
+        b"a:\n" + b"- " * 1_000_000,
         b"\n".join(
             [b"a0: &a0 x", *(b"a%d: &a%d [%s]" % (i, i, b",".join([b"*a%d" % (i - 1)] * 10)) for i in range(1, 12))]
         ),
@@ -85,7 +87,16 @@ def test_all_faults_of_a_file_come_at_once() -> None:
         b"a: " + b"x" * (MAX_FILE_BYTES + 1),
         b"a: 1" + b"0" * 100_000,
     ],
-    ids=["deep lists", "deep maps", "aliases", "deep blocks", "large", "long number"],
+    ids=[
+        "deep lists",
+        "deeper lists",
+        "deeper maps",
+        "deeper blocks",
+        "aliases",
+        "deep blocks",
+        "large",
+        "long number",
+    ],
 )
 def test_a_file_made_to_burn_memory_or_time_is_refused_soon(bomb: bytes) -> None:
     begin = time.process_time()

@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator import compiled as compiled_module
+from generator.compile_python import compile_python
+from generator.diff import compare, is_manifests, read_manifests, show
+from generator.faults import GeneratorError, UsageError, ValuesError
+from generator.fingerprint import fingerprint
+from generator.loader import load
+from generator.locations import checkout
+from generator.merge import Settings, merge_values
+from generator.order import rank
+from generator.output import KUSTOMIZATION, MARK, files_of, write_folder
+from generator.release import Release, check_release
+from generator.render import Identity, Manifest, documents, render, stream
+from generator.template_functions import TemplateError, to_json, to_json_exactly
+from generator.values import read_defaults
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RELEASE = Release("hub", "jhub", "v1.36.3")
+# Between them they reach every branch that an operator can reach.
+VARIANTS = {
+    "defaults": "",
+    "several sets": "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu: 1}}}]",
+    "policy": "admission: {mode: policy}",
+    "nothing cluster-wide": "clusterResources: false",
+    "no scheduler": "scheduler: {target: none}",
+    "monitored": "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}",
+    "cert-manager": "webhook: {certificates: {mode: certManager}}",
+    "given certificates": "webhook: {certificates: {mode: secret, secretName: s, caBundle: TFM=}}",
+    "a url": "webhook: {url: 'https://hooks.example.org:8443/mutate', hostNetwork: true}",
+    "labels everywhere": "{commonLabels: {team: a}, commonAnnotations: {note: 'x: <&>'}, fullnameOverride: other}",
+    "a class more": "podClasses: {dask: {match: {labels: {app: dask}}, join: {dask: 5}, profile: user}}",
+    "raw plugins": "scheduler: {profiles: {user: {plugins: {score: {disabled: [{name: '*'}]}}, pluginConfig: []}}}",
+    "no rights": "{rbac: {create: false}, networkPolicy: {enabled: false}, priorityClasses: {enabled: false}}",
+}
+
+
+def rendered(text: str = "", release: Release = RELEASE) -> list[Manifest]:
+    merged = merge_values(read_defaults(), [load(text.encode(), "f")])
+    return render(merged.values, release)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_manifest_is_one_object_with_the_identity_read_from_its_head(variant: str) -> None:
+    manifests = rendered(VARIANTS[variant])
+    assert manifests
+    for manifest in manifests:
+        body = manifest.body
+        metadata = body["metadata"]
+        assert isinstance(metadata, dict)
+        read = Identity(str(body["apiVersion"]), str(body["kind"]), metadata.get("namespace", ""), metadata["name"])
+        assert manifest.identity == read
+        assert read.namespace in {"", "jhub"}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_compiled_templates_and_jinja_give_the_same_bytes(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = stream(rendered(VARIANTS[variant]))
+    monkeypatch.setattr("generator.render.compiled", lambda: None)
+    assert stream(rendered(VARIANTS[variant])) == ours
+
+
+def test_the_compiled_module_is_fresh() -> None:
+    root = checkout()
+    module = root / "generator" / "compiled_templates.py"
+    assert module.read_text() == compile_python(root), "run: roost chart"
+
+
+def test_an_edited_template_counts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, templates = checkout() / "chart", tmp_path / "templates"
+    templates.mkdir()
+    (templates / "a.yaml.j2").write_text('apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "mine"\n')
+    assert fingerprint(templates, chart) != fingerprint(checkout() / "templates", chart)
+    monkeypatch.setattr("generator.compiled.templates_folder", lambda: templates)
+    monkeypatch.setattr("generator.jinja_render.templates_folder", lambda: templates)
+    compiled_module.compiled.cache_clear()
+    try:
+        assert [manifest.identity.name for manifest in rendered()] == ["mine"]
+    finally:
+        compiled_module.compiled.cache_clear()
+
+
+def test_a_disabled_chart_renders_nothing() -> None:
+    assert rendered("enabled: false") == []
+    assert stream([]) == ""
+
+
+def test_rendering_twice_gives_the_same_bytes_and_leaves_the_values_alone() -> None:
+    merged = merge_values(read_defaults(), [load(VARIANTS["several sets"].encode(), "f")])
+    before = json.dumps(merged.values)
+    assert stream(render(merged.values, RELEASE)) == stream(render(merged.values, RELEASE))
+    assert json.dumps(merged.values) == before
+
+
+def test_what_others_need_comes_first_and_admission_comes_last() -> None:
+    kinds = [manifest.identity.kind for manifest in rendered()]
+    assert kinds.index("ServiceAccount") < kinds.index("ConfigMap") < kinds.index("Deployment")
+    assert kinds.index("PriorityClass") < kinds.index("StatefulSet")
+    assert kinds.index("RoleBinding") < kinds.index("Deployment")
+    assert kinds[-1] == "MutatingWebhookConfiguration"
+    assert rank("Namespace") == 0
+    assert rank("Deployment") < rank("SomethingElse") < rank("MutatingWebhookConfiguration")
+
+
+def test_values_that_a_template_refuses_are_a_fault() -> None:
+    with pytest.raises(ValuesError, match=r"placeholder\.podClass is no key of podClasses"):
+        rendered("placeholder: {podClass: nope}")
+
+
+def test_two_objects_of_one_identity_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n"
+    monkeypatch.setattr("generator.render.render_texts", lambda _values, _release: [("x", f"{text}---\n{text}")])
+    with pytest.raises(GeneratorError, match="rendered twice"):
+        render({}, RELEASE)
+
+
+def test_documents_are_split_at_separators_alone() -> None:
+    text = "---\n# only a comment\n---\na: |\n  ---\n  b\n--- # next\n\nc: 1\n---\n"
+    assert documents(text) == ["a: |\n  ---\n  b\n", "c: 1\n"]
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        Release(name="Upper"),
+        Release(name="a" * 54),
+        Release(name=""),
+        Release(name="a_b"),
+        Release(name="a\n"),
+        Release(namespace="a.b"),
+        Release(namespace="n" * 64),
+        Release(namespace=""),
+        Release(kube_version="latest"),
+        Release(kube_version="1"),
+        Release(kube_version="v1.36\n"),
+    ],
+    ids=repr,
+)
+def test_names_that_kubernetes_refuses_are_wrong_usage(release: Release) -> None:
+    with pytest.raises(UsageError):
+        check_release(release)
+
+
+@pytest.mark.parametrize("version", ["1.36", "v1.36", "v1.36.3", "v1.36.1-gke.200", "v1.35.2+k3s1"])
+def test_versions_are_taken_as_clusters_say_them(version: str) -> None:
+    check_release(Release(kube_version=version))
+    assert Release(kube_version=version).kube_minor in {(1, 36), (1, 35)}
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(_JSON)
+def test_the_short_cut_prints_json_as_the_exact_way_does(value: object) -> None:
+    try:
+        expected: object = to_json_exactly(value)
+    except TemplateError as error:
+        expected = str(error)
+    try:
+        found: object = to_json(value)
+    except TemplateError as error:
+        found = str(error)
+    assert found == expected
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_holds_one_file_an_object_and_a_kustomization_that_lists_them(tmp_path: Path) -> None:
+    manifests = rendered()
+    folder = tmp_path / "deep" / "out"
+    write_folder(manifests, str(folder))
+    kustomization = yaml.safe_load((folder / KUSTOMIZATION).read_text())
+    assert kustomization["kind"] == "Kustomization"
+    assert sorted([*kustomization["resources"], KUSTOMIZATION]) == sorted(path.name for path in folder.iterdir())
+    bodies = [yaml.safe_load((folder / name).read_text()) for name in kustomization["resources"]]
+    assert bodies == [manifest.body for manifest in manifests]
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_a_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
+    write_folder(rendered(VARIANTS["several sets"]), str(tmp_path / "out"))
+    write_folder(rendered("placeholders: []"), str(tmp_path / "out"))
+    assert not list((tmp_path / "out").glob("statefulset-*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="did not write"):
+        write_folder(rendered(), str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    (tmp_path / KUSTOMIZATION).write_text("kind: Kustomization")
+    with pytest.raises(UsageError, match="did not write"):
+        write_folder(rendered(), str(tmp_path))
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    write_folder(rendered(), str(tmp_path))
+    assert (tmp_path / KUSTOMIZATION).read_text().startswith(MARK)
+
+
+def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "out"
+    write_folder(rendered("placeholders: []"), str(target))
+    before = {path.name: path.read_text() for path in target.iterdir()}
+
+    def full_disk(_self: Path, _target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    for method in ("write_text", "rename"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"pathlib.Path.{method}", full_disk if method == "rename" else _no_space)
+            with pytest.raises(UsageError, match="No space left"):
+                write_folder(rendered(), str(target))
+        assert {path.name: path.read_text() for path in target.iterdir()} == before
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def _no_space(_self: Path, *_arguments: object, **_named: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_file_or_a_link_in_the_way_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in ("file", "link", "file/below"):
+        with pytest.raises(UsageError):
+            write_folder(rendered(), str(tmp_path / name))
+
+
+def test_objects_whose_files_would_share_a_name_get_two() -> None:
+    texts = [f"apiVersion: {group}/v1\nkind: Thing\nmetadata:\n  name: a\n" for group in ("x", "y")]
+    files = files_of([Manifest(text, "t") for text in texts])
+    assert len(files) == 3
+
+
+# --- diff -------------------------------------------------------------------------------------------------------------
+
+
+def objects(text: str = "") -> dict[Identity, dict[str, object]]:
+    return {manifest.identity: manifest.body for manifest in rendered(text)}
+
+
+def test_equal_objects_have_no_differences() -> None:
+    assert compare(objects(), objects()) == []
+    assert show([], coloured=True) == ""
+
+
+def test_changes_are_named_by_object_and_field() -> None:
+    changes = compare(objects(), objects("webhook: {replicas: 3}\nplaceholders: [{name: b, replicas: 1}]"))
+    shown = show(changes, coloured=False)
+    assert "~ Deployment jhub/hub-roost-webhook (apps/v1)\n    spec.replicas:\n      - 2\n      + 3\n" in shown
+    assert "+ StatefulSet jhub/hub-roost-placeholder-b (apps/v1)\n" in shown
+    assert "- StatefulSet jhub/hub-roost-placeholder-default (apps/v1)\n" in shown
+    assert "\x1b[" not in shown
+    assert "\x1b[32m" in show(changes, coloured=True)
+
+
+def test_items_with_names_are_compared_by_name_not_by_place() -> None:
+    identity = Identity("v1", "Pod", "n", "p")
+    before = {"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]}
+    after = {"containers": [{"name": "b", "image": "2"}, {"name": "a", "image": "1"}]}
+    (change,) = compare({identity: before}, {identity: after})
+    assert [field.path for field in change.fields] == [("containers", "b", "image")]
+
+
+def test_long_text_is_compared_line_by_line_and_secrets_are_not_shown() -> None:
+    config, secret = Identity("v1", "ConfigMap", "n", "c"), Identity("v1", "Secret", "n", "s")
+    before = {config: {"data": {"a": "x\ny\nz"}}, secret: {"data": {"token": "geheim"}}}
+    after = {config: {"data": {"a": "x\nq\nz"}}, secret: {"data": {"token": "anders"}}}
+    shown = show(compare(before, after), coloured=False)
+    assert "      -y\n      +q\n" in shown
+    assert "geheim" not in shown
+    assert "anders" not in shown
+
+
+def test_whole_numbers_and_floats_of_one_value_are_the_same_but_not_booleans() -> None:
+    identity = Identity("v1", "Pod", "n", "p")
+    assert compare({identity: {"a": 1}}, {identity: {"a": 1.0}}) == []
+    assert compare({identity: {"a": 1}}, {identity: {"a": True}}) != []
+    assert compare({identity: {"a": None}}, {identity: {}}) != []
+
+
+def test_a_folder_of_manifests_is_read_back_as_it_was_rendered(tmp_path: Path) -> None:
+    write_folder(rendered(), str(tmp_path / "out"))
+    (tmp_path / "all.yaml").write_text(stream(rendered()))
+    (tmp_path / "list.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects().values())})
+    )
+    for path in ("out", "all.yaml", "list.json"):
+        assert is_manifests(str(tmp_path / path))
+        assert compare(read_manifests(str(tmp_path / path)), objects()) == []
+
+
+def test_a_values_file_is_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("webhook: {replicas: 3}\n")
+    (tmp_path / "broken.yaml").write_text("a: [1\n")
+    (tmp_path / "empty.yaml").write_text("")
+    assert [is_manifests(str(tmp_path / f"{name}.yaml")) for name in ("values", "broken", "empty", "none")] == [
+        False
+    ] * 4
+
+
+@pytest.mark.parametrize("text", ["- 1\n", "a: 1\n", "a: [\n", "kind: X\napiVersion: v1\n", "\x07"])
+def test_manifests_that_are_none_are_an_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(GeneratorError):
+        read_manifests(str(tmp_path))
+
+
+def test_settings_of_the_command_line_win_over_files() -> None:
+    merged = merge_values(
+        read_defaults(), [load(b"webhook: {replicas: 3}", "f")], Settings(values=["webhook.replicas=4"])
+    )
+    assert any("replicas: 4" in manifest.text for manifest in render(merged.values, RELEASE))
