@@ -1,0 +1,218 @@
+"""Facts kept from watches, against an API server that is a dictionary of lists."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from cluster.client import ApiError, Client
+from placement.labels import POLICY_REVISION_ANNOTATION
+from tests.builders import settings
+from tests.harness.waiting import wait_until
+from webhook.metrics import Metrics
+from webhook.watch import FactsKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from placement.settings import Settings
+
+Object = dict[str, Any]
+PODS = "/api/v1/namespaces/jhub/pods"
+
+
+class FakeServer:
+    """Serves lists by path and label selector; each watch ends after a moment, and a list is all there is to see."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], list[Object]] = {}
+        self.forbidden: set[str] = set()
+        self.asked: set[tuple[str, str]] = set()
+
+    def get(self, path: str, query: Mapping[str, Any]) -> Object:
+        if path in self.forbidden:
+            raise ApiError(403, f"{path} is forbidden")
+        key = (path, str(query.get("labelSelector", "")))
+        self.asked.add(key)
+        return {"metadata": {"resourceVersion": "1"}, "items": self.objects.get(key, [])}
+
+    def lines(self, _path: str, _query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+        time.sleep(0.02)
+        raise ApiError(410, "list again")
+        yield b""
+
+
+def node(name: str) -> Object:
+    ready = {"type": "Ready", "status": "True"}
+    return {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": {}, "status": {"conditions": [ready]}}
+
+
+def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> Object:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "jhub",
+            "uid": f"uid-{name}",
+            "labels": {"component": component, "app": "binder"},
+            **metadata,
+        },
+        "spec": {"nodeName": node_name, "schedulerName": "default-scheduler", "containers": []},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+class Kept:
+    """A keeper on a fake server."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self.metrics = Metrics("test")
+        self.keeper = FactsKeeper(cast("Client", server), self.metrics, lambda ns, name: self.seen.append((ns, name)))
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.keeper.run, args=(self.stop,))
+        self.thread.start()
+
+    def wait(self, predicate: Callable[[], bool]) -> None:
+        wait_until(predicate, 10, "facts", explain=lambda: (self.keeper.facts, self.keeper.verdict()))
+
+    def metric(self, name: str, pod_class: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, {"class": pod_class})
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    monkeypatch.setattr("cluster.watch_cache.FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("cluster.watch_cache.LAST_BACKOFF_SECONDS", 0.02)
+    return FakeServer()
+
+
+@pytest.fixture
+def kept(server: FakeServer) -> Iterator[Kept]:
+    running = Kept(server)
+    yield running
+    running.stop.set()
+    running.thread.join()
+
+
+def builds(server: FakeServer, *pods: Object) -> None:
+    server.objects[PODS, "component=binderhub-build"] = list(pods)
+
+
+def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> None:
+    kept.keeper.follow(settings(readNodes=False))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert server.asked == {
+        (PODS, "app=binder,component=image-builder"),
+        (PODS, "component=binderhub-build"),
+        (PODS, "component=singleuser-server"),
+        (PODS, "component=user-placeholder"),
+    }
+
+
+def test_facts_hold_nodes_builders_and_the_builds_of_each_node(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[PODS, "app=binder,component=image-builder"] = [pod("dind-a", "image-builder", node_name="a")]
+    builds(server, pod("one", "binderhub-build", node_name="a"), pod("two", "binderhub-build", node_name="a"))
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    facts = kept.keeper.facts
+    assert facts.nodes is not None
+    assert set(facts.nodes) == {"a", "b"}
+    assert facts.builder_nodes == {"build": frozenset({"a"})}
+    assert facts.homes.loads("build") == {"a": 2}
+    assert set(kept.seen) == {("jhub", "one"), ("jhub", "two")}
+
+
+def test_what_did_not_change_stays_the_same_object(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    server.objects[PODS, "app=binder,component=image-builder"] = [pod("dind-a", "image-builder", node_name="a")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    before = kept.keeper.facts
+    builds(server, pod("one", "binderhub-build", node_name="a"))
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert kept.keeper.facts.nodes is before.nodes
+    assert kept.keeper.facts.builder_nodes["build"] is before.builder_nodes["build"]
+
+
+def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer, kept: Kept) -> None:
+    server.forbidden.add("/api/v1/nodes")
+    builds(server, pod("one", "binderhub-build", node_name="a"))
+    kept.keeper.follow(settings())
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert kept.keeper.facts.nodes is None
+    passed, detail = kept.keeper.verdict()
+    assert passed
+    assert "/api/v1/nodes is forbidden" in detail
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    server.forbidden.clear()
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+
+
+def test_it_is_not_ready_before_there_is_a_policy(kept: Kept) -> None:
+    assert not kept.keeper.verdict().passed
+
+
+def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server: FakeServer, kept: Kept) -> None:
+    placed = {POLICY_REVISION_ANNOTATION: "1"}
+    opted_out = {"roost.hub.jupyter.org/opt-out": "true"}
+    users = [
+        pod("missed", "singleuser-server"),
+        pod("placed", "singleuser-server", annotations=placed),
+        pod("own", "singleuser-server", annotations=opted_out),
+    ]
+    server.objects[PODS, "component=singleuser-server"] = users
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
+    builds(server, pod("one", "binderhub-build", annotations=placed))
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
+    server.objects[PODS, "component=singleuser-server"] = users[1:]
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 0)
+    assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
+
+
+def test_a_seat_that_carries_our_scheduler_already_is_not_unplaced(server: FakeServer, kept: Kept) -> None:
+    seat = pod("seat", "user-placeholder")
+    seat["spec"]["schedulerName"] = "hub.jhub.placeholder"
+    server.objects[PODS, "component=user-placeholder"] = [seat, pod("other", "user-placeholder")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "placeholder") == 1)
+
+
+def with_class(namespace_selector: Object) -> Settings:
+    return settings(
+        podClasses={
+            "user": {
+                "match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": namespace_selector},
+                "profile": "user",
+            }
+        }
+    )
+
+
+def test_a_class_of_other_namespaces_is_watched_everywhere_and_sorted_by_their_labels(
+    server: FakeServer, kept: Kept
+) -> None:
+    server.objects["/api/v1/namespaces", ""] = [
+        {"metadata": {"name": "jhub", "labels": {"hub": "yes"}}},
+        {"metadata": {"name": "other"}},
+    ]
+    server.objects["/api/v1/pods", "component=singleuser-server"] = [
+        pod("in", "singleuser-server"),
+        pod("out", "singleuser-server", namespace="other"),
+    ]
+    kept.keeper.follow(with_class({"matchLabels": {"hub": "yes"}}))
+    kept.wait(lambda: kept.keeper.facts.namespaces is not None)
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
+
+
+def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Kept) -> None:
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    before = threading.active_count()
+    kept.keeper.follow(settings(imageGate={"mode": "off", "whenNoHolder": "prefer", "preferWeight": 100}))
+    assert threading.active_count() == before
