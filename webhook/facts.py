@@ -35,19 +35,24 @@ class HomePod(NamedTuple):
 class Homes:
     """The unfinished pods of classes with a home, and how many there are on each node. Never edited."""
 
-    __slots__ = ("_loads", "pods")
+    __slots__ = ("_loads", "_totals", "pods")
 
     def __init__(self, pods: Mapping[str, HomePod] | None = None) -> None:
         # By `pod_key`.
         self.pods: Mapping[str, HomePod] = dict(pods or {})
         loads: dict[str, Counter[str]] = {}
-        for pod in self.pods.values():
-            loads.setdefault(pod.pod_class, Counter())[pod.node] += 1
+        for pod, count in Counter(self.pods.values()).items():
+            loads.setdefault(pod.pod_class, Counter())[pod.node] += count
         self._loads: Mapping[str, Mapping[str, int]] = loads
+        self._totals = {pod_class: found.total() for pod_class, found in loads.items()}
 
     def loads(self, pod_class: str) -> Mapping[str, int]:
         """Pods of the class on each node, those still on their way to it too; under "" those without one."""
         return self._loads.get(pod_class, {})
+
+    def total(self, pod_class: str) -> int:
+        """Pods of the class, with a node and without."""
+        return self._totals.get(pod_class, 0)
 
     def updated(self, changes: Mapping[str, HomePod | None]) -> Self:
         """The pods after `changes` (None: gone or finished); this object stays as it is."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from placement.homes import choose_homes
 from placement.nodes import node_admits
 from placement.rendezvous import Ring
+from webhook.facts import HomePod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ class HomeFinder:
             ring = self._rings.setdefault((pod_class, without_builders), Ring())
         order = ring.order(wanted.repository, names)
         candidates = list(islice(_admitted(order, facts.nodes, wanted.rules), len(home.weights)))
-        loads, running = self._loads(wanted, facts, now)
+        loads, running = self._loads(wanted, candidates, facts, now)
         nodes = choose_homes(
             candidates, loads, running=running, nodes=ring_size, min_load=home.min_load, max_load=home.max_load
         )
@@ -106,17 +107,21 @@ class HomeFinder:
             self._sizes[ring] = (names, nodes, size)
         return size
 
-    def _loads(self, wanted: HomeRequest, facts: Facts, now: float) -> tuple[dict[str, int], int]:
-        """Builds on each node and in all, the pod itself left out: its POST may be repeated."""
-        pod_class, pod_key = wanted.pod_class, wanted.pod_key
-        loads = dict(facts.homes.loads(pod_class))
-        itself = facts.homes.pods.get(pod_key)
-        if itself is not None and itself.pod_class == pod_class:
-            loads[itself.node] -= 1
-        for key, pod in self._ledger.unseen(facts.homes, now):
-            if pod.pod_class == pod_class and key != pod_key:
-                loads[pod.node] = loads.get(pod.node, 0) + 1
-        return loads, sum(loads.values())
+    def _loads(
+        self, wanted: HomeRequest, candidates: list[str], facts: Facts, now: float
+    ) -> tuple[dict[str, int], int]:
+        """Builds on the candidates, and in all; the pod itself doesn't count: its POST may be repeated."""
+        pod_class, ledger = wanted.pod_class, self._ledger
+        ledger.follow(facts.homes, now)
+        shown = facts.homes.loads(pod_class)
+        running = facts.homes.total(pod_class) + ledger.total(pod_class)
+        loads = {node: shown.get(node, 0) + ledger.load(HomePod(pod_class, node)) for node in candidates}
+        for itself in (facts.homes.pods.get(wanted.pod_key), ledger.decision(wanted.pod_key)):
+            if itself is not None and itself.pod_class == pod_class:
+                running -= 1
+                if itself.node in loads:
+                    loads[itself.node] -= 1
+        return loads, running
 
 
 def _admitted(order: Iterator[str], nodes: Nodes | None, rules: NodeRules) -> Iterator[str]:

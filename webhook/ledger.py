@@ -6,7 +6,7 @@ Without it a burst is invisible: thirty builds within the watch's delay would al
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -18,34 +18,70 @@ _MAX_DECISIONS: Final = 4096
 
 
 class Ledger:
-    """The last decisions by pod, the newest last. Safe to use from several threads."""
+    """The last decisions by pod, counted by class and node. Safe to use from several threads."""
 
     def __init__(self, expiry_seconds: float = EXPIRY_SECONDS) -> None:
         self._expiry_seconds = expiry_seconds
         self._lock = threading.Lock()
+        # Oldest first.
         self._decisions: OrderedDict[str, tuple[float, HomePod]] = OrderedDict()
+        self._loads: Counter[HomePod] = Counter()
+        self._totals: Counter[str] = Counter()
+        # The facts that the decisions were last held against: recognised by identity.
+        self._shown: Homes | None = None
 
     def record(self, key: str, pod: HomePod, now: float) -> None:
         """Remember a decision. A pod decided on again (its POST was repeated) counts once, at its last target."""
         with self._lock:
-            self._decisions.pop(key, None)
+            self._drop(key)
             self._decisions[key] = (now, pod)
+            self._loads[pod] += 1
+            self._totals[pod.pod_class] += 1
             while len(self._decisions) > _MAX_DECISIONS:
-                self._decisions.popitem(last=False)
+                self._drop(next(iter(self._decisions)))
 
-    def unseen(self, homes: Homes, now: float) -> list[tuple[str, HomePod]]:
-        """Decisions that `homes` doesn't show yet, with their pods' keys; forgets the others, and those too old."""
+    def follow(self, homes: Homes, now: float) -> None:
+        """Forget what `homes` shows by now, and what is too old."""
         if not self._decisions:
-            return []
+            return
         oldest = now - self._expiry_seconds
         with self._lock:
-            gone = [key for key, (at, _) in self._decisions.items() if at <= oldest or key in homes.pods]
-            for key in gone:
-                del self._decisions[key]
-            return [(key, pod) for key, (_, pod) in self._decisions.items()]
+            while self._decisions:
+                key, (at, _) = next(iter(self._decisions.items()))
+                if at > oldest:
+                    break
+                self._drop(key)
+            if homes is not self._shown:
+                for key in [key for key in self._decisions if key in homes.pods]:
+                    self._drop(key)
+                self._shown = homes
+
+    def load(self, pod: HomePod) -> int:
+        """Decisions for this class and node."""
+        return self._loads[pod]
+
+    def total(self, pod_class: str) -> int:
+        """Decisions for this class."""
+        return self._totals[pod_class]
+
+    def decision(self, key: str) -> HomePod | None:
+        """The decision on one pod."""
+        found = self._decisions.get(key)
+        return found[1] if found is not None else None
 
     def forget(self, key: str) -> None:
         """Drop the decision on a pod that the watch has shown, even if it is gone again by now."""
         if self._decisions:
             with self._lock:
-                self._decisions.pop(key, None)
+                self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        found = self._decisions.pop(key, None)
+        if found is None:
+            return
+        pod = found[1]
+        self._totals[pod.pod_class] -= 1
+        if self._loads[pod] > 1:
+            self._loads[pod] -= 1
+        else:
+            del self._loads[pod]

@@ -46,7 +46,8 @@ from tests.builders import (
     sticky_term,
     user_pod,
 )
-from webhook.facts import Facts
+from webhook.facts import Facts, HomePod, Homes
+from webhook.ledger import Ledger
 from webhook.patch import pointer, same_node_preference
 
 if TYPE_CHECKING:
@@ -386,6 +387,27 @@ def test_what_the_watch_never_shows_is_forgotten() -> None:
         desk.place(build_pod(name=f"build-{index}"))
     desk.now += 31
     assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
+
+
+def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_running() -> None:
+    # Four at home are at the floor of the bound; with eight more somewhere it is ceil(2 x 13 / 5) = 6.
+    lost = {f"{NAMESPACE}/lost-{index}": "" for index in range(8)}
+    busy = {f"{NAMESPACE}/busy-{index}": RING[0] for index in range(4)}
+    assert homes_of(place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy)))[0][1] == RING[1]
+    both = facts(*builder_nodes(), builders=" ".join(RING), builds=busy | lost)
+    assert homes_of(place(build_pod(), both))[0][1] == RING[0]
+
+
+def test_a_flood_of_decisions_is_bounded_and_stays_quick() -> None:
+    ledger = Ledger()
+    for index in range(10_000):
+        ledger.record(f"a/{index}", HomePod("build", f"n{index % 3}"), 0.0)
+    assert ledger.total("build") == 4096
+    assert sum(ledger.load(HomePod("build", f"n{index}")) for index in range(3)) == 4096
+    ledger.follow(Homes({f"a/{index}": HomePod("build", "n0") for index in range(9_000, 10_000)}), 1.0)
+    assert ledger.total("build") == 3096
+    ledger.follow(Homes(), 31.0)
+    assert ledger.total("build") == 0
 
 
 def test_what_the_watch_shows_counts_once_and_what_it_showed_the_end_of_counts_no_more() -> None:
