@@ -77,8 +77,8 @@ class Ring:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ranked = _Ranked(0, (), frozenset(), frozenset())
-        # key -> (generation, how many of its nodes were looked at, the best of them, best first). Never edited.
-        self._best: dict[str, tuple[int, int, tuple[str, ...]]] = {}
+        # key -> (generation, how many of its nodes were looked at, the best as `_score` gives them). Never edited.
+        self._best: dict[str, tuple[int, int, tuple[bytes, ...]]] = {}
 
     def order(self, key: str, members: frozenset[str]) -> Iterator[str]:
         """Give `members` from the best home for `key` to the worst, lazily: the first few are cheap.
@@ -88,9 +88,9 @@ class Ring:
         ranked = self._ranked
         if ranked.members is not members:
             ranked = self._moved_to(members)
-        best = self._best_of(key, ranked)
         given = 0
-        for node in best:
+        for scored in self._best_of(key, ranked):
+            node = _decode(scored)
             if node in members:
                 given += 1
                 yield node
@@ -98,15 +98,16 @@ class Ring:
             # The caller wants more than was kept: rank all, and go on behind the last one given.
             yield from rank_nodes(key, members)[given:]
 
-    def _best_of(self, key: str, ranked: _Ranked) -> tuple[str, ...]:
-        candidates: Iterable[bytes] = ranked.nodes
+    def _best_of(self, key: str, ranked: _Ranked) -> tuple[bytes, ...]:
+        kept: tuple[bytes, ...] = ()
+        newcomers = ranked.nodes
         cached = self._best.get(key)
         if cached is not None and cached[0] == ranked.generation and cached[1] <= len(ranked.nodes):
             if cached[1] == len(ranked.nodes):
                 return cached[2]
             # Whatever came since competes with the best of before; nothing else can enter.
-            candidates = (*map(_encode, cached[2]), *ranked.nodes[cached[1] :])
-        best = tuple(map(_decode, heapq.nlargest(_KEPT, _score(key, candidates))))
+            kept, newcomers = cached[2], ranked.nodes[cached[1] :]
+        best = tuple(heapq.nlargest(_KEPT, (*kept, *_score(key, newcomers))))
         if len(self._best) >= _MAX_KEYS:
             self._best = {}
         self._best[key] = (ranked.generation, len(ranked.nodes), best)
