@@ -722,7 +722,7 @@ def render_webhook_clusterrole(given):
             if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
                 out.append("  # This right reaches far: whoever holds it can redirect admission. It names one object, and there is no `create`; with\n  # certificates from cert-manager or from a Secret it isn't given.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [mutatingwebhookconfigurations]\n    resourceNames: [")
                 out.append(str(to_json(given['cluster_object_name']('webhook'))))
-                out.append(']\n    verbs: [get, list, watch, patch]\n')
+                out.append(']\n    verbs: [get, patch]\n')
         else:
             out.append('rules: []\n')
     return ''.join(out)
@@ -746,7 +746,7 @@ def render_webhook_clusterrolebinding(given):
 def render_webhook_configmap(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
-        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': read_key(given['values'], 'imageGate'), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes')}
+        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': read_key(given['values'], 'imageGate'), 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'placeholders': read_key(given['values'], 'placeholders')}
         out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\ndata:\n  policy.json: |\n')
@@ -1023,13 +1023,13 @@ def render_webhook_role(given):
     if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
-        out.append('\nrules:\n  # Which nodes run builders, how many builds each has, which pods came through unplaced.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch]\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create, patch]\n')
+        out.append('\nrules:\n  # Which nodes run builders, how many builds each has, which pods came through unplaced.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch]\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create]\n')
         if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
             out.append('  # The certificate authority that all replicas share, and the Lease of the one that renews it.\n  - apiGroups: [""]\n    resources: [secrets]\n    verbs: [create]\n  - apiGroups: [""]\n    resources: [secrets]\n    resourceNames: [')
             out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))
-            out.append(']\n    verbs: [get, list, watch, update, patch]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
+            out.append(']\n    verbs: [get, update]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
             out.append(str(to_json(given['object_name']('webhook'))))
-            out.append(']\n    verbs: [get, update, patch]\n')
+            out.append(']\n    verbs: [get, update]\n')
     return ''.join(out)
 
 
@@ -1177,7 +1177,10 @@ DEFAULTS = {'enabled': True,
                                 'operator': 'Equal',
                                 'value': 'core',
                                 'effect': 'NoSchedule'}],
-               'affinity': {},
+               'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
+                                                                                                  'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
+                                                                                                                                       'operator': 'In',
+                                                                                                                                       'values': ['core']}]}}]}},
                'labels': {},
                'annotations': {},
                'priorityClassName': '',
@@ -1212,7 +1215,10 @@ DEFAULTS = {'enabled': True,
                                 'imageGate': False,
                                 'join': {},
                                 'avoid': {'user': 1},
-                                'preferredNodeTerms': [],
+                                'preferredNodeTerms': [{'weight': 100,
+                                                        'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
+                                                                                             'operator': 'In',
+                                                                                             'values': ['user']}]}}],
                                 'attract': True,
                                 'resources': {}}},
  'replaceSchedulers': [],
@@ -1262,7 +1268,10 @@ DEFAULTS = {'enabled': True,
                               'operator': 'Equal',
                               'value': 'core',
                               'effect': 'NoSchedule'}],
-             'affinity': {},
+             'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
+                                                                                                'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
+                                                                                                                                     'operator': 'In',
+                                                                                                                                     'values': ['core']}]}}]}},
              'labels': {},
              'annotations': {},
              'priorityClassName': '',
@@ -1927,7 +1936,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'b15ec9fc9fff013365aa823272eac005be29e1f7d99febc8874b559843d90af3'
+FINGERPRINT = '3a87b724cd57c58e758c0ff17d9faa29b5ee9a643d22c9b799d8780d8a49a89f'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

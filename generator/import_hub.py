@@ -259,6 +259,8 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
     purpose = hub.text("scheduling.corePods.nodeAffinity.matchNodePurpose")
     term = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["core"]}]}
     affinities: Mapping[str, Mapping[str, object]] = {
+        # A list, which replaces Roost's own; null would not do in a parent chart.
+        "ignore": {"preferredDuringSchedulingIgnoredDuringExecution": []},
         "require": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
         "prefer": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]},
     }
@@ -266,7 +268,7 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
         for part in ("scheduler", "webhook"):
             source_key = (*source, "nodeAffinity", "matchNodePurpose")
             draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
-    elif purpose not in (None, "ignore"):
+    elif purpose is not None:
         draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
     for dotted in ("scheduling.userScheduler.nodeSelector", "hub.nodeSelector"):
         selector = hub.mapping(dotted)
@@ -309,7 +311,7 @@ def _map_user_terms(draft: Draft, hub: Section) -> None:
         why = "The hub's pods don't look for user nodes."
         draft.put("podClasses.user.preferredNodeTerms", [], (*hub.path, *at), why)
     preferred: list[object] = []
-    if purpose == "prefer":
+    if purpose in (None, "prefer"):  # the chart's default
         preferred.append({"weight": 100, "preference": _purpose_term()})
     for item in hub.items("singleuser.extraNodeAffinity.preferred") or []:
         if isinstance(item, Mapping):

@@ -257,7 +257,9 @@ def test_a_required_zone_and_a_required_purpose_are_ored_as_the_users_are() -> N
 def test_a_strong_preference_of_the_hubs_own_is_kept_for_seats_and_noted() -> None:
     term = {"weight": 60, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
     result = imported(f"singleuser: {{extraNodeAffinity: {{preferred: [{term}]}}}}")
-    assert value(result, "podClasses.placeholder.preferredNodeTerms") == [term]
+    purpose = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
+    seats = value(result, "podClasses.placeholder.preferredNodeTerms")
+    assert seats == [{"weight": 100, "preference": purpose}, term]
     assert any("weight 60" in note for note in result.notes)
 
 
