@@ -30,7 +30,7 @@ from webhook.metrics import Metrics
 from webhook.own_certificates import Lives, OwnCertificates, service_names
 from webhook.policy_file import PolicyFile
 from webhook.readiness import Check, Readiness, Verdict
-from webhook.server import BindError, Drain, Gateway, Listener, bind
+from webhook.server import BindError, Drain, Listener, bind
 from webhook.server import serve as serve_listeners
 from webhook.tls import ServingCertificate
 from webhook.watch import FactsKeeper
@@ -137,12 +137,15 @@ class _Replica:
         review = self._admission.review
         reviews = Listener(
             bound=reviews_socket,
-            gateway=Gateway(create_app(review), self._is_draining, review),
+            app=create_app(review),
+            is_draining=self._is_draining,
+            review=review,
             certificate=self._serving,
         )
         ops = Listener(
             bound=ops_socket,
-            gateway=Gateway(create_ops_app(self._metrics_text, Readiness(self._checks)), self._is_draining),
+            app=create_ops_app(self._metrics_text, Readiness(self._checks)),
+            is_draining=self._is_draining,
         )
         sys.setswitchinterval(SWITCH_SECONDS)
         # What is loaded by now stays for good: the collector needn't walk it while reviews wait.

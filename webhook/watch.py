@@ -62,6 +62,7 @@ class FactsKeeper:
         self._dirty = threading.Event()
         self._watches: _Watches | None = None
         self._facts = Facts()
+        self._has_facts = False
 
     @property
     def facts(self) -> Facts:
@@ -79,14 +80,14 @@ class FactsKeeper:
         self._watches.start()
 
     def verdict(self) -> Verdict:
-        """Ready once all that may be read has been listed."""
+        """Ready once there are facts, of all that may be read; new rules that need other watches don't change that."""
         watches = self._watches
         if watches is None:
             return Verdict(passed=False, detail="no policy yet, so nothing is watched")
         waiting = [cache.kind for cache in watches.caches if not cache.synced and not cache.is_forbidden]
         faults = [f"{cache.kind}: {cache.fault}" for cache in watches.caches if cache.fault]
         detail = "; ".join([*([f"not listed yet: {', '.join(waiting)}"] if waiting else []), *faults])
-        return Verdict(passed=not waiting, detail=detail)
+        return Verdict(passed=self._has_facts, detail=detail)
 
     def age_seconds(self) -> float:
         """Return the age of the oldest part of the facts; 0.0 when nothing is watched."""
@@ -112,6 +113,7 @@ class FactsKeeper:
             return
         facts, seen = watches.refresh()
         self._facts = facts
+        self._has_facts = True
         # Only now: between this call and the swap a burst's last builds would count nowhere.
         for key in seen:
             namespace, _, name = key.partition("/")
