@@ -551,6 +551,8 @@ class _Compiler:
         words = " ".join(argument.go for argument in given)
         if name == "merge":
             return Expression(f'(include "roost.merge" (list {words}) | fromJson)', Shape((), {}))
+        if name == "names":
+            return Expression(f'(include "roost.names" {words} | fromJsonArray)', self.plain("array"))
         if name == "pulled_labels":
             go = f'(include "roost.pulled_labels" (list {self.root} {words}) | fromJson)'
             return Expression(go, Shape(({"type": "object", "additionalProperties": {"type": "string"}},), {}))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
@@ -186,7 +186,7 @@ def items(value: object) -> list[tuple[str, object]]:
     return sorted(value.items(), key=lambda item: item[0])
 
 
-def each(value: object) -> object:
+def each(value: object) -> Sequence[object]:
     """What a `for` goes through: a list; nil is empty, as for Go's `range`."""
     if value is None:
         return ()
@@ -211,6 +211,11 @@ def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
     for one in maps:
         merged.update(one or {})
     return merged
+
+
+def names(entries: object) -> list[object]:
+    """The `name` of each entry of a list; nil is empty."""
+    return [read_key(entry, "name") for entry in each(entries)]
 
 
 def fail(message: str) -> NoReturn:
@@ -276,6 +281,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
         "merge": merge,
+        "names": names,
         "fail": fail,
     }
     return {

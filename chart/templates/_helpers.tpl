@@ -173,3 +173,10 @@ each way to write that image. Which images those are: placement/managed_images.p
 {{- end -}}
 {{- toJson $labels -}}
 {{- end }}
+
+{{- /* roost.names LIST: as JSON, the `name` of each entry. */}}
+{{- define "roost.names" -}}
+{{- $names := list -}}
+{{- range $_, $entry := . }}{{ $names = append $names $entry.name }}{{ end -}}
+{{- toJson $names -}}
+{{- end }}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import subprocess
@@ -12,9 +13,14 @@ import pytest
 import yaml
 
 from generator.release import Release
+from placement.settings import read_settings
+from tests.builders import review
 from tests.harness.binaries import MINORS, NEWEST_MINOR
 from tests.harness.fixtures import require_binary
+from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
+from webhook.admission import Admission
+from webhook.facts import Facts
 
 if TYPE_CHECKING:
     from tests.harness.controlplane import ControlPlane
@@ -139,6 +145,112 @@ def test_kube_scheduler_takes_every_configuration(odd: Path, tmp_path: Path) -> 
     for (_, kind, _, name), body in roost_render([odd]).items():
         if kind == "ConfigMap" and name.endswith("-scheduler"):
             write_config(require_binary("kube-scheduler"), body["data"]["config.yaml"], tmp_path)
+
+
+# --- rights -----------------------------------------------------------------------------------------------------------
+
+
+# Who (namespace:name), verb, group/plural, namespace, name.
+Right = tuple[str, str, str, str, str]
+
+
+def may(control_plane: ControlPlane, right: Right) -> bool:
+    """Ask the API server whether an account has a right."""
+    account, verb, resource, namespace, name = right
+    group, _, plural = resource.rpartition("/")
+    attributes = {"verb": verb, "group": group, "resource": plural, "namespace": namespace, "name": name}
+    question = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": f"system:serviceaccount:{account}", "resourceAttributes": attributes},
+    }
+    return bool(control_plane.api.create(question)["status"]["allowed"])
+
+
+def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPlane, namespace: str) -> None:
+    objects = rendered(None, namespace)
+    manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects.values())})
+    control_plane.kubectl("apply", "--filename=-", input=manifests)
+    webhook, scheduler = f"{namespace}:hub-roost-webhook", f"{namespace}:hub-roost-scheduler"
+    configuration = f"hub.{namespace}.roost-webhook"
+    hooks = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+    leases = "coordination.k8s.io/leases"
+    allowed: list[Right] = [
+        *((webhook, verb, "pods", namespace, "") for verb in ("get", "list", "watch")),
+        *((webhook, verb, "nodes", "", "") for verb in ("get", "list", "watch")),
+        *((webhook, verb, "secrets", namespace, "hub-roost-webhook-ca") for verb in ("get", "update")),
+        (webhook, "create", "secrets", namespace, ""),
+        *((webhook, verb, leases, namespace, "hub-roost-webhook") for verb in ("get", "update")),
+        (webhook, "create", leases, namespace, ""),
+        *((webhook, verb, hooks, "", configuration) for verb in ("get", "patch")),
+        *((scheduler, verb, leases, namespace, "hub-roost-scheduler") for verb in ("get", "update", "create")),
+        (scheduler, "list", "storage.k8s.io/storageclasses", "", ""),
+    ]
+    denied: list[Right] = [
+        *((webhook, verb, "pods", namespace, "") for verb in ("create", "delete", "patch", "update")),
+        *((webhook, verb, "pods", "default", "") for verb in ("get", "list", "watch")),
+        *((webhook, verb, "nodes", "", "n") for verb in ("patch", "update", "delete")),
+        *((webhook, verb, "secrets", namespace, "") for verb in ("list", "watch")),
+        (webhook, "get", "secrets", namespace, "another"),
+        (webhook, "get", "secrets", "default", "hub-roost-webhook-ca"),
+        (webhook, "get", "namespaces", "", "default"),
+        *((webhook, verb, hooks, "", "another") for verb in ("get", "patch", "update", "create", "delete")),
+        *((webhook, verb, hooks, "", configuration) for verb in ("create", "delete", "update")),
+        (scheduler, "update", leases, namespace, "another"),
+        (scheduler, "get", "secrets", namespace, ""),
+    ]
+    try:
+        wait_until(lambda: may(control_plane, allowed[0]), 20.0, "the rights to be known")
+        assert [one for one in allowed if not may(control_plane, one)] == []
+        assert [one for one in denied if may(control_plane, one)] == []
+    finally:
+        control_plane.kubectl("delete", "--filename=-", "--wait", input=manifests)
+
+
+@pytest.mark.parametrize("mode", ["certManager", "secret"])
+def test_with_certificates_from_elsewhere_the_webhook_may_change_nothing(mode: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(f"webhook: {{certificates: {{mode: {mode}, secretName: tls}}}}")
+    roles = [
+        body for (_, kind, _, name), body in roost_render([file]).items() if kind.endswith("Role") and "webhook" in name
+    ]
+    assert len(roles) == 2
+    verbs = {
+        verb for role in roles for rule in role["rules"] for verb in rule["verbs"] if rule["resources"] != ["events"]
+    }
+    assert verbs == {"get", "list", "watch"}
+
+
+def test_a_release_without_cluster_objects_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text("clusterResources: false")
+    assert {key[2] for key in roost_render([file])} == {"jhub"}
+
+
+def test_a_release_without_rights_of_its_own_has_no_role(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text("rbac: {create: false}")
+    assert not [key for key in roost_render([file]) if key[0].startswith("rbac.")]
+
+
+# --- the webhook and the rendered placeholders ------------------------------------------------------------------------
+
+
+def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revision() -> None:
+    objects = roost_render([])
+    document = objects["v1", "ConfigMap", "jhub", "hub-roost-webhook"]["data"]["policy.json"]
+    policy = read_settings(document.encode())
+    template = objects["apps/v1", "StatefulSet", "jhub", "hub-roost-placeholder-default"]["spec"]["template"]
+    # The API server fills this in before it asks a webhook.
+    body = {
+        "kind": "Pod",
+        "metadata": {"name": "p-0", "annotations": {}, **template["metadata"]},
+        "spec": template["spec"],
+    }
+    admission = Admission(lambda: policy, Facts, lambda: 0.0, lambda _: None)
+    response = json.loads(admission.review(review(body, "jhub")).body)["response"]
+    patches = json.loads(base64.b64decode(response["patch"]))
+    assert [patch["path"] for patch in patches] == ["/metadata/annotations/roost.hub.jupyter.org~1policy-revision"]
 
 
 # --- install, upgrade, uninstall --------------------------------------------------------------------------------------
