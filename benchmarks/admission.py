@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks import equality
 from benchmarks.figures import machine, ratios, say, spread, table, verdict
-from benchmarks.policy import rendered
+from benchmarks.policy import RELEASE, rendered
 from benchmarks.programs import program
 from benchmarks.servers import cpu_seconds, run_json
 from benchmarks.stage import NAMESPACES, Stage, make_pods
-from placement.labels import POLICY_REVISION_ANNOTATION
+from placement.pods import DEFAULT_SCHEDULER
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 
@@ -40,8 +40,9 @@ TITLES: Final = {
     "roost": "Roost",
     "policy": "MutatingAdmissionPolicy",
 }
-# The ways that leave Roost's annotation on the pod.
+# The ways that place pods, and how to tell from a stored pod that it was placed.
 PLACING: Final = ("rules", "roost", "policy")
+MARK: Final = f'"schedulerName":"{RELEASE}.'
 GOAL_THROUGHPUT, GOAL_P99 = 1.0, 1.1
 
 
@@ -72,7 +73,7 @@ def wait_until_called(stage: Stage) -> None:
 
     def is_marked(way: str) -> bool:
         stored = stage.cluster.api.create(pod, NAMESPACES[way], dryRun="All")
-        return POLICY_REVISION_ANNOTATION in stored["metadata"].get("annotations", {})
+        return bool(stored["spec"]["schedulerName"] != DEFAULT_SCHEDULER)
 
     for way in PLACING:
         wait_until(partial(is_marked, way), 30, f"pods in {NAMESPACES[way]} to be placed")
@@ -88,7 +89,7 @@ def measure(stage: Stage, servers: Sequence[Server], rounds: int, pods: int) -> 
             command = [str(program("createpods")), f"-kubeconfig={stage.cluster.kubeconfig}", "-clients=16"]
             command += [f"-namespace={NAMESPACES[way]}", f"-count={pods}", "-seconds=60", f"-prefix=round{number + 1}"]
             before = _cpu_seconds(stage, servers)
-            result = run_json([*command, f"-mark={POLICY_REVISION_ANNOTATION}", *files])
+            result = run_json([*command, f"-mark={MARK}", *files])
             result["cpu_ms"] = (_cpu_seconds(stage, servers) - before) / max(1, result["pods"]) * 1e3
             time.sleep(0.2)  # deletions reach the watches
             if number < 0:

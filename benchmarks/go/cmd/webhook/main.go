@@ -3,7 +3,7 @@
 //
 // Owns the wiring. -mode rules reads Roost's own policy.json and keeps informers; -mode lean is the same, but writes its patch
 // by hand as Roost does; -mode empty admits everything.
-// With -time it handles each file's review once and then often, and prints both durations as JSON, one object a line.
+// With -time it handles each file's review once and then often, and prints the processor time of both as JSON, one object a line.
 // With -apply it reads one AdmissionReview from each file given and prints the patched pods, one JSON object a line: so a
 // test can hold both webhooks' results side by side.
 package main
@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func main() {
 	flag.StringVar(&given.key, "key", "", "PEM file, in the certificate's folder")
 	flag.IntVar(&given.port, "port", 9443, "on 127.0.0.1")
 	flag.BoolVar(&given.apply, "apply", false, "print patched pods and end")
-	flag.IntVar(&given.repeats, "time", 0, "handle each review once, then so many times, print the durations and end")
+	flag.IntVar(&given.repeats, "time", 0, "handle each review once, then so many times, print the processor times and end")
 	flag.Parse()
 	if err := run(given, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "webhook:", err)
@@ -192,6 +193,15 @@ func apply(ctx context.Context, handler admission.Handler, files []string) error
 	return nil
 }
 
+// Of all threads, the garbage collector's too: what others do to the machine meanwhile isn't ours.
+func processorTime() time.Duration {
+	var used unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
+		panic(err) // the clock is there on every Linux
+	}
+	return time.Duration(used.Nano())
+}
+
 // The whole review but for HTTP: from its bytes to the answer's.
 func measure(ctx context.Context, handler admission.Handler, files []string, repeats int) error {
 	for _, file := range files {
@@ -213,18 +223,18 @@ func measure(ctx context.Context, handler admission.Handler, files []string, rep
 			_, err := json.Marshal(review)
 			return err
 		}
-		started := time.Now()
+		started := processorTime()
 		if err := once(); err != nil {
 			return err
 		}
-		first := time.Since(started)
-		started = time.Now()
+		first := processorTime() - started
+		started = processorTime()
 		for range repeats {
 			if err := once(); err != nil {
 				return err
 			}
 		}
-		repeated := time.Since(started) / time.Duration(repeats)
+		repeated := (processorTime() - started) / time.Duration(repeats)
 		fmt.Printf("{\"first_us\": %d, \"repeated_us\": %d}\n", first.Microseconds(), repeated.Microseconds())
 	}
 	return nil
