@@ -72,7 +72,7 @@ class FakeNodes:
         # The API server taints every new node as not ready, whatever its status says.
         return self.set_taints(name, taints) if ready else self.get(name)
 
-    def create_many(self, names: Iterable[str], **details: Any) -> None:  # noqa: ANN401 (those of `create`)
+    def create_many(self, names: Iterable[str], **details: Any) -> None:
         """`create` for each name, several at once."""
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             for _ in pool.map(lambda name: self.create(name, **details), names):
