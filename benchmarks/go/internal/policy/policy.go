@@ -50,10 +50,8 @@ type Document struct {
 		PullProfileListImages bool             `json:"pullProfileListImages"`
 		ExtraImages           map[string]Image `json:"extraImages"`
 	} `json:"prePuller"`
-	Placeholders []struct {
-		Name string `json:"name"`
-	} `json:"placeholders"`
-	ReadNodes bool `json:"readNodes"`
+	Placeholders []string `json:"placeholders"` // names of the sets
+	ReadNodes    bool     `json:"readNodes"`
 
 	// Derived.
 	Revision string            `json:"-"` // first 12 hex digits of the document's SHA-256
