@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import ssl
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -350,3 +354,44 @@ def test_a_pair_that_does_not_fit_leaves_the_old_one_serving_and_shows_no_key() 
     assert serving.is_loaded
     assert "BEGIN" not in str(refused.value)
     assert isinstance(serving.context, ssl.SSLContext)
+
+
+def handshake(serving: ServingCertificate) -> bytes:
+    """The certificate (DER) that a client without a server name is shown, in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    client = trusting.wrap_bio(to_client, to_server)
+    server = serving.context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (client, server):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    shown = client.getpeercert(binary_form=True)
+    assert shown is not None
+    return shown
+
+
+def test_a_certificate_with_a_key_of_another_type_replaces_the_old_one() -> None:
+    serving = ServingCertificate()
+    one = make_authority("ca", START, DAY)
+    serving.use(one.certificate_pem, one.key_pem)
+    assert handshake(serving) == ssl.PEM_cert_to_DER_cert(one.certificate_pem.decode())
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rsa")])
+    moment = dt.datetime.fromtimestamp(START, tz=dt.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(moment)
+        .not_valid_after(moment + dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    serving.use(certificate.public_bytes(pem), private)
+    assert handshake(serving) == certificate.public_bytes(serialization.Encoding.DER)
+
+
+def test_before_the_first_certificate_a_handshake_fails_at_once() -> None:
+    with pytest.raises(ssl.SSLError):
+        handshake(ServingCertificate())
