@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from cluster.client import ApiError, Client, ClusterError, JSONObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 # The owner of caBundle in managed fields.
 CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
@@ -97,6 +97,36 @@ class BundleField:
             },
             CA_BUNDLE_MANAGER,
         )
+
+
+class BundleFields:
+    """The `caBundle` of every entry of several configurations, those that exist; an entry is CONFIGURATION/ENTRY.
+
+    Several, because an entry whose field we own can't leave a configuration: server-side apply would keep its rest,
+    and refuse that. A whole configuration goes with all its owners.
+    """
+
+    def __init__(self, client: Client, names: Callable[[], Iterable[str]]) -> None:
+        """Prepare. `names`: those of the configurations at the time of the call."""
+        self._client = client
+        self._names = names
+
+    def read(self) -> dict[str, bytes]:
+        """Return each entry's bundle. Raises ClusterError."""
+        found: dict[str, bytes] = {}
+        for name in self._names():
+            for entry, bundle in (BundleField(self._client, name).read() or {}).items():
+                found[f"{name}/{entry}"] = bundle
+        return found
+
+    def apply(self, entries: Mapping[str, bytes]) -> None:
+        """Own the bundle of these entries, and nothing else of them. Raises ClusterError."""
+        configurations: dict[str, dict[str, bytes]] = {}
+        for key, bundle in entries.items():
+            name, _, entry = key.partition("/")
+            configurations.setdefault(name, {})[entry] = bundle
+        for name, bundles in configurations.items():
+            BundleField(self._client, name).apply(bundles)
 
 
 def own_service_account(client: Client, namespace: str) -> JSONObject | None:

@@ -49,6 +49,11 @@ def render(values: Mapping[str, Any], *, release: str, namespace: str, folder: P
     return [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
 
 
+def _identity(manifest: Object) -> tuple[str, str | None, str]:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace"), metadata["name"]
+
+
 class Webhook:
     """One replica of the rendered webhook, as a process on loopback."""
 
@@ -164,7 +169,7 @@ class Stack:
     # What is rendered
 
     def apply(self, more: Mapping[str, Any]) -> None:
-        """Render the values with `more` over them (top-level keys replace), and apply all but the Deployments."""
+        """Render the values with `more` over them (top-level keys replace); apply all but Deployments, prune."""
         self._values |= more
         values = dict(self._values)
         webhook = dict(values.get("webhook", {}))
@@ -173,8 +178,13 @@ class Stack:
         self.deployments = {
             m["metadata"]["labels"]["app.kubernetes.io/component"]: m for m in everything if m["kind"] == "Deployment"
         }
+        before = getattr(self, "manifests", [])
         self.manifests = [manifest for manifest in everything if manifest["kind"] != "Deployment"]
         self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(self.manifests))
+        kept = {_identity(manifest) for manifest in self.manifests}
+        gone = [manifest for manifest in before if _identity(manifest) not in kept]
+        if gone:
+            self.cluster.kubectl("delete", "--ignore-not-found", "-f", "-", input=yaml.safe_dump_all(gone))
         self._mount("webhook")
         self._mount("scheduler")
 
