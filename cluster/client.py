@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 JSONObject = dict[str, Any]
+Body = JSONObject | list[JSONObject]
 Query = Mapping[str, str | int | bool]
 
 CONNECT_SECONDS: Final = 5.0
@@ -28,7 +29,7 @@ USER_AGENT: Final = "roost"
 # Its functions carry no types.
 _config: Any = kubernetes_config
 _JSON: Final = "application/json"
-_APPLY: Final = "application/apply-patch+yaml"
+_JSON_PATCH: Final = "application/json-patch+json"
 
 
 class ClusterError(Exception):
@@ -70,9 +71,9 @@ class Client:
         """Replace an object; with a resourceVersion inside, only while it is still that one (409 otherwise)."""
         return self._call("PUT", path, None, body)
 
-    def apply(self, path: str, body: JSONObject, manager: str) -> JSONObject:
-        """Server-side apply: own just the fields of `body`, taking them over from whoever owns them."""
-        return self._call("PATCH", path, {"fieldManager": manager, "force": True}, body, _APPLY)
+    def change(self, path: str, operations: list[JSONObject], manager: str) -> JSONObject:
+        """JSON Patch (RFC 6902). Raises ApiError (422: a `test` in it failed), ClusterError."""
+        return self._call("PATCH", path, {"fieldManager": manager}, operations, _JSON_PATCH)
 
     def lines(self, path: str, query: Query, silence_seconds: float) -> Iterator[bytes]:
         """Stream the answer line by line; ends when the server ends it.
@@ -89,7 +90,7 @@ class Client:
             answer.close()
 
     def _call(
-        self, method: str, path: str, query: Query | None, body: JSONObject | None = None, content_type: str = _JSON
+        self, method: str, path: str, query: Query | None, body: Body | None = None, content_type: str = _JSON
     ) -> JSONObject:
         answer = self._request(method, path, query or {}, body, content_type=content_type)
         try:
@@ -109,7 +110,7 @@ class Client:
         method: str,
         path: str,
         query: Query,
-        body: JSONObject | None = None,
+        body: Body | None = None,
         *,
         content_type: str = _JSON,
         read_seconds: float = READ_SECONDS,

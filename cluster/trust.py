@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final
 from cluster.client import ApiError, Client, ClusterError, JSONObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 # The owner of caBundle in managed fields.
 CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
 CONFLICT: Final = 409
+# A JSON Patch whose `test` doesn't hold.
+TEST_FAILED: Final = 422
 
 
 class Conflict(ClusterError):  # noqa: N818 - a state of things to look at again, not a failure
@@ -65,68 +67,41 @@ class SharedSecret:
 
 
 class BundleField:
-    """The `caBundle` of every entry of one MutatingWebhookConfiguration."""
+    """The `caBundle` of every entry of one MutatingWebhookConfiguration.
+
+    Written as a JSON Patch, which makes us owner of the one field. A server-side apply would own a part of each entry:
+    an entry that leaves the values would then stay as that part, and the API server would refuse the upgrade.
+    """
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
-        self._name = name
         self._path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
+        self._version = ""
+        self._names: list[str] = []
 
     def read(self) -> dict[str, bytes] | None:
         """Return each entry's bundle by the entry's name; None: there is no such configuration. Raises ClusterError."""
         found = self._client.find(self._path)
         if found is None:
             return None
-        return {
-            entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "")
-            for entry in found.get("webhooks") or ()
-        }
+        entries = found.get("webhooks") or ()
+        self._version = found["metadata"]["resourceVersion"]
+        self._names = [entry["name"] for entry in entries]
+        return {entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "") for entry in entries}
 
     def apply(self, entries: Mapping[str, bytes]) -> None:
-        """Own the bundle of these entries, and nothing else of them. Raises ClusterError."""
-        self._client.apply(
-            self._path,
-            {
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": "MutatingWebhookConfiguration",
-                "metadata": {"name": self._name},
-                "webhooks": [
-                    {"name": name, "clientConfig": {"caBundle": base64.b64encode(bundle).decode()}}
-                    for name, bundle in sorted(entries.items())
-                ],
-            },
-            CA_BUNDLE_MANAGER,
-        )
-
-
-class BundleFields:
-    """The `caBundle` of every entry of several configurations, those that exist; an entry is CONFIGURATION/ENTRY.
-
-    Several, because an entry whose field we own can't leave a configuration: server-side apply would keep its rest,
-    and refuse that. A whole configuration goes with all its owners.
-    """
-
-    def __init__(self, client: Client, names: Callable[[], Iterable[str]]) -> None:
-        """Prepare. `names`: those of the configurations at the time of the call."""
-        self._client = client
-        self._names = names
-
-    def read(self) -> dict[str, bytes]:
-        """Return each entry's bundle. Raises ClusterError."""
-        found: dict[str, bytes] = {}
-        for name in self._names():
-            for entry, bundle in (BundleField(self._client, name).read() or {}).items():
-                found[f"{name}/{entry}"] = bundle
-        return found
-
-    def apply(self, entries: Mapping[str, bytes]) -> None:
-        """Own the bundle of these entries, and nothing else of them. Raises ClusterError."""
-        configurations: dict[str, dict[str, bytes]] = {}
-        for key, bundle in entries.items():
-            name, _, entry = key.partition("/")
-            configurations.setdefault(name, {})[entry] = bundle
-        for name, bundles in configurations.items():
-            BundleField(self._client, name).apply(bundles)
+        """Set bundles of entries as they were last read. Raises Conflict when they changed meanwhile, ClusterError."""
+        operations: list[JSONObject] = [{"op": "test", "path": "/metadata/resourceVersion", "value": self._version}]
+        for index, name in enumerate(self._names):
+            if name in entries:
+                value = base64.b64encode(entries[name]).decode()
+                operations.append({"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": value})
+        try:
+            self._client.change(self._path, operations, CA_BUNDLE_MANAGER)
+        except ApiError as error:
+            if error.status in {CONFLICT, TEST_FAILED}:
+                raise Conflict(str(error)) from None
+            raise
 
 
 def own_service_account(client: Client, namespace: str) -> JSONObject | None:

@@ -713,19 +713,16 @@ def render_webhook_clusterrole(given):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\n')
-        if ((read_key(read_key(given['values'], 'webhook'), 'readNodes') or ((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self') and read_key(given['values'], 'podClasses'))) or (v_elsewhere != 'no;')):
+        if ((read_key(read_key(given['values'], 'webhook'), 'readNodes') or (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')) or (v_elsewhere != 'no;')):
             out.append('rules:\n')
             if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
                 out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
             if (v_elsewhere != 'no;'):
                 out.append('  # A class selects namespaces by their labels, and its pods stand there.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
-            if ((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self') and read_key(given['values'], 'podClasses')):
-                out.append("  # This right reaches far: whoever holds it can redirect admission. It names Roost's own objects, and there is no `create`; with\n  # certificates from cert-manager or from a Secret it isn't given.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [mutatingwebhookconfigurations]\n    resourceNames:\n")
-                for v_name, v_class in each(items(read_key(given['values'], 'podClasses'))):
-                    out.append('      - ')
-                    out.append(str(to_json(given['cluster_object_name']((str('webhook-') + str(v_name))))))
-                    out.append('\n')
-                out.append('    verbs: [get, patch]\n')
+            if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
+                out.append("  # This right reaches far: whoever holds it can redirect admission. It names one object, and there is no `create`; with\n  # certificates from cert-manager or from a Secret it isn't given.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [mutatingwebhookconfigurations]\n    resourceNames: [")
+                out.append(str(to_json(given['cluster_object_name']('webhook'))))
+                out.append(']\n    verbs: [get, patch]\n')
         else:
             out.append('rules: []\n')
     return ''.join(out)
@@ -765,9 +762,11 @@ def render_webhook_deployment(given):
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\nspec:\n  replicas: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'replicas'))))
-        out.append('\n')
-        if (not read_key(read_key(given['values'], 'webhook'), 'hostNetwork')):
-            out.append("  # A new replica serves before an old one goes. (On the host's network two don't fit on one node.)\n  strategy:\n    type: RollingUpdate\n    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}\n")
+        out.append('\n  strategy:\n    type: RollingUpdate\n')
+        if read_key(read_key(given['values'], 'webhook'), 'hostNetwork'):
+            out.append("    # On the host's network two don't fit on one node: where there are as many nodes as replicas, an old one must go first.\n    rollingUpdate: {maxUnavailable: 1, maxSurge: 0}\n")
+        else:
+            out.append('    # A new replica serves before an old one goes.\n    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}\n')
         out.append('  selector:\n    matchLabels: ')
         out.append(str(macro_selector(given, 'webhook')))
         out.append('\n  template:\n    metadata:\n')
@@ -849,7 +848,7 @@ def render_webhook_deployment(given):
             out.append('\n')
             if read_key(given['values'], 'clusterResources'):
                 out.append('            - ')
-                out.append(str(to_json((str('--webhook-configuration=') + str(given['cluster_object_name']('webhook-{class}'))))))
+                out.append(str(to_json((str('--webhook-configuration=') + str(given['cluster_object_name']('webhook'))))))
                 out.append('\n')
             if read_key(read_key(given['values'], 'webhook'), 'url'):
                 out.append('            - ')
@@ -905,15 +904,16 @@ def render_webhook_mutatingwebhookconfiguration(given):
     out = []
     if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(given['values'], 'clusterResources')):
         v_certificates = read_key(read_key(given['values'], 'webhook'), 'certificates')
+        out.append('apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata:\n')
+        if (read_key(v_certificates, 'mode') == 'certManager'):
+            out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {'cert-manager.io/inject-ca-from': (str(read_key(given['release'], 'namespace')) + str('/') + str(given['object_name']('webhook')))}), 2)))
+            out.append('\n')
+        else:
+            out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
+            out.append('\n')
+        out.append('webhooks:\n')
         for v_name, v_class in each(items(read_key(given['values'], 'podClasses'))):
-            out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata:\n')
-            if (read_key(v_certificates, 'mode') == 'certManager'):
-                out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']((str('webhook-') + str(v_name))), 'webhook', {'cert-manager.io/inject-ca-from': (str(read_key(given['release'], 'namespace')) + str('/') + str(given['object_name']('webhook')))}), 2)))
-                out.append('\n')
-            else:
-                out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']((str('webhook-') + str(v_name))), 'webhook', {}), 2)))
-                out.append('\n')
-            out.append('webhooks:\n  - name: ')
+            out.append('  - name: ')
             out.append(str(to_json((str(v_name) + str('.roost.hub.jupyter.org')))))
             out.append('\n    admissionReviewVersions: [v1]\n    sideEffects: None\n    failurePolicy: ')
             out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'failurePolicy'))))
@@ -1938,7 +1938,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'c676f9e469e885d1061e799d7c11fad1933e7d201730b72b5d583c537ffdf6fb'
+FINGERPRINT = '0fe3d21c2c24881a46675228ae8c8815d8fe834d4aa27c4cbf899a547eef6754'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -191,12 +191,7 @@ def _chart(*, only_check: bool) -> int:
 @click.option("--certificate-folder", metavar="FOLDER", help="With tls.crt and tls.key; for the other two modes.")
 @click.option("--service-name", metavar="NAME", default="", help="The Service that the certificate is for.")
 @click.option("--url", metavar="URL", default="", help="The URL that API servers call instead of the Service.")
-@click.option(
-    "--webhook-configuration",
-    metavar="NAME",
-    default="",
-    help="Whose caBundle to keep; {class} in it stands for each pod class.",
-)
+@click.option("--webhook-configuration", metavar="NAME", default="", help="Whose caBundle to keep.")
 @click.option("--secret-name", metavar="NAME", default="", help="The Secret that holds the CA.")
 @click.option("--lease-name", metavar="NAME", default="", help="The Lease of the replica that renews the CA.")
 @click.option("--ca-days", type=click.FloatRange(0, min_open=True), default=365.0, show_default=True)

@@ -20,7 +20,7 @@ import uvloop
 
 from cluster.client import Client, ClusterError, connect
 from cluster.leases import Leadership
-from cluster.trust import BundleFields, SharedSecret, own_service_account
+from cluster.trust import BundleField, SharedSecret, own_service_account
 from webhook import logs
 from webhook.admission import Admission, Outcome
 from webhook.app import create_app, create_ops_app
@@ -80,7 +80,6 @@ class WebhookOptions:
     # For mode self: what the leaf is for, and the objects it is agreed on through.
     service_name: str = ""
     extra_names: tuple[str, ...] = ()
-    # `{class}` in it stands for each pod class: one configuration each.
     webhook_configuration: str = ""
     secret_name: str = ""
     lease_name: str = ""
@@ -213,19 +212,13 @@ class _Replica:
             ca_name=f"roost-ca.{options.release}.{options.namespace}",
             lives=Lives(ca=options.ca_days * 86400, leaf=options.leaf_hours * 3600),
             secret=SharedSecret(client, options.namespace, options.secret_name, owner),
-            bundle=BundleFields(client, self._configurations) if options.webhook_configuration else None,
+            bundle=BundleField(client, options.webhook_configuration) if options.webhook_configuration else None,
             is_leader=lambda: leadership.is_leader,
             serving=self._serving,
             metrics=self._metrics,
         )
         self._checks["certificate"] = certificates.verdict
         self._work += [leadership.run, certificates.run]
-
-    def _configurations(self) -> list[str]:
-        pattern = self._options.webhook_configuration
-        if "{class}" not in pattern:
-            return [pattern]
-        return [pattern.replace("{class}", name) for name in self._settings().classes]
 
     def _follow(self, settings: Settings) -> None:
         if self._facts is not None:

@@ -46,9 +46,9 @@ class Secret(Protocol):
 
 
 class Bundle(Protocol):
-    """What API servers trust; see cluster.trust.BundleFields."""
+    """What API servers trust; see cluster.trust.BundleField."""
 
-    def read(self) -> dict[str, bytes]:
+    def read(self) -> dict[str, bytes] | None:
         """Return each entry's bundle."""
 
     def apply(self, entries: Mapping[str, bytes]) -> None:
@@ -189,7 +189,7 @@ class OwnCertificates:
         entries = bundle.read()
         if not entries:
             self._note_trusted(frozenset(), now)
-            raise ClusterError("no MutatingWebhookConfiguration of ours exists yet")
+            raise ClusterError("the MutatingWebhookConfiguration does not exist yet, or has no entries")
         trusted = {name: split_bundle(pem) for name, pem in entries.items()}
         self._note_trusted(frozenset.intersection(*(frozenset(found) for found in trusted.values())), now)
         if not self._is_leader():
