@@ -103,6 +103,11 @@ class WatchCache(Generic[T]):
             changes, self._changes = self._changes, {}
         return changes
 
+    def give_back(self, changes: Mapping[str, T | None]) -> None:
+        """Undo `take_changes`, whose result could not be used; what has changed since stays newer."""
+        with self._lock:
+            self._changes = {**changes, **self._changes}
+
     def run(self, stop: threading.Event) -> None:
         """List, watch, resume and list again, until `stop`."""
         backoff_seconds = FIRST_BACKOFF_SECONDS

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from cluster.watch_cache import WatchCache, label_selector
 from placement.classes import Classes
@@ -30,8 +30,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 # Between two swaps of the facts.
 SWAP_SECONDS: Final = 0.1
+# Between two tries when facts can't be made of what was watched.
+RETRY_SECONDS: Final = 2.0
+# Nodes not heard of for so long (a bookmark comes each minute) may be gone: rules must not demand what they held.
+STALE_SECONDS: Final = 300.0
 
 
 class WatchedPod(NamedTuple):
@@ -90,22 +96,33 @@ class FactsKeeper:
         return Verdict(passed=self._has_facts, detail=detail)
 
     def age_seconds(self) -> float:
-        """Return the age of the oldest part of the facts; 0.0 when nothing is watched."""
+        """Return the age of the oldest part of the facts, 0.0 when nothing is watched.
+
+        What never came is as old as its watch; what may not be read is no part of them.
+        """
         watches = self._watches
-        return max((cache.age_seconds() for cache in watches.caches if cache.synced), default=0.0) if watches else 0.0
+        return max(map(WatchCache.age_seconds, watches.parts), default=0.0) if watches else 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Swap in new facts when something changed, until `stop`."""
         while not stop.is_set():
-            if self._dirty.wait(1.0):
+            if self._dirty.wait(1.0) or self._is_outdated():
                 self._dirty.clear()
+                pause_seconds = SWAP_SECONDS
                 try:
                     self._swap()
                 except Exception:  # the thread must outlive any fault: without it the facts would stand still
                     log.exception("facts not updated")
-                stop.wait(SWAP_SECONDS)
+                    self._dirty.set()
+                    pause_seconds = RETRY_SECONDS
+                stop.wait(pause_seconds)
         if self._watches is not None:
             self._watches.stop.set()
+
+    def _is_outdated(self) -> bool:
+        """Whether nodes came to be known, or ceased to be, by nothing but time or a refusal."""
+        watches = self._watches
+        return watches is not None and self._has_facts and watches.knows_nodes != (self._facts.nodes is not None)
 
     def _swap(self) -> None:
         watches = self._watches
@@ -197,6 +214,8 @@ class _Watches:
         self._builder_pods: dict[str, dict[str, str]] = {name: {} for name in self._builders}
         self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
         self._homes = Homes()
+        # What the current refresh took of the watches.
+        self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of pods that came through unplaced, by key.
         self._unplaced: dict[str, tuple[str, str]] = {}
         self._metrics.show_unplaced(dict.fromkeys(settings.classes, 0))
@@ -207,6 +226,19 @@ class _Watches:
         yield from (cache for cache in (self._nodes, self._namespaces) if cache is not None)
         yield from self._builders.values()
         yield from self._pods.values()
+
+    @property
+    def parts(self) -> Iterator[WatchCache[Any]]:
+        """Those watches that the facts are made of: not the ones that never were allowed to list, nor refused nodes."""
+        for cache in self.caches:
+            if not cache.is_forbidden or (cache.synced and cache is not self._nodes):
+                yield cache
+
+    @property
+    def knows_nodes(self) -> bool:
+        """Whether nodes were listed, may still be read, and were heard of lately."""
+        nodes = self._nodes
+        return nodes is not None and nodes.synced and not nodes.is_forbidden and nodes.age_seconds() <= STALE_SECONDS
 
     def start(self) -> None:
         """Give each watch its thread."""
@@ -227,24 +259,41 @@ class _Watches:
         return all(cache.synced or cache.is_forbidden for cache in self.caches)
 
     def refresh(self) -> tuple[Facts, list[str]]:
-        """Return facts with all changes so far, and the keys of the pods with a home that changed."""
+        """Return facts with all changes so far, and the keys of the pods with a home that changed.
+
+        A fault loses nothing: what was taken is given back, and taken in again by the next call.
+        """
+        self._taken = []
+        try:
+            return self._refresh()
+        except Exception:
+            for cache, changes in self._taken:
+                cache.give_back(changes)
+            raise
+
+    def _take(self, cache: WatchCache[T]) -> Mapping[str, T | None]:
+        changes = cache.take_changes()
+        self._taken.append((cache, changes))
+        return changes
+
+    def _refresh(self) -> tuple[Facts, list[str]]:
         if self._nodes is not None and self._nodes.synced:
-            nodes = self._nodes.take_changes()
+            nodes = self._take(self._nodes)
             if self._known_nodes is None:
                 self._known_nodes = Nodes(node for node in nodes.values() if node is not None)
             elif nodes:
                 self._known_nodes = self._known_nodes.updated(nodes)
         if self._namespaces is not None:
-            self._known_namespaces = _changed(self._known_namespaces, self._namespaces.take_changes())
+            self._known_namespaces = _changed(self._known_namespaces, self._take(self._namespaces))
         for name, builders in self._builders.items():
-            pods = self._builder_pods[name] = _changed(self._builder_pods[name], builders.take_changes())
+            pods = self._builder_pods[name] = _changed(self._builder_pods[name], self._take(builders))
             found = frozenset(pods.values())
             # The same object while nothing changed: rings are recognised by it.
             if found != self._builder_nodes[name]:
                 self._builder_nodes = {**self._builder_nodes, name: found}
         seen = self._refresh_pods()
         facts = Facts(
-            nodes=self._known_nodes,
+            nodes=self._known_nodes if self.knows_nodes else None,
             builder_nodes=self._builder_nodes,
             homes=self._homes,
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
@@ -256,7 +305,7 @@ class _Watches:
         was_unplaced = dict(self._unplaced)
         for name, cache in self._pods.items():
             has_home = self.settings.classes[name].home is not None
-            for key, pod in cache.take_changes().items():
+            for key, pod in self._take(cache).items():
                 if has_home:
                     homes[key] = pod.home if pod is not None else None
                 if pod is not None and pod.is_unplaced:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cluster.client import ApiError, Client
+from cluster.client import ApiError, Client, ClusterError
 from placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import settings
 from tests.harness.waiting import wait_until
+from webhook.facts import HomePod, Homes
 from webhook.metrics import Metrics
-from webhook.watch import FactsKeeper
+from webhook.watch import STALE_SECONDS, FactsKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,11 +31,14 @@ class FakeServer:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], list[Object]] = {}
         self.forbidden: set[str] = set()
+        self.broken: set[str] = set()
         self.asked: set[tuple[str, str]] = set()
 
     def get(self, path: str, query: Mapping[str, Any]) -> Object:
         if path in self.forbidden:
             raise ApiError(403, f"{path} is forbidden")
+        if path in self.broken:
+            raise ClusterError(f"{path} is out of reach")
         key = (path, str(query.get("labelSelector", "")))
         self.asked.add(key)
         return {"metadata": {"resourceVersion": "1"}, "items": self.objects.get(key, [])}
@@ -70,7 +74,13 @@ class Kept:
     def __init__(self, server: FakeServer) -> None:
         self.seen: list[tuple[str, str]] = []
         self.metrics = Metrics("test")
-        self.keeper = FactsKeeper(cast("Client", server), self.metrics, lambda ns, name: self.seen.append((ns, name)))
+        self.seconds = 0.0
+        self.keeper = FactsKeeper(
+            cast("Client", server),
+            self.metrics,
+            lambda ns, name: self.seen.append((ns, name)),
+            clock=lambda: self.seconds,
+        )
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.keeper.run, args=(self.stop,))
         self.thread.start()
@@ -150,6 +160,65 @@ def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer,
     server.objects["/api/v1/nodes", ""] = [node("a")]
     server.forbidden.clear()
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
+
+
+def test_nodes_whose_rights_were_withdrawn_are_unknown_until_they_come_back(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    server.forbidden.add("/api/v1/nodes")
+    kept.wait(lambda: kept.keeper.facts.nodes is None)
+    assert kept.keeper.verdict().passed
+    server.forbidden.clear()
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    assert list(kept.keeper.facts.nodes or ()) == ["a"]
+
+
+def test_nodes_not_heard_of_for_minutes_are_unknown_until_they_are(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    server.broken.add("/api/v1/nodes")
+    kept.wait(lambda: "out of reach" in kept.keeper.verdict().detail)
+    kept.seconds = STALE_SECONDS + 1
+    kept.wait(lambda: kept.keeper.facts.nodes is None)
+    server.broken.clear()
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+
+
+def test_what_was_never_listed_is_as_old_as_its_watch(server: FakeServer, kept: Kept) -> None:
+    server.broken |= {PODS, "/api/v1/nodes"}
+    kept.keeper.follow(settings())
+    kept.seconds = 40.0
+    assert kept.keeper.age_seconds() == 40.0
+
+
+def test_what_may_not_be_read_does_not_age_the_facts(server: FakeServer, kept: Kept) -> None:
+    server.forbidden.add("/api/v1/nodes")
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.seconds = 40.0
+    kept.wait(lambda: kept.keeper.age_seconds() == 0.0)
+
+
+def test_a_fault_while_facts_are_made_loses_no_change(
+    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("webhook.watch.RETRY_SECONDS", 0.01)
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    faults = [RuntimeError("once")]
+    whole = Homes.updated
+
+    def updated(homes: Homes, changes: Mapping[str, HomePod | None]) -> Homes:
+        if faults:
+            raise faults.pop()
+        return whole(homes, changes)
+
+    monkeypatch.setattr(Homes, "updated", updated)
+    builds(server, pod("one", "binderhub-build", node_name="a"))
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert "facts not updated" in caplog.text
 
 
 def test_it_is_not_ready_before_there_is_a_policy(kept: Kept) -> None:
