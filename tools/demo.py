@@ -80,7 +80,8 @@ def main() -> int:
     except HarnessUnavailableError as error:
         heading("The webhook alone")
         say(f"There is no control plane: {error}")
-        say("Left out: the API server that calls the webhook, the scheduler, and the nodes that pods land on.")
+        say("Left out: the API server that calls the webhook, the scheduler, the nodes that pods land on, and the")
+        say("placeholder, which a StatefulSet makes. Without nodes, images and builders are unknown: no gate, no ring.")
         good = show_webhook_alone(values)
     heading(f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s.")
     say("Next: docs/README.md; `make cluster` gives a control plane to play with; `make test` proves the rest.")
@@ -129,26 +130,24 @@ def show_pod(stack: Stack, elsewhere: str, kind: str) -> bool:
     """Create one pod, show what it became and where it went. False when it went anywhere else than promised."""
     heading(f"{ {'user': 3, 'build': 4, 'placeholder': 5}[kind] }. A {kind} pod")
     if kind == "placeholder":
-        return show_placeholder(stack)
+        return show_placeholder(stack, elsewhere)
     body = yaml.safe_load((DATA / f"{kind}.yaml").read_text())
-    name = body["metadata"]["name"]
     plain = stack.cluster.api.create(body, elsewhere, dryRun="All")
     stored = stack.create_pod(body)
     show_diff(plain, stored)
-    node = stack.wait_for_node(name)
-    say(f"It landed on {colour(node, '1;32')}.")
     if kind == "user":
-        say("Why: users wait for no image here. The pod requires the label of its image, and node-2 alone carries it.")
-        show_scores(stack, name)
-        return node == "node-2"
+        reason = "the pod requires the label of its image, and node-2 alone carries it: no user waits for a pull."
+        return show_landing(stack, body["metadata"]["name"], "node-2", [reason])
     ring = rank_nodes(body["metadata"]["annotations"]["binder-repo"], NODES)
-    say(f"Why: the repository's ring is {' > '.join(ring)}; the first holds its layers, so its builds meet there.")
-    say("BinderHub's own term, which drives builds apart, was replaced. Requests were added, so that builds count.")
-    show_scores(stack, name)
-    return bool(node == ring[0] == stored["metadata"]["annotations"][HOME_TARGET_ANNOTATION])
+    reasons = [
+        f"the repository's ring is {' > '.join(ring)}; the first holds its layers, so its builds meet there.",
+        "BinderHub's own term, which drives builds apart, was replaced. Requests were added, so that builds count.",
+    ]
+    promised = stored["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == ring[0]
+    return show_landing(stack, body["metadata"]["name"], ring[0], reasons) and promised
 
 
-def show_placeholder(stack: Stack) -> bool:
+def show_placeholder(stack: Stack, elsewhere: str) -> bool:
     """The rendered StatefulSet made it already; its terms were rendered, so that it doesn't depend on the webhook."""
     api = stack.cluster.api
     path = f"/api/v1/namespaces/{stack.namespace}/pods"
@@ -158,18 +157,32 @@ def show_placeholder(stack: Stack) -> bool:
         return next((pod for pod in found if pod["spec"].get("nodeName")), None)
 
     pod = wait_until(find, 30, "the placeholder to be bound")
-    wanted = {
-        "schedulerName": pod["spec"]["schedulerName"],
-        "priority": pod["spec"]["priority"],
-        "affinity": pod["spec"]["affinity"],
+    bare = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": pod["metadata"]["name"], "labels": pod["metadata"]["labels"]},
+        "spec": {"containers": [{key: pod["spec"]["containers"][0][key] for key in ("name", "image", "resources")}]},
     }
-    for line in yaml.safe_dump(wanted, sort_keys=False).splitlines():
-        say(colour(f"  {line}", "32"))
-    say(f"It landed on {colour(pod['spec']['nodeName'], '1;32')}, made by the rendered StatefulSet.")
-    say("Why: node-3 is marked for placeholders, as the newest node of a pool will be. It keeps a seat there,")
-    say(f"and gives it up at once when a user needs it: its priority is {pod['spec']['priority']}, a user's is 0.")
-    show_scores(stack, pod["metadata"]["name"])
-    return bool(pod["spec"]["nodeName"] == "node-3")
+    show_diff(api.create(bare, elsewhere, dryRun="All"), pod)
+    reasons = [
+        "node-3 is marked for placeholders, as the newest node of a pool will be. The StatefulSet's own terms say so,",
+        f"webhook or not. A user takes the seat at once: its priority is {pod['spec']['priority']}, a user's is 0.",
+    ]
+    return show_landing(stack, pod["metadata"]["name"], "node-3", reasons)
+
+
+def show_landing(stack: Stack, pod: str, promised: str, reasons: Sequence[str]) -> bool:
+    """Where a pod went, and why when that is where it should be; False when it isn't."""
+    node = stack.wait_for_node(pod)
+    say(f"It landed on {colour(node, '1;32')}.")
+    if node == promised:
+        say(f"Why: {reasons[0]}")
+        for reason in reasons[1:]:
+            say(reason)
+    else:
+        say(colour(f"That is wrong: it should be on {promised}.", "31"))
+    show_scores(stack, pod)
+    return node == promised
 
 
 def show_scores(stack: Stack, pod: str) -> None:

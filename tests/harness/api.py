@@ -75,7 +75,7 @@ class Api:
                 response = connection.getresponse()
                 answer = response.read()
                 break
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
                 # An idle connection that the server closed: once more on a new one. A new one that breaks is an error.
                 connection.close()
                 if is_fresh or attempt == 2:
