@@ -10,17 +10,18 @@ import yaml
 
 from generator.faults import GeneratorError, UsageError, describe, one_line, show_path
 from generator.order import rank
-from generator.output import KUSTOMIZATION
+from generator.output import KUSTOMIZATION, is_ours
 from generator.render import Identity
 from generator.sources import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from generator.faults import Path as FieldPath
 
 Objects = dict[Identity, dict[str, object]]
 
+MAX_MANIFEST_BYTES: Final = MAX_FILE_BYTES * 16
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _COLOURS: Final = {"+": "\x1b[32m", "-": "\x1b[31m", "~": "\x1b[33m"}
 _RESET: Final = "\x1b[0m"
@@ -103,52 +104,66 @@ def _by_name(items: list[object]) -> dict[str, object] | None:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def is_manifests(path: str) -> bool:
-    """Tell a folder or a file of manifests from a values file: its first object has apiVersion and kind."""
-    target = Path(path)
-    if target.is_dir():
-        return True
-    try:
-        documents = list(_documents(target))
-    except GeneratorError:
-        # Not for us to say: reading it as values gives the fault with its line.
-        return False
-    return bool(documents) and all("apiVersion" in one and "kind" in one for one in documents)
+def read_folder(path: str) -> Objects:
+    """Read all .yaml, .yml and .json of a folder and the folders in it, but kustomizations.
 
-
-def read_manifests(path: str) -> Objects:
-    """Read a file, or all .yaml, .yml and .json of a folder and the folders in it, but kustomizations."""
-    target = Path(path)
-    files = [target]
-    if target.is_dir():
-        files = sorted(one for one in target.rglob("*") if one.suffix in _SUFFIXES and one.name != KUSTOMIZATION)
-    objects: Objects = {}
-    for file in files:
-        for document in _documents(file):
-            for body in _unpack(document):
-                identity = _identity(body, file)
-                if identity in objects:
-                    raise GeneratorError(f"{file}: {identity} stands here a second time.")
-                objects[identity] = body
+    Raises UsageError when it holds no manifest, unless `roost render` wrote it so (`enabled: false`).
+    """
+    folder = Path(path)
+    files = sorted(one for one in folder.rglob("*") if one.suffix in _SUFFIXES and one.is_file())
+    objects = _objects(
+        (str(file), document)
+        for file in files
+        if file.name != KUSTOMIZATION
+        for document in _documents(_read(file), str(file))
+    )
+    if not objects and not is_ours(folder):
+        raise UsageError(f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests.")
     return objects
 
 
-def _documents(file: Path) -> Iterator[dict[str, object]]:
+def parse_manifests(data: bytes, name: str) -> Objects | None:
+    """Read one file's manifests; None when these are values: some document lacks apiVersion or kind."""
     try:
-        if file.stat().st_size > MAX_FILE_BYTES * 16:
+        documents = list(_documents(data, name))
+    except GeneratorError:
+        # Not for us to say: reading it as values gives the fault with its line.
+        return None
+    if not documents or not all("apiVersion" in one and "kind" in one for one in documents):
+        return None
+    return _objects((name, document) for document in documents)
+
+
+def _objects(documents: Iterable[tuple[str, dict[str, object]]]) -> Objects:
+    objects: Objects = {}
+    for name, document in documents:
+        for body in _unpack(document):
+            identity = _identity(body, name)
+            if identity in objects:
+                raise GeneratorError(f"{name}: {identity} stands here a second time.")
+            objects[identity] = body
+    return objects
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > MAX_MANIFEST_BYTES:
             raise UsageError(f"{file}: is too large for manifests.")
-        data = file.read_bytes()
+        return file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file}: can't be read ({error.strerror}).") from None
+
+
+def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
     try:
         for document in yaml.load_all(data, Loader=yaml.CSafeLoader):
             if document is None:
                 continue
             if not isinstance(document, dict):
-                raise GeneratorError(f"{file}: holds a {type(document).__name__}, expected objects.")
+                raise GeneratorError(f"{name}: holds a {type(document).__name__}, expected objects.")
             yield document
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise GeneratorError(f"{file}: is no YAML: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise GeneratorError(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
 
 
 def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
@@ -159,7 +174,7 @@ def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
         yield document
 
 
-def _identity(body: Mapping[str, object], file: Path) -> Identity:
+def _identity(body: Mapping[str, object], file: str) -> Identity:
     metadata = body.get("metadata")
     found = metadata if isinstance(metadata, dict) else {}
     if not (body.get("apiVersion") and body.get("kind") and found.get("name")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.faults import Fault, ValuesError
+from generator.faults import Fault, ValuesError, sort_faults
 from generator.lint_classes import lint_classes
 from generator.lint_report import Report, Said, at, listing, mapping, number, text
 from generator.lint_scheduler import lint_scheduler
@@ -21,11 +21,13 @@ AUTOSCALER_CUTOFF: Final = -10
 _LONG_TIMEOUT_SECONDS: Final = 10
 
 
-def check(merged: Merged, release: Release) -> None:
-    """Raise ValuesError with the lint's errors; warnings are for `lint`'s callers."""
-    errors = [fault for fault in lint(merged, release) if fault.severity == "error"]
+def check(merged: Merged, release: Release) -> list[Fault]:
+    """Raise ValuesError with the lint's errors; without any, give its warnings, sorted."""
+    faults = lint(merged, release)
+    errors = [fault for fault in faults if fault.severity == "error"]
     if errors:
         raise ValuesError(errors)
+    return sort_faults(faults)
 
 
 def lint(merged: Merged, release: Release) -> list[Fault]:

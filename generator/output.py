@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import glob
 import os
 import re
 import shutil
@@ -9,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from generator.faults import UsageError
+from generator.faults import UsageError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +22,12 @@ if TYPE_CHECKING:
 KUSTOMIZATION: Final = "kustomization.yaml"
 # First line of our kustomization: a folder without it is somebody else's, and is left alone.
 MARK: Final = "# Written by roost render; the whole folder is replaced each time."
+# Suffixes of the folders that stand beside the target while it is replaced.
+_FRESH: Final = ".roost-new"
+_OLD: Final = ".roost-old"
+# From Linux' fcntl.h and fs.h.
+_AT_CWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
 _UNSAFE: Final = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -44,20 +53,31 @@ def files_of(manifests: Sequence[Manifest]) -> dict[str, str]:
     return files
 
 
+def is_ours(folder: Path) -> bool:
+    """Whether `roost render` wrote this folder."""
+    return _listed(folder) is not None
+
+
 def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
     """Replace `folder` by these manifests; on any failure it stays as it was.
 
-    Raises UsageError when it holds what `roost render` didn't write, or can't be written.
+    A process that is killed leaves the old folder or the new one, whole, and at most a hidden folder beside it, which
+    the next run removes. Raises UsageError when it holds what `roost render` didn't write, or can't be written.
     """
-    target = Path(folder).absolute()
-    _check_ours(target, folder)
+    if not folder:
+        raise UsageError('--output-dir "": is no folder. Give a path.')
     try:
+        target = _free_target(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target)
         # Beside the target: a rename is atomic only within one file system.
-        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent))
+        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_FRESH, dir=target.parent))
     except OSError as error:
         raise _cannot_write(folder, error) from None
+    lock = os.open(fresh, os.O_RDONLY)
     try:
+        # Tells other runs that this folder has an owner who is alive.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         for name, content in files_of(manifests).items():
             (fresh / name).write_text(content, encoding="utf-8")
         fresh.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o777 & ~_umask())
@@ -65,15 +85,20 @@ def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
     except OSError as error:
         raise _cannot_write(folder, error) from None
     finally:
+        # After an exchange, this is the old folder.
         shutil.rmtree(fresh, ignore_errors=True)
+        os.close(lock)
 
 
 def _swap(fresh: Path, target: Path) -> None:
     if not target.exists():
         fresh.rename(target)
         return
-    # A folder can't be renamed over one that has files: the old one steps aside first, and back if that fails.
-    old = fresh.with_suffix(".old")
+    if exchange(fresh, target):
+        return
+    # Without an exchange the old one steps aside first, and back if that fails: a folder can't be renamed over one
+    # that has files.
+    old = fresh.with_suffix(_OLD)
     target.rename(old)
     try:
         fresh.rename(target)
@@ -83,21 +108,78 @@ def _swap(fresh: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _check_ours(target: Path, folder: str) -> None:
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise UsageError(f"--output-dir {folder}: exists and is no folder. Give another path.")
-    if not target.is_dir() or not any(target.iterdir()):
-        return
-    kustomization = target / KUSTOMIZATION
+def exchange(one: Path, other: Path) -> bool:
+    """Swap two folders in one step (Linux' renameat2); False when the system or the file system can't."""
     try:
-        is_ours = kustomization.read_text(encoding="utf-8").startswith(MARK)
-    except (OSError, UnicodeDecodeError):
-        is_ours = False
-    if not is_ours:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    # Every failure leaves both as they are, and a plain rename then gives the reason.
+    return bool(rename(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed runs left beside `target`; what stepped aside comes back when nothing took its place."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*"):
+        # A further dot: that of another target, whose name begins like this one's.
+        is_left = left.suffix in (_FRESH, _OLD) and "." not in left.stem.removeprefix(f".{target.name}.")
+        if not is_left or left.is_symlink() or not left.is_dir():
+            continue
+        if _has_owner(left.with_suffix(_FRESH)):
+            continue
+        if left.suffix == _OLD and not target.exists():
+            left.rename(target)
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _has_owner(fresh: Path) -> bool:
+    try:
+        lock = os.open(fresh, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _free_target(folder: str) -> Path:
+    """The folder to write, once it is sure that nothing of anybody else's is lost."""
+    given = Path(folder)
+    if given.is_symlink() or (given.exists() and not given.is_dir()):
+        raise UsageError(f"--output-dir {folder}: exists and is no folder. Give another path.")
+    target = given.resolve()
+    if target in (Path.cwd(), *Path.cwd().parents):
+        raise UsageError(f"--output-dir {folder}: is the current folder or above it. Give a folder below it.")
+    listed = _listed(target) or set()
+    entries = target.iterdir() if target.is_dir() else ()
+    foreign = sorted(entry.name for entry in entries if entry.name not in listed or not _is_plain(entry))
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise UsageError(
-            f"--output-dir {folder}: holds files that roost render did not write, and would replace. "
+            f"--output-dir {folder}: holds what roost render did not write ({one_line(shown)}) and would replace. "
             "Give an empty or a new folder."
         )
+    return target
+
+
+def _is_plain(entry: Path) -> bool:
+    return entry.is_file() and not entry.is_symlink()
+
+
+def _listed(folder: Path) -> set[str] | None:
+    """Names of the files that a kustomization of ours accounts for; None when there is none of ours."""
+    try:
+        text = (folder / KUSTOMIZATION).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if not text.startswith(MARK):
+        return None
+    return {KUSTOMIZATION, *(line.removeprefix("  - ") for line in text.splitlines() if line.startswith("  - "))}
 
 
 def _cannot_write(folder: str, error: OSError) -> UsageError:

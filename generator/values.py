@@ -57,13 +57,20 @@ def _load(name: str) -> LoadedFile:
     return load(read_file(name), name)
 
 
-def read_file(name: str) -> bytes:
-    """Read a file, or stdin for "-", up to a byte more than `load` accepts. Raises UsageError."""
+def parse_values(data: bytes, name: str) -> Merged:
+    """`read_values` for one file that was read already: a pipe gives its bytes only once."""
+    from generator.loader import load  # noqa: PLC0415 - see above
+
+    return merge_values(read_defaults(), [load(data, name)])
+
+
+def read_file(name: str, most_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Read a file, or stdin for "-", up to a byte more than `most_bytes`. Raises UsageError."""
     # One byte more than accepted is enough to know that a file is too large, be it endless.
     try:
         if name == "-":
-            return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+            return sys.stdin.buffer.read(most_bytes + 1)
         with Path(name).open("rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
+            return file.read(most_bytes + 1)
     except OSError as error:
         raise UsageError(f"{name}: can't be read ({error.strerror}). Give the path of a values file.") from None

@@ -7,7 +7,7 @@ test holds the two together.
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from generator.lint import check
 from generator.merge import Settings
@@ -15,6 +15,10 @@ from generator.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESP
 from generator.render import Manifest, render, stream
 from generator.schema import validate
 from generator.values import read_values
+
+if TYPE_CHECKING:
+    from generator.faults import Fault
+    from generator.merge import Merged
 
 _OPTIONS = {
     "-f": "values",
@@ -65,13 +69,20 @@ def parse(arguments: list[str]) -> RenderOptions | None:
     )
 
 
-def manifests(options: RenderOptions) -> list[Manifest]:
-    """Everything from file names to manifests. Raises GeneratorError."""
-    check_release(options.release)
-    merged = read_values(options.files, options.settings)
+def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
+    """Manifests of merged values, and what `roost validate` warns of. Raises GeneratorError."""
+    check_release(release)
     validate(merged)
-    check(merged, options.release)
-    return render(merged.values, options.release)
+    warnings = check(merged, release)
+    return render(merged.values, release), warnings
+
+
+def manifests(options: RenderOptions) -> list[Manifest]:
+    """Everything from file names to manifests; warnings go to stderr. Raises GeneratorError."""
+    check_release(options.release)
+    made, warnings = make(read_values(options.files, options.settings), options.release)
+    sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
+    return made
 
 
 def run(options: RenderOptions) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from generator.diff import compare, is_manifests, read_manifests, show
+from generator.diff import MAX_MANIFEST_BYTES, compare, parse_manifests, read_folder, show
 from generator.faults import GeneratorError, UsageError
-from generator.merge import Settings
-from roost.plain_render import RenderOptions, manifests
+from generator.values import parse_values, read_file
+from roost.plain_render import make
 
 if TYPE_CHECKING:
     from generator.diff import Objects
@@ -21,6 +22,8 @@ DIFFERENT = 1
 
 def run(before: str, after: str, release: Release, colour: str) -> int:
     """Print the differences; 0 none, 1 some. Faults of either side are errors of usage here: 2, as `diff` has it."""
+    if before == after == "-":
+        raise UsageError("diff - -: stdin can be read once only. Give a file for one side.")
     try:
         changes = compare(_objects(before, release), _objects(after, release))
     except UsageError:
@@ -33,7 +36,14 @@ def run(before: str, after: str, release: Release, colour: str) -> int:
 
 
 def _objects(path: str, release: Release) -> Objects:
-    if is_manifests(path):
-        return read_manifests(path)
-    made = manifests(RenderOptions((path,), Settings(), release))
+    """Objects of a folder, of manifests, or of values ("-" is stdin). Read once: a pipe has its bytes only once."""
+    if Path(path).is_dir():
+        return read_folder(path)
+    data = read_file(path, MAX_MANIFEST_BYTES)
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise UsageError(f"{path}: is too large for manifests.")
+    given = parse_manifests(data, path)
+    if given is not None:
+        return given
+    made, _ = make(parse_values(data, path), release)
     return {manifest.identity: manifest.body for manifest in made}

@@ -155,6 +155,40 @@ def test_diff_exits_as_diff_does(roost: _Run, tmp_path: Path) -> None:
     assert "\x1b[32m" in roost("diff", before, after, "--color", "always").out
 
 
+def test_diff_reads_pipes_once(roost: _Run, tmp_path: Path) -> None:
+    default, pipe = tmp_path / "default.yaml", tmp_path / "pipe"
+    default.write_text("")
+    os.mkfifo(pipe)
+    for text, code in (("webhook: {replicas: 3}", 1), (roost("render").out, 0), ("", 0)):
+        with subprocess.Popen(["/bin/sh", "-c", 'cat > "$0"', pipe], stdin=subprocess.PIPE, text=True) as writer:
+            assert writer.stdin is not None
+            writer.stdin.write(text)
+            writer.stdin.close()
+            done = roost("diff", pipe, default)
+        assert (done.code, "~ Deployment" in done.out) == (code, code == 1)
+
+
+@pytest.mark.parametrize(("text", "code"), [("webhook: {replicas: 3}", 1), (None, 0)], ids=["values", "manifests"])
+def test_diff_takes_values_and_manifests_from_stdin(text: str | None, code: int, roost: _Run, tmp_path: Path) -> None:
+    (tmp_path / "default.yaml").write_text("")
+    given = (text if text is not None else roost("render").out).encode()
+    command = [sys.executable, "-m", "roost", "diff", "-", str(tmp_path / "default.yaml")]
+    done = subprocess.run(command, input=given, capture_output=True, check=False, cwd=checkout())
+    assert (done.returncode, b"~ Deployment" in done.stdout) == (code, code == 1), done.stderr
+
+
+def test_diff_of_stdin_with_itself_is_wrong_usage(roost: _Run) -> None:
+    assert roost("diff", "-", "-").code == 2
+
+
+def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path) -> None:
+    values.write_text("placeholders: []\n")
+    done = roost("render", "-f", values)
+    assert done.code == 0
+    assert done.err == roost("validate", "-f", values).out
+    assert "warning: imageGate.mode: " in done.err
+
+
 def test_a_rendered_folder_is_no_different_from_its_values(roost: _Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = roost("render", "--output-dir", out)

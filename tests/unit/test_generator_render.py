@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,14 +12,14 @@ from hypothesis import strategies as st
 
 from generator import compiled as compiled_module
 from generator.compile_python import compile_python
-from generator.diff import compare, is_manifests, read_manifests, show
+from generator.diff import compare, parse_manifests, read_folder, show
 from generator.faults import GeneratorError, UsageError, ValuesError
 from generator.fingerprint import fingerprint
 from generator.loader import load
 from generator.locations import checkout
 from generator.merge import Settings, merge_values
 from generator.order import rank
-from generator.output import KUSTOMIZATION, MARK, files_of, write_folder
+from generator.output import KUSTOMIZATION, MARK, exchange, files_of, write_folder
 from generator.release import Release, check_release
 from generator.render import Identity, Manifest, documents, render, stream
 from generator.template_functions import TemplateError, to_json, to_json_exactly
@@ -214,6 +216,86 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     assert (tmp_path / KUSTOMIZATION).read_text().startswith(MARK)
 
 
+@pytest.mark.parametrize("foreign", ["notes.txt", ".git/config", "base/service.yaml"])
+def test_what_somebody_put_into_our_folder_is_never_deleted(foreign: str, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    write_folder(rendered(), str(target))
+    (target / foreign).parent.mkdir(exist_ok=True)
+    (target / foreign).write_text("mine")
+    with pytest.raises(UsageError, match=f"did not write \\({foreign.partition('/')[0]}\\)"):
+        write_folder(rendered(), str(target))
+    assert (target / foreign).read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["", ".", "..", "here/.."])
+def test_the_current_folder_is_never_replaced(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UsageError, match="--output-dir"):
+        write_folder(rendered(), folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["here"]
+
+
+# What Python tells an audit hook of when files are touched.
+_STEPS = ("open", "os.", "shutil.", "tempfile.")
+
+
+def _is_killed_writing(manifests: list[Manifest], target: Path, step: int) -> bool:
+    """Write in a process that dies just before its `step`th touch of a file; False when it got through."""
+    child = os.fork()
+    if child == 0:
+        left = step
+
+        def die_in_time(event: str, _arguments: object) -> None:
+            nonlocal left
+            if event.startswith(_STEPS):
+                left -= 1
+                if left == 0:
+                    os._exit(9)
+
+        try:
+            sys.addaudithook(die_in_time)
+            write_folder(manifests, str(target))
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def test_a_killed_process_leaves_the_old_folder_or_the_new_one_and_the_next_run_tidies_up(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    if not exchange(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this file system can't swap two folders")
+    target = tmp_path / "place" / "out"
+    old, new = rendered()[:3], rendered()[1:5]
+    write_folder(old, str(target))
+    seen = []
+    step = 1
+    while _is_killed_writing(new, target, step):
+        found = {path.name: path.read_text() for path in target.iterdir()}
+        assert found in (files_of(old), files_of(new)), f"step {step}"
+        seen.append(found == files_of(new))
+        write_folder(old, str(target))
+        assert [path.name for path in target.parent.iterdir()] == ["out"], f"step {step}"
+        step += 1
+    assert set(seen) == {False, True}
+
+
+def test_where_folders_can_not_be_swapped_the_old_one_steps_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.output.exchange", lambda *_: False)
+    target = tmp_path / "out"
+    old, new = rendered()[:3], rendered()[1:5]
+    write_folder(old, str(target))
+    step = 1
+    while _is_killed_writing(new, target, step):
+        write_folder(old, str(target))
+        assert [path.name for path in tmp_path.iterdir()] == ["out"], f"step {step}"
+        step += 1
+    assert {path.name: path.read_text() for path in target.iterdir()} == files_of(new)
+
+
 def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out"
     write_folder(rendered("placeholders: []"), str(target))
@@ -224,6 +306,7 @@ def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path, monkeypa
 
     for method in ("write_text", "rename"):
         with monkeypatch.context() as patched:
+            patched.setattr("generator.output.exchange", lambda *_: False)
             patched.setattr(f"pathlib.Path.{method}", full_disk if method == "rename" else _no_space)
             with pytest.raises(UsageError, match="No space left"):
                 write_folder(rendered(), str(target))
@@ -302,25 +385,31 @@ def test_a_folder_of_manifests_is_read_back_as_it_was_rendered(tmp_path: Path) -
     (tmp_path / "list.json").write_text(
         json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects().values())})
     )
-    for path in ("out", "all.yaml", "list.json"):
-        assert is_manifests(str(tmp_path / path))
-        assert compare(read_manifests(str(tmp_path / path)), objects()) == []
+    assert compare(read_folder(str(tmp_path / "out")), objects()) == []
+    for name in ("all.yaml", "list.json"):
+        given = parse_manifests((tmp_path / name).read_bytes(), name)
+        assert given is not None
+        assert compare(given, objects()) == []
 
 
-def test_a_values_file_is_no_manifest(tmp_path: Path) -> None:
-    (tmp_path / "values.yaml").write_text("webhook: {replicas: 3}\n")
-    (tmp_path / "broken.yaml").write_text("a: [1\n")
-    (tmp_path / "empty.yaml").write_text("")
-    assert [is_manifests(str(tmp_path / f"{name}.yaml")) for name in ("values", "broken", "empty", "none")] == [
-        False
-    ] * 4
+@pytest.mark.parametrize("text", ["webhook: {replicas: 3}\n", "a: [1\n", "", "- 1\n", "\x07"])
+def test_a_values_file_is_no_manifest(text: str) -> None:
+    assert parse_manifests(text.encode(), "f") is None
 
 
 @pytest.mark.parametrize("text", ["- 1\n", "a: 1\n", "a: [\n", "kind: X\napiVersion: v1\n", "\x07"])
 def test_manifests_that_are_none_are_an_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(GeneratorError):
-        read_manifests(str(tmp_path))
+        read_folder(str(tmp_path))
+
+
+def test_a_folder_without_manifests_is_an_error_unless_roost_wrote_it_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(UsageError, match="holds no manifest"):
+        read_folder(str(tmp_path))
+    write_folder([], str(tmp_path / "out"))
+    assert read_folder(str(tmp_path / "out")) == {}
 
 
 def test_settings_of_the_command_line_win_over_files() -> None:
