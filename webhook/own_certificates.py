@@ -100,6 +100,9 @@ class OwnCertificates:
         self._metrics = metrics
         self._now = now
         self._leaf: Leaf | None = None
+        # What each entry of the configuration trusts, in PEM.
+        self._entries: dict[str, frozenset[bytes]] = {}
+        # What they have in common.
         self._trusted: frozenset[bytes] = frozenset()
         # When each CA was first seen to be trusted, by its PEM.
         self._trusted_since: dict[bytes, float] = {}
@@ -112,15 +115,23 @@ class OwnCertificates:
             return Verdict(passed=False, detail=f"no certificate yet{trouble}")
         if self._now() >= leaf.ends_at:
             return Verdict(passed=False, detail=f"the certificate has ended{trouble}")
-        if self._bundle is not None and leaf.authority_pem not in self._trusted:
+        lacking = self._entries_without(leaf)
+        if self._bundle is not None and len(lacking) == len(self._entries):
             return Verdict(passed=False, detail=f"caBundle does not hold our CA yet{trouble}")
+        if lacking:
+            # Such as a new class's: it must not take this replica from all the others.
+            return Verdict(passed=True, detail=f"caBundle of {', '.join(lacking)} does not hold our CA yet{trouble}")
         return Verdict(passed=True, detail=self._fault)
+
+    def _entries_without(self, leaf: Leaf) -> list[str]:
+        """Entries of the configuration whose API servers would refuse the leaf."""
+        return [name for name, trusted in self._entries.items() if leaf.authority_pem not in trusted]
 
     def run(self, stop: threading.Event) -> None:
         """Tick until `stop`; faster while something is missing."""
         while True:
             self.tick_safely()
-            settled = not self._fault and self.verdict().passed
+            settled = self.verdict() == (True, "")
             if stop.wait(self._lives.tick if settled else min(self._lives.tick, HURRIED_TICK_SECONDS)):
                 return
 
@@ -188,10 +199,10 @@ class OwnCertificates:
         """Learn which CAs every entry trusts; as the leader, see to it that ours are among them."""
         entries = bundle.read()
         if not entries:
-            self._note_trusted(frozenset(), now)
+            self._note_trusted({}, now)
             raise ClusterError("the MutatingWebhookConfiguration does not exist yet, or has no entries")
         trusted = {name: split_bundle(pem) for name, pem in entries.items()}
-        self._note_trusted(frozenset.intersection(*(frozenset(found) for found in trusted.values())), now)
+        self._note_trusted({name: frozenset(found) for name, found in trusted.items()}, now)
         if not self._is_leader():
             return
         own = [authority.certificate_pem for authority in (current, previous) if authority is not None]
@@ -204,9 +215,12 @@ class OwnCertificates:
             bundle.apply(wanted)
             log.info("caBundle applied entries=%d", len(wanted))
 
-    def _note_trusted(self, trusted: frozenset[bytes], now: float) -> None:
-        self._trusted = trusted
-        self._trusted_since = {pem: self._trusted_since.get(pem, now) for pem in trusted}
+    def _note_trusted(self, entries: dict[str, frozenset[bytes]], now: float) -> None:
+        self._entries = entries
+        # An entry without a bundle (new, or wiped) trusts nobody, and says nothing about what the others trust.
+        filled = [trusted for trusted in entries.values() if trusted]
+        self._trusted = frozenset.intersection(*filled) if filled else frozenset()
+        self._trusted_since = {pem: self._trusted_since.get(pem, now) for pem in self._trusted}
 
     def _signer(self, current: Authority, previous: Authority | None, now: float) -> Authority | None:
         """Return the CA that should have signed our leaf; None: whichever did, for now."""
@@ -221,7 +235,8 @@ class OwnCertificates:
         if previous is not None and previous.certificate_pem in self._trusted:
             return previous
         leaf = self._leaf
-        if leaf is not None and leaf.authority_pem in self._trusted and now < leaf.renew_at:
+        ours = [authority.certificate_pem for authority in (current, previous) if authority is not None]
+        if leaf is not None and now < leaf.renew_at and leaf.authority_pem in (*ours, *self._trusted):
             return None
         return current
 

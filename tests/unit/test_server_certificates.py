@@ -105,10 +105,10 @@ class Hub:
             replica.tick_safely()
 
     def trusted(self) -> list[x509.Certificate]:
-        """What both entries trust."""
+        """What all entries trust."""
         assert self.bundle.entries is not None
-        first, second = (frozenset(split_bundle(pem)) for pem in self.bundle.entries.values())
-        return [x509.load_pem_x509_certificate(pem) for pem in first & second]
+        bundles = [frozenset(split_bundle(pem)) for pem in self.bundle.entries.values()]
+        return [x509.load_pem_x509_certificate(pem) for pem in frozenset.intersection(*bundles)]
 
     def is_trusted(self, certificate: x509.Certificate, authorities: list[x509.Certificate]) -> bool:
         """As a TLS client would decide it, by signature and by time."""
@@ -172,7 +172,7 @@ def test_a_replica_is_not_ready_before_the_bundle_holds_its_ca() -> None:
     assert hub.replicas[0].verdict().passed
 
 
-def test_one_entry_without_our_ca_is_enough_to_be_not_ready() -> None:
+def test_one_entry_without_our_ca_is_named_and_takes_no_replica_from_the_others() -> None:
     hub = Hub(replicas=1)
     hub.tick()
     hub.tick(1)
@@ -180,7 +180,38 @@ def test_one_entry_without_our_ca_is_enough_to_be_not_ready() -> None:
     hub.leader = -1
     hub.bundle.entries["build"] = b""
     hub.tick(1)
+    assert hub.replicas[0].verdict() == (True, "caBundle of build does not hold our CA yet")
+    hub.bundle.entries["user"] = b""
+    hub.tick(1)
     assert not hub.replicas[0].verdict().passed
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_new_ca_signs_nothing_before_its_time_though_an_entry_appears_meanwhile(foreign: bool) -> None:
+    hub = Hub()
+    hub.tick()
+    hub.tick(LIVES.settle + 1)
+    hub.tick(LIVES.ca * 0.7)  # a new CA, and leaves of the old one
+    hub.tick(1)
+    assert hub.secret.writes == 2
+    assert hub.bundle.entries is not None
+    slow_view = hub.trusted()[:1] if _signed_by_first(hub) else hub.trusted()[1:]
+    changes = [serving.changes for serving in hub.serving]
+    hub.bundle.entries["fresh"] = make_authority("other", hub.now, DAY).certificate_pem if foreign else b""
+    for _ in range(5):
+        hub.tick(LIVES.settle / 10)
+        assert [serving.changes for serving in hub.serving] == changes
+        assert all(replica.verdict().passed for replica in hub.replicas)
+        for serving in hub.serving:
+            assert serving.certificate is not None
+            assert hub.is_trusted(serving.certificate, slow_view)
+    hub.tick(LIVES.settle)
+    assert [serving.changes for serving in hub.serving] == [count + 1 for count in changes]
+
+
+def _signed_by_first(hub: Hub) -> bool:
+    certificate = hub.serving[0].certificate
+    return certificate is not None and _signed(certificate, hub.trusted()[0])
 
 
 def test_only_the_leader_writes_the_bundle_and_only_when_it_differs() -> None:
