@@ -158,7 +158,7 @@ def report_in_process(folder: Path, policy: Path, nodes: int, rounds: int) -> st
                 spread(median(one) for one in repeated),
             ]
         )
-    head = ["what", "first, median ms", "first, 95th of 100 ms", "repeated, µs"]
+    head = ["what", "first, median ms", "first, 95th percentile ms", "repeated, µs"]
     ours, go = found["review"], found["review in Go"]
     first_ms = median(median(one[0]) / 1e3 for one in ours)
     home_us = median(median(one[1]) for one in found["home alone"])
