@@ -85,6 +85,7 @@ class Pod(NamedTuple):
     namespace: str
     # "" while the API server hasn't made one from generateName.
     name: str
+    generate_name: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     scheduler_name: str
@@ -193,6 +194,7 @@ def read_pod(body: object, namespace: str) -> Pod:
         spec=spec,
         namespace=namespace,
         name=_text(metadata, "name", "metadata"),
+        generate_name=_text(metadata, "generateName", "metadata"),
         labels=_texts(metadata, "labels", "metadata"),
         annotations=_texts(metadata, "annotations", "metadata"),
         scheduler_name=_text(spec, "schedulerName", "spec"),

@@ -16,7 +16,7 @@ from placement.labels import HOME_TARGET_ANNOTATION
 from placement.pods import OddPodError, read_pod
 from webhook.facts import Facts, HomePod, pod_key
 from webhook.homes import HomeFinder
-from webhook.ledger import Ledger
+from webhook.ledger import Ledger, unnamed
 from webhook.patch import Annotate, Change, patch_for
 from webhook.policies import Case, Degraded, Note, Rulebook, verdicts_for
 from webhook.review import MalformedReviewError, Review, allow, parse_review
@@ -83,7 +83,7 @@ class _Told(NamedTuple):
 
 
 class Admission:
-    """Answers reviews, from any number of threads. Settings and facts come from whoever keeps them."""
+    """Answers reviews, safely from several threads. Settings and facts come from whoever keeps them."""
 
     def __init__(
         self,
@@ -159,10 +159,9 @@ class Admission:
             if reason:
                 audit = {"class": rules.name, "skipped": reason}
                 return _Told(Answer(200, allow(review.uid, audit=audit)), Result.SKIPPED, rules.name, reason)
-            # A name that is yet to be generated is no name: the request's own id keeps such pods apart.
             case = Case(
                 pod=pod,
-                pod_key=pod_key(review.namespace, pod.name or f"#{review.uid}"),
+                pod_key=pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid)),
                 rules=rules,
                 rulebook=rulebook,
                 facts=facts,
@@ -201,7 +200,8 @@ class Admission:
                     target = verdict.value
         operations = patch_for(case.pod, changes)
         answer = Answer(200, allow(review.uid, operations, audit, warnings))
-        if target and not review.is_dry_run:
+        # What the facts show counts there: a repeated POST of a pod that is there will be refused.
+        if target and not review.is_dry_run and case.pod_key not in case.facts.homes.pods:
             self._ledger.record(case.pod_key, HomePod(pod_class, target), case.now)
         result = Result.PATCHED if operations else Result.UNCHANGED
         return _Told(answer, result, pod_class, degraded=degraded, is_dry_run=review.is_dry_run)

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 EXPIRY_SECONDS: Final = 30.0
 _MAX_DECISIONS: Final = 4096
 
+# No name holds it: what stands before is what the API server makes a name of, what follows is the request's id.
+_UNNAMED: Final = "#"
+# Characters that the API server puts behind `generateName`, and how much of that it takes.
+# Source: k8s.io/apiserver/pkg/storage/names.
+_GENERATED: Final = 5
+_MAX_GENERATE_NAME: Final = 58
+
+
+def unnamed(generate_name: str, uid: str) -> str:
+    """Stand-in for the name of a pod whose name is yet to be made; `uid` (the request's) keeps such pods apart."""
+    return f"{generate_name[:_MAX_GENERATE_NAME]}{_UNNAMED}{uid}"
+
 
 class Ledger:
     """The last decisions by pod, counted by class and node. Safe to use from several threads."""
@@ -43,6 +55,7 @@ class Ledger:
     def follow(self, homes: Homes, now: float) -> None:
         """Forget what `homes` shows by now, and what is too old."""
         if not self._decisions:
+            self._shown = homes
             return
         oldest = now - self._expiry_seconds
         with self._lock:
@@ -54,6 +67,7 @@ class Ledger:
             if homes is not self._shown:
                 for key in [key for key in self._decisions if key in homes.pods]:
                     self._drop(key)
+                self._drop_generated(homes)
                 self._shown = homes
 
     def load(self, pod: HomePod) -> int:
@@ -74,6 +88,21 @@ class Ledger:
         if self._decisions:
             with self._lock:
                 self._drop(key)
+
+    def _drop_generated(self, homes: Homes) -> None:
+        """Forget decisions on pods without a name, the oldest first, for pods that are new and got such a name."""
+        nameless: dict[str, list[str]] = {}
+        for key in self._decisions:
+            start, mark, _ = key.partition(_UNNAMED)
+            if mark:
+                nameless.setdefault(start, []).append(key)
+        if not nameless:
+            return
+        known = self._shown.pods if self._shown is not None else {}
+        for name in homes.pods:
+            waiting = nameless.get(name[:-_GENERATED])
+            if waiting and name not in known:
+                self._drop(waiting.pop(0))
 
     def _drop(self, key: str) -> None:
         found = self._decisions.pop(key, None)

@@ -47,7 +47,7 @@ from tests.builders import (
     user_pod,
 )
 from webhook.facts import Facts, HomePod, Homes
-from webhook.ledger import Ledger
+from webhook.ledger import Ledger, unnamed
 from webhook.patch import pointer, same_node_preference
 
 if TYPE_CHECKING:
@@ -367,9 +367,11 @@ def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
     for index in range(3):
         desk.place(build_pod(name=f"other-{index}"))
     assert {homes_of(desk.place(build_pod()))[0][1] for _ in range(20)} == {RING[0]}
-    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(3)} | {f"{NAMESPACE}/build-1": RING[0]}
+    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(2)} | {f"{NAMESPACE}/build-1": RING[0]}
+    desk.admission.pod_seen(NAMESPACE, "other-2")
     desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
     assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
     assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
 
 
@@ -426,6 +428,28 @@ def test_pods_whose_names_are_yet_to_be_made_are_told_apart() -> None:
     body["metadata"] |= {"name": None, "generateName": "build-"}
     homes = [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)]
     assert homes == [RING[0]] * 4 + [RING[1]]
+
+
+def test_a_pod_whose_name_was_made_counts_once_when_the_watch_shows_it() -> None:
+    desk = Desk(known=FIVE)
+    body = build_pod()
+    body["metadata"] |= {"name": None, "generateName": "build-"}
+    for index in range(3):
+        desk.place(body, uid=f"uid-{index}")
+    shown = {f"{NAMESPACE}/build-x7k2{index}": RING[0] for index in range(3)}
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
+    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
+
+
+def test_pods_that_were_there_before_are_not_taken_for_one_whose_name_was_made_since() -> None:
+    ledger, before = Ledger(), Homes({"a/build-abcde": HomePod("build", "n0")})
+    ledger.follow(before, 0.0)
+    ledger.record(f"a/{unnamed('build-', 'uid')}", HomePod("build", "n1"), 0.0)
+    ledger.follow(before.updated({"a/other-abcde": HomePod("build", "n0")}), 0.1)
+    assert ledger.total("build") == 1
+    ledger.follow(before.updated({"a/build-fghij": HomePod("build", "n1")}), 0.2)
+    assert ledger.total("build") == 0
 
 
 def test_a_build_reviewed_again_keeps_its_home_whatever_the_load_is_by_then() -> None:
