@@ -17,7 +17,7 @@ from placement.pods import OddPodError, read_pod
 from webhook.facts import Facts, HomePod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger, unnamed
-from webhook.patch import Annotate, Change, patch_for
+from webhook.patch import Annotate, Change, patch_for, without_overflow
 from webhook.policies import Case, Degraded, Note, Rulebook, verdicts_for
 from webhook.review import MalformedReviewError, Review, allow, parse_review
 
@@ -198,7 +198,10 @@ class Admission:
                 changes.append(verdict)
                 if isinstance(verdict, Annotate) and verdict.key == HOME_TARGET_ANNOTATION:
                     target = verdict.value
-        operations = patch_for(case.pod, changes)
+        fitting, left_out = without_overflow(case.pod, changes)
+        if left_out:
+            warnings.append(f"Roost: the pod's annotations leave no room for {', '.join(left_out)}")
+        operations = patch_for(case.pod, fitting)
         answer = Answer(200, allow(review.uid, operations, audit, warnings))
         # What the facts show counts there: a repeated POST of a pod that is there will be refused.
         if target and not review.is_dry_run and case.pod_key not in case.facts.homes.pods:

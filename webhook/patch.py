@@ -22,6 +22,8 @@ Operation = dict[str, object]
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _AFFINITY: Final = "/spec/affinity"
+# All keys and values together. Source: k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
+MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 
 # BinderHub's two placement terms, exactly as KubernetesBuildExecutor writes them.
 _BINDER_WEIGHT: Final = 100
@@ -193,6 +195,33 @@ def _sort(changes: Sequence[Change]) -> _Wishes:
         else:
             wishes.drop_sticky, wishes.drop_spread = change.sticky, change.spread
     return wishes
+
+
+def without_overflow(pod: Pod, changes: Sequence[Change]) -> tuple[Sequence[Change], list[str]]:
+    """Leave out annotations for which the pod has no room; return the other changes, and the keys that were left out.
+
+    The API server would refuse the whole pod, even with failurePolicy Ignore.
+    """
+    there = pod.annotations
+    room_bytes = MAX_ANNOTATIONS_BYTES - sum(_size(key) + _size(value) for key, value in there.items())
+    kept: list[Change] = []
+    left_out: list[str] = []
+    for change in changes:
+        if isinstance(change, Annotate):
+            key, value = change
+            before = there.get(key)
+            more_bytes = _size(value) + _size(key) if before is None else _size(value) - _size(before)
+            if more_bytes > max(0, room_bytes):
+                left_out.append(key)
+                continue
+            room_bytes -= more_bytes
+        kept.append(change)
+    return kept, left_out
+
+
+def _size(text: str) -> int:
+    """Bytes in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def pointer(step: str) -> str:

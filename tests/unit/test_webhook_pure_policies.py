@@ -48,7 +48,7 @@ from tests.builders import (
 )
 from webhook.facts import Facts, HomePod, Homes
 from webhook.ledger import Ledger, unnamed
-from webhook.patch import pointer, same_node_preference
+from webhook.patch import MAX_ANNOTATIONS_BYTES, pointer, same_node_preference
 
 if TYPE_CHECKING:
     from placement.nodes import NodeFact
@@ -692,6 +692,39 @@ def test_annotations_are_added_beside_what_is_there(annotations: dict[str, str] 
     body["metadata"]["annotations"] = annotations
     expected = {**(annotations or {}), POLICY_REVISION_ANNOTATION: "revision0001"}
     assert place(body)["metadata"]["annotations"] == expected
+
+
+def annotated(room_bytes: int, more: dict[str, str] | None = None) -> Object:
+    """A build whose annotations leave so much room."""
+    body = build_pod()
+    more = {**body["metadata"]["annotations"], **(more or {})}
+    # Of two bytes a letter.
+    used_bytes = sum(len(key) + len(value) for key, value in more.items()) + len("notes1")
+    left_bytes = MAX_ANNOTATIONS_BYTES - used_bytes - room_bytes
+    body["metadata"]["annotations"] = {"notes": "é" * (left_bytes // 2) + "1" + "x" * (left_bytes % 2), **more}
+    return body
+
+
+def test_annotations_for_which_a_pod_has_no_room_are_left_out_with_a_warning() -> None:
+    revision = settings().revision
+    need = len(POLICY_REVISION_ANNOTATION) + len(revision)
+    for room_bytes, fits in ((0, False), (need - 1, False), (need, True)):
+        body, desk = annotated(room_bytes), Desk(known=FIVE)
+        placed = desk.place(body)
+        found = placed["metadata"]["annotations"]
+        assert (POLICY_REVISION_ANNOTATION in found) is fits
+        assert HOME_TARGET_ANNOTATION not in found
+        assert sum(len(f"{key}{value}".encode()) for key, value in found.items()) <= MAX_ANNOTATIONS_BYTES
+        assert homes_of(placed)[0][1] == RING[0]
+        (warning,) = desk.answer(body)["warnings"]
+        assert HOME_TARGET_ANNOTATION in warning
+
+
+def test_an_older_annotation_of_ours_makes_room_for_the_new_one() -> None:
+    more = {POLICY_REVISION_ANNOTATION: "x" * 12, HOME_TARGET_ANNOTATION: "x" * len(RING[0])}
+    found = place(annotated(0, more), FIVE)["metadata"]["annotations"]
+    assert found[POLICY_REVISION_ANNOTATION] == settings().revision
+    assert found[HOME_TARGET_ANNOTATION] == RING[0]
 
 
 def test_a_required_affinity_that_is_invalid_by_itself_stays_so() -> None:
