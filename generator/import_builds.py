@@ -29,6 +29,10 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
     "node_selector": "build_node_selector",
 }
 _BUILDERS: Final = "stays with the builders; Roost's ring takes the nodes that have a ready one"
+_BUILDER_SIZE: Final = (
+    "stays with the builders; were it to come from Roost, a class of podClasses that matches component: image-builder "
+    "could give it as its resources"
+)
 _STAYS: Final = (
     "stays with BinderHub: build pods bring it along, and Roost's ring takes the nodes that have a ready builder pod"
 )
@@ -66,6 +70,9 @@ def _map_service(draft: Draft, service: Section) -> None:
 
 
 def _map_builder(draft: Draft, binder: Section) -> None:
+    for kind in ("dind", "pink"):
+        if binder.mapping(f"{kind}.resources"):
+            draft.reject(binder, (kind, "resources"), _BUILDER_SIZE)
     builder = binder.text("imageBuilderType")
     if builder is None and (
         binder.switch("dind.enabled", default=False) or binder.switch("pink.enabled", default=False)

@@ -255,8 +255,7 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
     default = default if isinstance(default, list) else []
     tolerations = core if core is not None else default
     draft.put("scheduler.tolerations", [*tolerations, *own], (*source, "tolerations"))
-    draft.put("webhook.tolerations", tolerations, (*source, "tolerations"))
-    purpose = hub.text("scheduling.corePods.nodeAffinity.matchNodePurpose")
+    purpose = _match_purpose(hub, "corePods")
     term = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["core"]}]}
     affinities: Mapping[str, Mapping[str, object]] = {
         # A list, which replaces Roost's own; null would not do in a parent chart.
@@ -270,12 +269,24 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
             draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
     elif purpose is not None:
         draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
-    for dotted in ("scheduling.userScheduler.nodeSelector", "hub.nodeSelector"):
-        selector = hub.mapping(dotted)
-        if selector:
-            key = (*hub.path, *dotted.split("."))
-            draft.put("webhook.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
-            break
+    _map_webhook_nodes(draft, hub, tolerations)
+
+
+def _map_webhook_nodes(draft: Draft, hub: Section, core: Sequence[object]) -> None:
+    """The webhook goes to the core pods' nodes; a selector comes with the tolerations that its nodes ask for."""
+    own = {part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")}
+    chosen = next((part for part in own if hub.mapping(f"{part}.nodeSelector")), None)
+    if chosen is not None:
+        key = (*hub.path, *chosen.split("."), "nodeSelector")
+        selector = hub.mapping(f"{chosen}.nodeSelector")
+        draft.put("webhook.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
+        source = (*hub.path, *chosen.split("."), "tolerations")
+        draft.put("webhook.tolerations", [*core, *own[chosen]], source)
+    else:
+        draft.put("webhook.tolerations", core, (*hub.path, "scheduling", "corePods", "tolerations"))
+    if own["hub"] and chosen != "hub":
+        reason = "the hub's pod keeps it; webhook.tolerations takes it too, if Roost's webhook shall share those nodes"
+        draft.reject(hub, ("hub", "tolerations"), reason)
 
 
 def _map_priorities(draft: Draft, hub: Section) -> None:
@@ -304,7 +315,7 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
 def _map_user_terms(draft: Draft, hub: Section) -> None:
     """The users' own node terms come with the pods; placeholders must carry the same, or they keep the wrong seats."""
     at = ("scheduling", "userPods", "nodeAffinity", "matchNodePurpose")
-    purpose = hub.text(".".join(at))
+    purpose = _match_purpose(hub, "userPods")
     if purpose not in (None, "ignore", "prefer", "require"):
         draft.reject(hub, at, "expected ignore, prefer or require")
     if purpose == "ignore":
@@ -330,6 +341,12 @@ def _map_user_terms(draft: Draft, hub: Section) -> None:
     )
 
 
+def _match_purpose(hub: Section, pods: str) -> str | None:
+    """None: the chart's default, prefer. A null deletes that, and no term is left."""
+    dotted = f"scheduling.{pods}.nodeAffinity.matchNodePurpose"
+    return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
+
+
 def _purpose_term() -> dict[str, object]:
     return {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]}
 
@@ -343,7 +360,8 @@ def _map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
         for part, sizes in (("guarantee", requests), ("limit", limits)):
             dotted = f"singleuser.{kind}.{part}"
             value = hub.get(dotted, "any")
-            if value is None and (kind, part) == ("memory", "guarantee") and charts.binder is None:
+            has_default = (kind, part) == ("memory", "guarantee") and charts.binder is None
+            if value is None and has_default and not hub.is_deleted(dotted):
                 # The chart's default; BinderHub's chart takes it away.
                 value = "1G"
             if value in (None, 0, "", "0"):
@@ -430,7 +448,7 @@ def _map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str
 def _required_terms(draft: Draft, hub: Section) -> list[object]:
     """As the users' pods have them. The chart adds node-purpose as one more term, and terms are ORed."""
     terms: list[object] = []
-    if hub.text("scheduling.userPods.nodeAffinity.matchNodePurpose") == "require":
+    if _match_purpose(hub, "userPods") == "require":
         terms.append(_purpose_term())
     own = [
         item for item in hub.items("singleuser.extraNodeAffinity.required") or [] if isinstance(item, Mapping) and item

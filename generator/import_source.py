@@ -94,7 +94,10 @@ class Section:
     misfits: dict[Path, tuple[object, Kind]] = field(default_factory=dict)
 
     def get(self, dotted: str, kind: Kind) -> object:
-        """The value at `dotted`, ticked off. None when absent, null or (noted in `misfits`) not of `kind`."""
+        """The value at `dotted`, ticked off.
+
+        None when absent, null (`is_deleted` tells which) or not of `kind` (then noted in `misfits`).
+        """
         keys = tuple(dotted.split("."))
         value = child(self.data, *keys)
         self.read.add(keys)
@@ -105,14 +108,22 @@ class Section:
             return None
         return int(float(str(value))) if kind == "integer" else value
 
+    def is_deleted(self, dotted: str) -> bool:
+        """Whether a null stands at `dotted` itself: Helm then takes the chart's default away."""
+        above, _, key = dotted.rpartition(".")
+        holder = child(self.data, *above.split("."))
+        return isinstance(holder, Mapping) and key in holder and holder[key] is None
+
     def mapping(self, dotted: str) -> Mapping[str, object]:
         """Like `get`; {} for none. Without nulls: Helm deletes those keys."""
         value = self.get(dotted, "mapping")
         return {key: item for key, item in value.items() if item is not None} if isinstance(value, Mapping) else {}
 
     def items(self, dotted: str) -> list[object] | None:
-        """Like `get` for a list; None tells an absent list from an empty one."""
+        """Like `get` for a list; None tells an absent list from an empty or deleted one."""
         value = self.get(dotted, "list")
+        if self.is_deleted(dotted):
+            return []
         return value if isinstance(value, list) else None
 
     def text(self, dotted: str) -> str | None:
@@ -121,8 +132,10 @@ class Section:
         return value if isinstance(value, str) and value else None
 
     def switch(self, dotted: str, default: bool) -> bool:
-        """Like `get` for a boolean."""
+        """Like `get` for a boolean; a default that was deleted is false, as to Go's `if`."""
         value = self.get(dotted, "boolean")
+        if self.is_deleted(dotted):
+            return False
         return value if isinstance(value, bool) else default
 
     def unread(self, below: Path) -> Iterator[tuple[Path, object]]:

@@ -139,8 +139,8 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
 def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
     """Show what changes between BEFORE and AFTER, object by object and field by field.
 
-    Each is a values file, a file of manifests, or a folder of them. Exit codes as diff's: 0 the same, 1 different,
-    2 an error (faulty values too).
+    Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as diff's: 0 the same,
+    1 different, 2 an error (faulty values too).
 
     \b
     roost diff old-values.yaml new-values.yaml --release hub --namespace hub
@@ -150,17 +150,18 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
 
 
 @cli.command("import", short_help="Turn zero-to-jupyterhub's or BinderHub's values into Roost's.")
-@click.argument("file")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
-def _import(*, file: str, release: str) -> int:
-    """Turn zero-to-jupyterhub's or BinderHub's values FILE (- is stdin) into Roost's.
+def _import(*, files: tuple[str, ...], release: str) -> int:
+    """Turn zero-to-jupyterhub's or BinderHub's values into Roost's: each FILE (- is stdin), later ones win.
 
     stderr names what could not be mapped, and what to switch off there.
 
     \b
     roost import hub-values.yaml > values.yaml
+    roost import common.yaml staging.yaml > values.yaml
     """
-    return _call("import_values", file, release)
+    return _call("import_values", files, release)
 
 
 @cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")

@@ -1,8 +1,8 @@
 """Import every values file below a folder, validate the results and print a table of what happened.
 
-    .venv/bin/python tools/try_import.py DIR
+    .venv/bin/python tools/try_import.py FOLDER…
 
-Exit code 0: every file was imported to valid values or refused with a fault; 1: one was not.
+Exit code 0: every file was imported to valid values or refused with a fault; 1: one was not; 2: wrong usage.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _NESTING = re.compile(r"^(?:[\w-]+\.)*?jupyterhub\.")
 
 def main(folders: list[str]) -> int:
     """See the module's docstring."""
+    if not folders or not all(Path(folder).is_dir() for folder in folders):
+        sys.stderr.write("usage: tools/try_import.py FOLDER…\n")
+        return 2
     outcomes: Counter[str] = Counter()
     unmapped: Counter[str] = Counter()
     faults: Counter[str] = Counter()
@@ -58,4 +61,4 @@ def main(folders: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]) if sys.argv[1:] else "usage: tools/try_import.py DIR…")
+    sys.exit(main(sys.argv[1:]))

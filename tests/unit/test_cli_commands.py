@@ -213,6 +213,18 @@ def test_import_prints_values_and_talks_on_stderr(roost: _Run, values: Path) -> 
     assert roost("import", values).code == 1
 
 
+def test_import_lays_later_files_over_earlier_ones(roost: _Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text("singleuser: {memory: {guarantee: 2G}, cpu: {guarantee: 1}}\n")
+    second.write_text("singleuser: {memory: {guarantee: 3G}}\n")
+    done = roost("import", first, second)
+    assert done.code == 0
+    assert "guarantee: 3G" in done.out
+    assert "cpu: {guarantee: 1}" in done.out
+    assert "2G" not in done.out
+    assert roost("import").code == 2
+
+
 def test_the_chart_is_fresh(roost: _Run) -> None:
     done = roost("chart", "--check")
     assert (done.code, done.out) == (0, ""), "run: roost chart"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +17,10 @@ from generator.locations import chart_folder
 from generator.merge import Merged, merge_values
 from generator.release import Release
 from generator.schema import find_faults
+from tools import try_import
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PURPOSE_USER = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
 
@@ -135,11 +140,57 @@ def test_an_empty_file_is_a_hub_with_the_charts_defaults() -> None:
     assert placeholder(result)["replicas"] == 0
 
 
-def test_null_is_absent() -> None:
-    nulls = (
-        "scheduling: {userScheduler: null, userPlaceholder: {replicas: null}}\nsingleuser: {memory: {guarantee: null}}"
-    )
+def test_a_null_for_a_whole_section_is_absent() -> None:
+    nulls = "scheduling: {userScheduler: null, userPlaceholder: {replicas: null}}\nsingleuser: {memory: null}"
     assert imported(nulls).values == imported("").values
+
+
+def test_a_null_takes_the_charts_default_away_as_helm_does() -> None:
+    no_guarantee = imported("singleuser: {memory: {guarantee: null}}")
+    assert "singleuser" not in no_guarantee.values
+    assert value(imported(""), "singleuser.memory.guarantee") == "1G"
+    no_scheduler = imported("scheduling: {userScheduler: {enabled: null}}")
+    assert value(no_scheduler, "scheduler.target") == "none"
+    assert imported("scheduling: {userPlaceholder: {enabled: null}}").values["placeholders"] == []
+    no_pullers = imported("prePuller: {hook: {enabled: null}, continuous: {enabled: null}}")
+    assert value(no_pullers, "imageGate.mode") == "off"
+    pods = "{nodeAffinity: {matchNodePurpose: null}, tolerations: null}"
+    plain = imported(f"scheduling: {{corePods: {pods}, userPods: {pods}}}")
+    assert value(plain, "webhook.tolerations") == []
+    assert value(plain, "podClasses.user.preferredNodeTerms") == []
+    assert value(plain, "podClasses.placeholder.preferredNodeTerms") == []
+    assert "core" not in str(
+        value(plain, "scheduler.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution")
+    )
+    assert "tolerations" not in placeholder(plain)
+
+
+TAINT = "{key: core, operator: Exists}"
+
+
+@pytest.mark.parametrize("section", ["userScheduler", "hub"])
+def test_the_webhook_tolerates_the_taints_of_the_nodes_that_it_is_sent_to(section: str) -> None:
+    pool = f"{{nodeSelector: {{pool: core}}, tolerations: [{TAINT}]}}"
+    result = imported(f"hub: {pool}" if section == "hub" else f"scheduling: {{userScheduler: {pool}}}")
+    assert value(result, "webhook.nodeSelector") == {"pool": "core"}
+    tolerations = value(result, "webhook.tolerations")
+    assert isinstance(tolerations, list)
+    assert tolerations[-1] == {"key": "core", "operator": "Exists"}
+    assert tolerations[:-1] == child(defaults().values, "webhook", "tolerations")
+    assert result.unmapped == []
+
+
+def test_tolerations_of_the_hub_that_nothing_of_roosts_needs_are_named() -> None:
+    result = imported(f"hub:\n  tolerations: [{TAINT}]\n  config: {{}}\n")
+    assert unmapped(result) == {"hub.tolerations": 2}
+    assert "webhook" not in result.values
+
+
+@pytest.mark.parametrize("builder", ["dind", "pink"])
+def test_the_size_of_builders_is_named_with_what_could_give_it(builder: str) -> None:
+    result = imported(f"imageBuilderType: {builder}\n{builder}: {{resources: {{requests: {{cpu: 1}}}}}}\n")
+    assert unmapped(result) == {f"{builder}.resources": 2}
+    assert "component: image-builder" in result.report()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +242,7 @@ def test_settings_of_the_user_scheduler_are_kept() -> None:
     tolerations = value(result, "scheduler.tolerations")
     assert isinstance(tolerations, list)
     assert [toleration.get("value") for toleration in tolerations] == ["core", "core", None]
-    assert value(result, "webhook.tolerations") == tolerations[:2]
+    assert value(result, "webhook.tolerations") == tolerations
 
 
 def test_a_schedulers_limit_below_roosts_default_request_lowers_the_request() -> None:
@@ -473,7 +524,7 @@ def test_a_binderhubs_builds_keep_their_home_namespace_and_size() -> None:
     }
     assert value(result, "podClasses.build.resources") == {"cpu": "200m", "memory": "2G"}
     assert "config.KubernetesBuildExecutor.sticky_builds: false" in result.switch_off
-    assert list(unmapped(result)) == ["config.KubernetesBuildExecutor.node_selector"]
+    assert list(unmapped(result)) == ["dind.resources", "config.KubernetesBuildExecutor.node_selector"]
 
 
 def test_a_binderhubs_users_have_no_guarantee_and_no_image_to_wait_for() -> None:
@@ -667,3 +718,13 @@ def test_no_text_of_the_file_breaks_out_of_a_comment_or_a_line_of_the_report() -
     assert printed == result.values
     assert "evil" not in str(printed)
     assert all("evil" not in line or line.startswith("a\\u000a") for line in result.report().splitlines())
+
+
+def test_the_tool_that_tries_a_folder_tells_wrong_usage_from_a_bad_import(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hub.yaml").write_text("singleuser: {memory: {guarantee: 2G}}\n")
+    assert try_import.main([]) == try_import.main([str(tmp_path / "none")]) == 2
+    assert "usage" in capsys.readouterr().err
+    assert try_import.main([str(tmp_path)]) == 0
+    assert "1 files: 1 imported, 1 valid" in capsys.readouterr().out
