@@ -293,6 +293,38 @@ class TestSpawnedPods:
         body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE, environment=environment)
         assert "/spec/schedulerName" in placed(control_plane, stack, elsewhere, body)
 
+    @pytest.mark.parametrize("room_bytes", [0, 11, 1000])
+    def test_a_pod_whose_annotations_leave_little_room_is_stored_and_placed(
+        self, room_bytes: int, control_plane: ControlPlane, stack: Stack
+    ) -> None:
+        """One byte too many, and the API server refuses a patched pod in spite of failurePolicy Ignore."""
+        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
+        there = body["metadata"].setdefault("annotations", {})
+        used_bytes = sum(len(key) + len(value) for key, value in there.items()) + len("notes")
+        there["notes"] = "x" * (256 * 1024 - used_bytes - room_bytes)
+        stored = dry_run(control_plane, body, stack.namespace)
+        assert stored["spec"]["schedulerName"] == scheduler_name(stack, "user")
+        assert (POLICY_REVISION_ANNOTATION in stored["metadata"]["annotations"]) is (room_bytes == 1000)
+
+    def test_a_pod_that_roost_may_not_fill_up_is_refused_a_byte_later(
+        self, control_plane: ControlPlane, stack: Stack
+    ) -> None:
+        """The limit that the rule above keeps to is the API server's own."""
+        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
+        body["metadata"]["annotations"] = {"notes": "x" * (256 * 1024 - len("notes") + 1)}
+        with pytest.raises(ApiError) as refused:
+            dry_run(control_plane, body, stack.namespace)
+        assert refused.value.status == 422
+
+    def test_a_daemon_sets_pod_is_stored_as_it_came(
+        self, control_plane: ControlPlane, stack: Stack, elsewhere: str
+    ) -> None:
+        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
+        field = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
+        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        body["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: required}}
+        assert placed(control_plane, stack, elsewhere, body) == {}
+
     def test_a_pod_with_a_generated_name_is_placed(self, control_plane: ControlPlane, stack: Stack) -> None:
         body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
         body["metadata"]["generateName"] = body["metadata"].pop("name") + "-"
@@ -314,6 +346,30 @@ class TestSpawnedPods:
         assert {
             path for path in changes(first["spec"], second["spec"]) if not path.startswith(("/volumes", "/containers"))
         } == set()
+
+    def test_a_build_that_is_posted_again_and_again_counts_once(
+        self, control_plane: ControlPlane, stack: Stack
+    ) -> None:
+        """Else retries would fill a node in the webhook's own count, and builds of other people would go elsewhere."""
+
+        def build(name: str) -> Object:
+            return {
+                "metadata": {
+                    "name": name,
+                    "labels": {"component": "binderhub-build"},
+                    "annotations": {"binder-repo": "https://github.com/example/repeated"},
+                },
+                "spec": {"containers": [{"name": "builder", "image": "repo2docker:1"}]},
+            }
+
+        first = stack.create_pod(build("build-repeated"))
+        target = first["metadata"]["annotations"][HOME_TARGET_ANNOTATION]
+        for _ in range(12):
+            with pytest.raises(ApiError) as refused:
+                stack.create_pod(build("build-repeated"))
+            assert refused.value.status == 409
+        second = dry_run(control_plane, build("build-second"), stack.namespace)
+        assert second["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == target
 
     def test_a_dry_run_leaves_no_trace(self, control_plane: ControlPlane, stack: Stack) -> None:
         """Else dry runs of builds would fill a node in the webhook's own count."""
