@@ -34,6 +34,8 @@ WATCH_SECONDS: Final = 300
 SILENCE_SECONDS: Final = 150.0
 FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
+# A server (or a proxy before it) that ends watches sooner, without an event, is asked ever more seldom.
+SHORT_WATCH_SECONDS: Final = 1.0
 GONE: Final = 410
 
 
@@ -115,17 +117,16 @@ class WatchCache(Generic[T]):
             try:
                 if self._version is None:
                     self._list()
-                self._watch(stop)
-                # Only a watch that ended well proves that all is well; one that opened may break at once, for ever.
-                backoff_seconds = FIRST_BACKOFF_SECONDS
+                if self._watch(stop):
+                    # Only a watch that ended well, and not at once, proves that all is well.
+                    backoff_seconds = FIRST_BACKOFF_SECONDS
+                    continue
             except ClusterError as error:
                 self._note_failure(error)
             except Exception:  # a fault of the reader must not end the watch: facts would be frozen unnoticed
                 log.exception("watch failed kind=%s", self.kind)
                 self._version = None
                 self._on_error(self.kind)
-            else:
-                continue
             stop.wait(backoff_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - spreads replicas, keeps no secret
             backoff_seconds = min(2 * backoff_seconds, LAST_BACKOFF_SECONDS)
 
@@ -166,7 +167,10 @@ class WatchCache(Generic[T]):
         self._synced = True
         self._on_change()
 
-    def _watch(self, stop: threading.Event) -> None:
+    def _watch(self, stop: threading.Event) -> bool:
+        """Watch until the server ends it; False when it did so at once and without a word."""
+        opened_at = self._clock()
+        was_told = False
         query = {
             **self._query,
             "watch": True,
@@ -176,8 +180,10 @@ class WatchCache(Generic[T]):
         }
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):
             if stop.is_set():
-                return
+                break
             self._handle(line)
+            was_told = True
+        return was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
 
     def _handle(self, line: bytes) -> None:
         try:

@@ -187,9 +187,52 @@ def test_a_fault_of_the_reader_does_not_end_the_watch() -> None:
 
 
 def test_the_age_counts_from_the_last_word_of_the_server() -> None:
-    moments = iter(range(100, 200))
-    cache = run(ScriptedServer([page(5)], []), clock=lambda: float(next(moments)))
-    assert cache.age_seconds() == 1.0
+    moments = [100.0]
+    cache = run(ScriptedServer([page(5)], []), clock=lambda: moments[0])
+    moments[0] = 107.0
+    assert cache.age_seconds() == 7.0
+
+
+@pytest.mark.parametrize(
+    ("watches", "pauses"),
+    [
+        ([[], [], []], 4),  # the fourth is the script's end
+        ([[], [event("ADDED", item("a", 6))], []], 3),
+        ([[event("ADDED", item("a", 6))], [event("ADDED", item("a", 7))]], 1),
+    ],
+)
+def test_watches_that_end_at_once_without_a_word_are_tried_ever_more_seldom(
+    watches: list[object], pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_cache, "FIRST_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr(watch_cache, "LAST_BACKOFF_SECONDS", 0.1)
+    server = ScriptedServer([page(5)], watches)
+    limits: list[float] = []
+
+    def uniform(_low: float, high: float) -> float:
+        limits.append(high)
+        return high
+
+    monkeypatch.setattr("random.uniform", uniform)
+    run(server)
+    assert len(limits) == pauses
+
+
+def test_a_watch_that_lasted_though_nothing_happened_is_resumed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.uniform", lambda _low, _high: pytest.fail("it paused"))
+    moments = [100.0]
+    server = ScriptedServer([page(5)], [[], []])
+    opened = server.lines
+
+    def lines(path: str, query: Mapping[str, Any], silence_seconds: float) -> Iterator[bytes]:
+        moments[0] += 300.0
+        if len(server.watch_queries) == 1:
+            server.stop.set()
+        return opened(path, query, silence_seconds)
+
+    monkeypatch.setattr(server, "lines", lines)
+    run(server, clock=lambda: moments[0])
+    assert len(server.watch_queries) == 2
 
 
 def test_labels_are_written_as_the_api_reads_them() -> None:
