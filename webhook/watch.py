@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from cluster.watch_cache import WatchCache, label_selector
 from placement.classes import Classes
-from placement.labels import NAMESPACE_NAME_LABEL, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, scheduler_name
+from placement.labels import (
+    NAMESPACE_NAME_LABEL,
+    OPT_OUT_ANNOTATION,
+    OWN_COMPONENT_LABEL,
+    OWN_PART,
+    OWN_PLACEHOLDER,
+    PART_OF_LABEL,
+    POLICY_REVISION_ANNOTATION,
+    scheduler_name,
+)
 from placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
 from placement.selectors import read_label_selector
 from webhook.facts import Facts, HomePod, Homes, NodeFact, Nodes, read_builder, read_home_pod, read_node
@@ -328,11 +337,16 @@ class _Watches:
             own_scheduler = scheduler_name(settings.release, settings.namespace, pod_class.profile)
 
         def is_unplaced(pod: Pod) -> bool:
-            # Those that bear no mark of ours, unless they carry what we would have given them (our own placeholders
-            # do), or wanted nothing of us. A pod that its author bound to a node looks like any that was scheduled.
+            # Those that bear no mark of ours, unless they wanted nothing of us. Whoever names our scheduler may still
+            # lack the other rules; only our own placeholders carry them all from the start. A pod that its author
+            # bound to a node looks like any that was scheduled, and one older than the webhook like any it missed.
+            is_own = pod.labels.get(PART_OF_LABEL) == OWN_PART
+            carries_all = pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER or (
+                bool(own_scheduler) and pod.scheduler_name == own_scheduler
+            )
             return not (
                 POLICY_REVISION_ANNOTATION in pod.annotations
-                or (own_scheduler and pod.scheduler_name == own_scheduler)
+                or (is_own and carries_all)
                 or pod.annotations.get(OPT_OUT_ANNOTATION) == "true"
                 or MIRROR_ANNOTATION in pod.annotations
                 or pod.is_daemon

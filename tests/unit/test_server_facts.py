@@ -244,12 +244,26 @@ def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server:
     assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
 
 
-def test_a_seat_that_carries_our_scheduler_already_is_not_unplaced(server: FakeServer, kept: Kept) -> None:
-    seat = pod("seat", "user-placeholder")
-    seat["spec"]["schedulerName"] = "hub.jhub.placeholder"
-    server.objects[PODS, "component=user-placeholder"] = [seat, pod("other", "user-placeholder")]
+def test_a_seat_of_our_own_that_carries_our_scheduler_already_is_not_unplaced(server: FakeServer, kept: Kept) -> None:
+    own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "placeholder"}
+    seat, old_seat, alien = (pod(name, "user-placeholder") for name in ("seat", "old-seat", "alien"))
+    for one in (seat, alien):
+        one["spec"]["schedulerName"] = "hub.jhub.placeholder"
+    for one in (seat, old_seat):
+        one["metadata"]["labels"] |= own
+    server.objects[PODS, "component=user-placeholder"] = [seat, old_seat, alien]
     kept.keeper.follow(settings())
-    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "placeholder") == 1)
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "placeholder") == 2)
+
+
+def test_a_user_whose_hub_names_our_scheduler_is_unplaced_when_the_webhook_was_away(
+    server: FakeServer, kept: Kept
+) -> None:
+    user = pod("missed", "singleuser-server")
+    user["spec"]["schedulerName"] = "hub.jhub.user"
+    server.objects[PODS, "component=singleuser-server"] = [user]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
 
 
 def with_class(namespace_selector: Object) -> Settings:
