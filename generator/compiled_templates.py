@@ -1004,14 +1004,21 @@ def render_webhook_prometheusrule(given):
         out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'webhook', 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}, read_key(read_key(read_key(given['values'], 'monitoring'), 'prometheusRule'), 'labels')))))
         out.append('\nspec:\n  groups:\n    - name: ')
         out.append(str(to_json((str(given['object_name']('webhook')) + str('.') + str(read_key(given['release'], 'namespace'))))))
-        out.append('\n      rules:\n        - alert: RoostCertificateNearExpiry\n          # Renewed at two thirds of its life: a day before its end something is wrong.\n          expr: ')
-        out.append(str(to_json((str('min by (kind) (roost_webhook_certificate_expiry_timestamp_seconds') + str(v_series) + str(') - time() < 86400')))))
-        out.append('\n          for: 15m\n          labels: {severity: critical}\n          annotations:\n            summary: ')
-        out.append(str(to_json("Roost's {{ $labels.kind }} certificate ends within a day and was not renewed.")))
+        out.append('\n      rules:\n        - alert: RoostCertificateNearExpiry\n          # Renewed at two thirds of its life: with a sixth left, or a day, something is wrong.\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'secret'):
+            out.append('          expr: ')
+            out.append(str(to_json((str('min by (kind) (roost_webhook_certificate_expiry_timestamp_seconds') + str(v_series) + str(') - time() < 86400')))))
+            out.append('\n')
+        else:
+            out.append('          expr: ')
+            out.append(str(to_json((str('min by (kind) (roost_webhook_certificate_expiry_timestamp_seconds') + str(v_series) + str(') - time() < scalar(clamp_max(vector(600 * ') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours'))) + str('), 86400))')))))
+            out.append('\n')
+        out.append('          for: 5m\n          labels: {severity: critical}\n          annotations:\n            summary: ')
+        out.append(str(to_json("Roost's {{ $labels.kind }} certificate nears its end and was not renewed.")))
         out.append('\n        - alert: RoostPodsUnplaced\n          expr: ')
         out.append(str(to_json((str('max by (class) (roost_webhook_unplaced_pods') + str(v_series) + str(') > 0')))))
         out.append('\n          for: 15m\n          labels: {severity: warning}\n          annotations:\n            summary: ')
-        out.append(str(to_json('{{ $value }} pods of class {{ $labels.class }} came through without being placed.')))
+        out.append(str(to_json('{{ $value }} pods of class {{ $labels.class }} came through without being placed, are older than Roost, or name their node themselves.')))
         out.append('\n        - alert: RoostAdmissionFailedOpen\n          # Said by the API server itself, so it also shows when no replica of the webhook is there.\n          expr: \'sum by (name) (increase(apiserver_admission_webhook_fail_open_count{name=~".+[.]roost[.]hub[.]jupyter[.]org"}[10m])) > 0\'\n          for: 5m\n          labels: {severity: warning}\n          annotations:\n            summary: ')
         out.append(str(to_json('The API server could not reach {{ $labels.name }} and created pods without it.')))
         out.append('\n        - alert: RoostPolicyRefused\n          expr: ')
@@ -1025,7 +1032,7 @@ def render_webhook_role(given):
     if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
-        out.append('\nrules:\n  # Which nodes run builders, how many builds each has, which pods came through unplaced.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch]\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create]\n')
+        out.append('\nrules:\n  # Which nodes run builders, how many builds each has, which pods came through unplaced.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch]\n')
         if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
             out.append('  # The certificate authority that all replicas share, and the Lease of the one that renews it.\n  - apiGroups: [""]\n    resources: [secrets]\n    verbs: [create]\n  - apiGroups: [""]\n    resources: [secrets]\n    resourceNames: [')
             out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))
@@ -1938,7 +1945,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '0fe3d21c2c24881a46675228ae8c8815d8fe834d4aa27c4cbf899a547eef6754'
+FINGERPRINT = 'eb472da6c93088f72fac7557ed6af073b388186c3e3ac5fb80017d25c61288bd'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
