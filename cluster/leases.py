@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
@@ -16,7 +17,8 @@ from kubernetes.client import CoordinationV1Api
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock import leaselock
 
-from cluster.client import ApiError, ClusterError
+from cluster.client import CONNECT_SECONDS, READ_SECONDS, ApiError, ClusterError
+from placement.labels import OWN_PART, PART_OF_LABEL
 
 if TYPE_CHECKING:
     import threading
@@ -60,8 +62,12 @@ class Leadership:
         self._exists = False
         self._identity = identity
         lock = _LeaseLock(name, namespace, identity)
-        # The lock would talk through the client's global configuration.
-        lock.api_instance = CoordinationV1Api(client.api_client)
+        # The lock would talk through the client's global configuration, and wait for ever for answers.
+        api: Any = CoordinationV1Api(client.api_client)
+        for request in ("read_namespaced_lease", "replace_namespaced_lease"):
+            setattr(api, request, partial(getattr(api, request), _request_timeout=(CONNECT_SECONDS, READ_SECONDS)))
+        lock.api_instance = api
+        lock.create = self._note_missing
         nothing: Callable[[], None] = lambda: None  # noqa: E731 - the client's loop, which would call it, isn't used
         self._election = _LeaderElection(_Config(lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, nothing, nothing))
         self._renewed_at: float | None = None
@@ -115,7 +121,7 @@ class Leadership:
         if self._exists:
             return
         if self._client.find(f"{self._folder}/{self._name}") is None:
-            metadata: JSONObject = {"name": self._name, "labels": {"app.kubernetes.io/part-of": "roost"}}
+            metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
             owner = self._owner()
             if owner is not None:
                 metadata["ownerReferences"] = [owner]
@@ -126,6 +132,11 @@ class Leadership:
                 if error.status != CONFLICT:
                     raise
         self._exists = True
+
+    def _note_missing(self, **_: object) -> bool:
+        """Instead of the client's own way to make a Lease: the next try makes it anew, with its owner."""
+        self._exists = False
+        return False
 
     def _is_somebody_elses(self) -> bool:
         observed = self._election.observed_record
