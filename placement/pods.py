@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+# Why DaemonSet pods are skipped.
+DAEMON_SET: Final = "daemon-set"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _NOTHING: Final[JSONObject] = {}
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class OddPodError(Exception):
@@ -137,12 +139,10 @@ class Pod(NamedTuple):
                 return "mirror-pod"
         if self.node_name:
             return "node-name"
-        if self.is_daemon:
-            return "daemon-set"
         labels = self.labels
         if labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER:
             return "own-pod"
-        return ""
+        return DAEMON_SET if self.is_daemon else ""
 
 
 def _names_one_node(terms: list[Any] | None) -> bool:
@@ -185,7 +185,7 @@ def read_pod(body: object, namespace: str) -> Pod:
     affinity = child_object(spec, "affinity", "spec") or _NOTHING
     node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or _NOTHING
     where = "spec.affinity.nodeAffinity"
-    required = child_object(node_affinity, _REQUIRED, where)
+    required = child_object(node_affinity, REQUIRED, where)
     terms = None
     if required is not None:
         terms = child_list(required, "nodeSelectorTerms", f"{where}.required") or []
@@ -204,6 +204,6 @@ def read_pod(body: object, namespace: str) -> Pod:
         affinity=affinity,
         node_affinity=node_affinity,
         required_node_terms=terms,
-        preferred_node_terms=child_list(node_affinity, _PREFERRED, where) or [],
+        preferred_node_terms=child_list(node_affinity, PREFERRED, where) or [],
         is_daemon=_owned_by_daemon_set(metadata) or _names_one_node(terms),
     )

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from placement.holders import Holders
 from placement.labels import HOME_TARGET_ANNOTATION
-from placement.pods import OddPodError, read_pod
+from placement.pods import DAEMON_SET, OddPodError, read_pod
 from webhook.facts import Facts, HomePod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger, unnamed
 from webhook.patch import Annotate, Change, patch_for, without_overflow
-from webhook.policies import Case, Degraded, Note, Rulebook, verdicts_for
+from webhook.policies import Case, Degraded, Note, Rulebook, requests_alone, verdicts_for
 from webhook.review import MalformedReviewError, Review, allow, parse_review
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Admission:
         except MalformedReviewError as error:
             return _Told(Answer(error.status, f"{error}\n".encode()), Result.MALFORMED)
         try:
-            return self._decide(review, now)
+            return self._decide(review, now)._replace(is_dry_run=review.is_dry_run)
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours must not stop a hub from starting pods
             _log_fault(f"pod admitted as it came: uid={review.uid!r}", error)
             return _Told(Answer(200, allow(review.uid, warnings=[_INTERNAL_WARNING])), Result.ERROR)
@@ -156,9 +156,9 @@ class Admission:
                 return _Told(Answer(200, allow(review.uid)), Result.UNMATCHED)
             rules = rulebook.rules[pod_class.name]
             reason = pod.reason_to_skip()
-            if reason:
-                audit = {"class": rules.name, "skipped": reason}
-                return _Told(Answer(200, allow(review.uid, audit=audit)), Result.SKIPPED, rules.name, reason)
+            takes_requests = reason == DAEMON_SET and bool(rules.pod_class.resources)
+            if reason and not takes_requests:
+                return _skip(review, rules.name, reason)
             case = Case(
                 pod=pod,
                 pod_key=pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid)),
@@ -169,6 +169,8 @@ class Admission:
                 holders=self._holders,
                 now=now,
             )
+            if takes_requests:
+                return self._give_requests(review, case)
             return self._place(review, case)
         except OddPodError as error:
             warning = f"Roost: pod admitted as it came: {error}"
@@ -180,6 +182,14 @@ class Admission:
         if rulebook is None or rulebook.settings is not settings:
             rulebook = self._rulebook = Rulebook(settings)
         return rulebook
+
+    def _give_requests(self, review: Review, case: Case) -> _Told:
+        operations = patch_for(case.pod, requests_alone(case))
+        if not operations:
+            return _skip(review, case.rules.name, DAEMON_SET)
+        audit = {"class": case.rules.name, "requests": DAEMON_SET}
+        answer = Answer(200, allow(review.uid, operations, audit))
+        return _Told(answer, Result.PATCHED, case.rules.name)
 
     def _place(self, review: Review, case: Case) -> _Told:
         changes: list[Change] = []
@@ -207,7 +217,12 @@ class Admission:
         if target and not review.is_dry_run and case.pod_key not in case.facts.homes.pods:
             self._ledger.record(case.pod_key, HomePod(pod_class, target), case.now)
         result = Result.PATCHED if operations else Result.UNCHANGED
-        return _Told(answer, result, pod_class, degraded=degraded, is_dry_run=review.is_dry_run)
+        return _Told(answer, result, pod_class, degraded=degraded)
+
+
+def _skip(review: Review, pod_class: str, reason: str) -> _Told:
+    audit = {"class": pod_class, "skipped": reason}
+    return _Told(Answer(200, allow(review.uid, audit=audit)), Result.SKIPPED, pod_class, reason)
 
 
 def _log_fault(what: str, error: Exception) -> None:

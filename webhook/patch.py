@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from placement.labels import HOSTNAME_LABEL
-from placement.pods import JSONObject, Pod, child_list, child_object
+from placement.pods import PREFERRED, REQUIRED, JSONObject, Pod, child_list, child_object
 from placement.selectors import is_empty_term, read_label_selector, read_node_term
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Operation = dict[str, object]
 
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _AFFINITY: Final = "/spec/affinity"
 # All keys and values together. Source: k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
@@ -74,7 +72,7 @@ class DropBinderHubTerms(NamedTuple):
 
 
 class RequestByDefault(NamedTuple):
-    """Give these requests to each main container that asks for nothing at all."""
+    """Give these requests to each main container of a pod that requests nothing in any."""
 
     requests: Mapping[str, object]
 
@@ -312,17 +310,17 @@ def _node_affinity(pod: Pod, wishes: _Wishes) -> _Branch:
     if wishes.required:
         terms = pod.required_node_terms
         if terms is None:
-            whole[_REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": wishes.required}]}
-            operations.append(_add(f"{path}/{_REQUIRED}", whole[_REQUIRED]))
+            whole[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": wishes.required}]}
+            operations.append(_add(f"{path}/{REQUIRED}", whole[REQUIRED]))
         else:
-            _require_in_every_term(terms, wishes.required, f"{path}/{_REQUIRED}/nodeSelectorTerms", operations)
+            _require_in_every_term(terms, wishes.required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations)
     kept: Sequence[object] = pod.preferred_node_terms
     if wishes.drop_sticky and kept:
         operations += _removals(kept, is_binderhub_sticky_term, path)
         kept = [term for term in kept if not is_binderhub_sticky_term(term)]
     added = _new(wishes.prefer_nodes, kept, same_node_preference, "preference")
     if added:
-        whole[_PREFERRED] = added
+        whole[PREFERRED] = added
         _append(there, path, added, operations)
     return _Branch(whole, operations)
 
@@ -330,7 +328,7 @@ def _node_affinity(pod: Pod, wishes: _Wishes) -> _Branch:
 def _removals(terms: Sequence[object], goes: Callable[[object], bool], path: str) -> list[Operation]:
     """Remove the preferred terms that go, from the end, so that the places of those before stay true."""
     places = [index for index, term in enumerate(terms) if goes(term)]
-    return [{"op": "remove", "path": f"{path}/{_PREFERRED}/{index}"} for index in reversed(places)]
+    return [{"op": "remove", "path": f"{path}/{PREFERRED}/{index}"} for index in reversed(places)]
 
 
 def _require_in_every_term(
@@ -351,10 +349,10 @@ def _require_in_every_term(
 
 
 def _append(there: JSONObject, path: str, added: list[JSONObject], operations: list[Operation]) -> None:
-    if there.get(_PREFERRED) is None:
-        operations.append(_add(f"{path}/{_PREFERRED}", added))
+    if there.get(PREFERRED) is None:
+        operations.append(_add(f"{path}/{PREFERRED}", added))
     else:
-        operations.extend(_add(f"{path}/{_PREFERRED}/-", term) for term in added)
+        operations.extend(_add(f"{path}/{PREFERRED}/-", term) for term in added)
 
 
 def _pod_affinity(pod: Pod, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
@@ -362,10 +360,10 @@ def _pod_affinity(pod: Pod, name: str, wanted: list[JSONObject], *, drop_spread:
         return _NO_BRANCH
     there = child_object(pod.affinity, name, "spec.affinity")
     if there is None:
-        return _Branch({_PREFERRED: _new(wanted, (), same_pod_term, "podAffinityTerm")} if wanted else {}, ())
+        return _Branch({PREFERRED: _new(wanted, (), same_pod_term, "podAffinityTerm")} if wanted else {}, ())
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
-    kept: Sequence[object] = child_list(there, _PREFERRED, f"spec.affinity.{name}") or ()
+    kept: Sequence[object] = child_list(there, PREFERRED, f"spec.affinity.{name}") or ()
     if drop_spread:
         operations += _removals(kept, is_binderhub_spread_term, path)
         kept = [term for term in kept if not is_binderhub_spread_term(term)]
@@ -379,13 +377,14 @@ def _patch_requests(pod: Pod, requests: Mapping[str, object], operations: list[O
     if pod.spec.get("resources"):
         # Requests of the pod as a whole bound those of its containers: one more could make it invalid.
         return
-    for index, container in enumerate(pod.containers):
+    found = [child_object(container, "resources", "spec.containers[]") or {} for container in pod.containers]
+    if any(child_object(resources, "requests", "spec.containers[].resources") for resources in found):
+        # Its author has thought of what the pod needs.
+        return
+    for index, resources in enumerate(found):
         path = f"/spec/containers/{index}/resources"
-        resources = child_object(container, "resources", "spec.containers[]")
-        if resources is None:
+        if not resources:
             operations.append(_add(path, {"requests": requests}))
-            continue
-        if child_object(resources, "requests", "spec.containers[].resources"):
             continue
         limits = child_object(resources, "limits", "spec.containers[].resources") or {}
         # What has a limit and no request is requested at its limit: Kubernetes' own default, and a request above a

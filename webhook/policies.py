@@ -310,7 +310,7 @@ def go_to_marked_node(case: Case) -> Iterator[Verdict]:
 
 
 def request_by_default(case: Case) -> Iterator[Verdict]:
-    """Let containers that ask for nothing count: to kube-scheduler their nodes would never look full."""
+    """Let pods that ask for nothing count: to kube-scheduler their nodes would never look full."""
     yield case.rules.requests
 
 
@@ -336,6 +336,11 @@ POLICIES: Final[tuple[Rule, ...]] = (
     Rule(join_and_avoid, lambda rules: bool(rules.pods_nearby)),
     Rule(request_by_default, lambda rules: bool(rules.pod_class.resources)),
 )
+
+
+def requests_alone(case: Case) -> list[Change]:
+    """All that a DaemonSet's pod may be given: it has its node, but it counts there only by what it requests."""
+    return [case.rules.requests]
 
 
 def verdicts_for(case: Case) -> list[Verdict]:

@@ -603,6 +603,49 @@ def test_a_container_that_asks_for_something_keeps_what_it_asks_for() -> None:
     assert resources_of({"resources": own}) == own
 
 
+def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
+    containers = [
+        {"name": "builder", "image": "a"},
+        {"name": "helper", "image": "b", "resources": {"requests": {"cpu": "1"}}},
+    ]
+    for ordered in (containers, containers[::-1]):
+        assert place(build_pod(containers=ordered), FIVE)["spec"]["containers"] == ordered
+
+
+BUILDERS = {
+    "builder": {"match": {"labels": {"component": "image-builder"}}, "profile": "", "resources": {"cpu": "2"}},
+    "user": {"resources": {"cpu": "100m"}},
+}
+
+
+def daemon(**labels: str) -> Object:
+    body = user_pod(affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}))
+    body["metadata"] |= {"ownerReferences": [{"kind": "DaemonSet", "controller": True, "name": "x"}]}
+    body["metadata"]["labels"] |= labels
+    body["spec"]["containers"][0]["resources"] = {}
+    return body
+
+
+def test_a_daemon_sets_pod_gets_its_classs_requests_and_nothing_else() -> None:
+    desk = Desk(settings(podClasses=BUILDERS), known=FIVE)
+    for body in (daemon(), daemon(component="image-builder")):
+        placed = desk.place(body)
+        requests = {"cpu": "2"} if body["metadata"]["labels"]["component"] == "image-builder" else {"cpu": "100m"}
+        changed = copy.deepcopy(body)
+        changed["spec"]["containers"][0]["resources"] = {"requests": requests}
+        assert placed == changed
+    assert [outcome.result for outcome in desk.outcomes] == ["patched", "patched"]
+    desk.place(placed)
+    assert desk.outcomes[-1][:3] == ("skipped", "builder", "daemon-set")
+
+
+def test_roosts_own_daemon_sets_get_no_requests() -> None:
+    own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "image-puller"}
+    desk = Desk(settings(podClasses=BUILDERS), known=FIVE)
+    assert patch_of(desk.answer(daemon(**own))) == []
+    assert desk.outcomes[0].reason == "own-pod"
+
+
 def test_a_request_is_never_above_a_limit() -> None:
     # What is limited and not requested is requested at its limit by Kubernetes itself.
     own = {"limits": {"memory": "512Mi"}}

@@ -273,6 +273,22 @@ def test_real_pods_are_placed_once_and_keep_what_their_authors_set(name: str) ->
     assert_keeps(placed, body, "")
 
 
+@needs_fixtures
+@pytest.mark.parametrize("name", ["binderhub-image-builder-dind.json", "binderhub-image-builder-podman.json"])
+def test_a_real_builder_daemon_gets_the_requests_of_its_class_and_nothing_else(name: str) -> None:
+    builder = {"match": {"labels": {"component": "image-builder"}}, "profile": "", "resources": {"cpu": "2"}}
+    body = fixture("pods", name)
+    desk = Desk(settings(podClasses={"builder": builder}), facts(node("node-a", IMAGE)))
+    # BinderHub's chart gives none by default.
+    for container in body["spec"]["containers"]:
+        container["resources"] = {}
+    placed = desk.place(body)
+    for container in body["spec"]["containers"]:
+        container["resources"] = {"requests": {"cpu": "2"}}
+    assert placed == body
+    assert desk.outcomes[0].pod_class == "builder"
+
+
 def assert_keeps(placed: object, body: object, path: str) -> None:
     """All of `body` is in `placed`; lists may only grow at their end. The scheduler's name is the one exception."""
     if isinstance(body, dict):
