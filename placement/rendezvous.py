@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _DIGEST_BYTES: Final = 8
 # Best nodes kept for a key. More than any list of weights, so that lost and unsuitable nodes are made up for.
 _KEPT: Final = 64
-# Keys kept: about a kilobyte each.
-_MAX_KEYS: Final = 4096
+# Keys kept: some 6 kB each, with names of 40 characters.
+_MAX_KEYS: Final = 1024
 # A ring that few have left is cheaper to walk past than to rank again.
 _MIN_DEPARTED: Final = 256
 

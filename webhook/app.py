@@ -14,10 +14,10 @@ import orjson
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
+from webhook.review import MAX_BODY_BYTES
+
 log = logging.getLogger(__name__)
 
-# etcd takes requests of at most 1.5 MiB, and a review holds the pod once, with managedFields and some wrapping.
-MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 REVIEW_PATH: Final = "/mutate"
 JSON: Final = "application/json"
 # What Prometheus asks for; the version of its text format.

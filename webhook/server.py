@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from webhook.app import JSON, MAX_BODY_BYTES, REVIEW_PATH, Review, answer_review, content_type_of
+from webhook.app import JSON, REVIEW_PATH, Review, answer_review, content_type_of
+from webhook.review import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
     from flask import Flask

@@ -36,10 +36,6 @@ class ServingCertificate:
         """Whether a certificate has been given yet."""
         return self._loaded.is_set()
 
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for the first certificate; False when none came in time."""
-        return self._loaded.wait(timeout_seconds)
-
     def use(self, chain_pem: bytes, key_pem: bytes) -> None:
         """Serve new connections with this chain (leaf first) and key. Raises TlsError and keeps the old one."""
         fresh = _new_context()

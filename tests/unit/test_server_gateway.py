@@ -17,8 +17,9 @@ from uvicorn.server import ServerState
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from webhook import logs
 from webhook.admission import Admission, Answer
-from webhook.app import MAX_BODY_BYTES, create_app, create_ops_app
+from webhook.app import create_app, create_ops_app
 from webhook.readiness import Readiness, Verdict
+from webhook.review import MAX_BODY_BYTES
 from webhook.server import Connection, Gateway, Listener, make_config
 
 if TYPE_CHECKING:
