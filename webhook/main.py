@@ -115,7 +115,7 @@ class _Replica:
         self._drain = Drain()
         self._serving = ServingCertificate()
         self._facts: FactsKeeper | None = None
-        self._policy = PolicyFile(options.policy_path, self._metrics, self._follow)
+        self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._whose_policy)
         self._admission = Admission(self._settings, self._current_facts, time.monotonic, self._count)
         self._checks: dict[str, Check] = {
             "serving": lambda: Verdict(not self._drain.is_draining, "draining" if self._drain.is_draining else ""),
@@ -220,6 +220,16 @@ class _Replica:
         self._checks["certificate"] = certificates.verdict
         self._work += [leadership.run, certificates.run]
 
+    def _whose_policy(self, settings: Settings) -> str:
+        """Why a policy isn't this replica's: its labels and schedulers would be those of another release."""
+        options = self._options
+        if (settings.release, settings.namespace) == (options.release, options.namespace):
+            return ""
+        return (
+            f"is of release {settings.release!r} in namespace {settings.namespace!r}, but this webhook runs with "
+            f"--release={options.release} --namespace={options.namespace}. Mount its own release's ConfigMap."
+        )
+
     def _follow(self, settings: Settings) -> None:
         if self._facts is not None:
             self._facts.follow(settings)
@@ -238,6 +248,9 @@ class _Replica:
         return self._metrics.text()
 
     def _count(self, outcome: Outcome) -> None:
+        if outcome.is_dry_run:
+            # No pod came of it: alerts and graphs are about pods.
+            return
         self._metrics.count_review(outcome.pod_class, outcome.result, outcome.seconds)
         if outcome.degraded:
             self._metrics.count_degradation(outcome.pod_class, outcome.degraded)

@@ -42,11 +42,17 @@ class PolicyFile:
     """The rules in use. Until a first good policy came they are empty: every pod passes as it is."""
 
     def __init__(
-        self, path: Path, metrics: Metrics, on_change: Callable[[Settings], None] = lambda _settings: None
+        self,
+        path: Path,
+        metrics: Metrics,
+        on_change: Callable[[Settings], None] = lambda _settings: None,
+        check: Callable[[Settings], str] = lambda _settings: "",
     ) -> None:
+        """Prepare. `check` says why a policy that can be read is refused all the same, "" when it isn't."""
         self._path = path / POLICY_KEY if path.is_dir() else path
         self._metrics = metrics
         self._on_change = on_change
+        self._check = check
         self._settings = NO_RULES
         self._seen: bytes | None = None
         self._fault = "not read yet"
@@ -84,6 +90,10 @@ class PolicyFile:
             settings = read_settings(text)
         except SettingsError as error:
             self._refuse("; ".join(str(error).splitlines()), text)
+            return
+        trouble = self._check(settings)
+        if trouble:
+            self._refuse(trouble, text)
             return
         self._seen, self._fault = text, ""
         if settings.revision == self._settings.revision:

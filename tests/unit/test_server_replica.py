@@ -1,0 +1,46 @@
+"""What one replica wires together, without listeners: what it counts, and which policy it takes for its own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.builders import policy_document
+from webhook.admission import Outcome, Result
+from webhook.main import WebhookOptions, _Replica
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Replica:
+    file = folder / "policy.json"
+    file.write_text(json.dumps(policy_document()))
+    return _Replica(WebhookOptions(policy_path=file, release=release, namespace=namespace, uses_cluster=False))
+
+
+def test_dry_runs_are_not_counted(tmp_path: Path) -> None:
+    running = replica(tmp_path)
+    for is_dry_run in (True, False):
+        running._count(Outcome(Result.PATCHED, "user", degraded="no-holder", is_dry_run=is_dry_run))
+    sample = running._metrics.registry.get_sample_value
+    assert sample("roost_webhook_reviews_total", {"class": "user", "result": "patched"}) == 1
+    assert sample("roost_webhook_gate_degradations_total", {"class": "user", "reason": "no-holder"}) == 1
+
+
+@pytest.mark.parametrize(("release", "namespace"), [("other", "jhub"), ("hub", "other")])
+def test_the_policy_of_another_release_is_refused(tmp_path: Path, release: str, namespace: str) -> None:
+    running = replica(tmp_path, release, namespace)
+    running._policy.poll()
+    passed, detail = running._policy.verdict()
+    assert not passed
+    for text in ("'hub'", "'jhub'", f"--release={release}", f"--namespace={namespace}"):
+        assert text in detail
+
+
+def test_the_policy_of_its_own_release_is_taken(tmp_path: Path) -> None:
+    running = replica(tmp_path)
+    running._policy.poll()
+    assert running._policy.verdict().passed
