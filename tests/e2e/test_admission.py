@@ -294,7 +294,7 @@ class TestSpawnedPods:
         assert "/spec/schedulerName" in placed(control_plane, stack, elsewhere, body)
 
     @pytest.mark.parametrize("room_bytes", [0, 11, 1000])
-    def test_a_pod_whose_annotations_leave_little_room_is_stored_and_placed(
+    def test_a_patch_that_would_be_refused_in_spite_of_ignore_is_not_sent(
         self, room_bytes: int, control_plane: ControlPlane, stack: Stack
     ) -> None:
         """One byte too many, and the API server refuses a patched pod in spite of failurePolicy Ignore."""
