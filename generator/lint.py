@@ -139,7 +139,12 @@ def _lint_webhook(report: Report) -> None:
         report.warn(("webhook", "timeoutSeconds"), reason, "2 is ample.")
     if webhook.get("port") == webhook.get("metricsPort"):
         report.error(("webhook", "metricsPort"), webhook.get("metricsPort"), "another port than webhook.port")
-    _lint_certificates(report, mapping(webhook.get("certificates")))
+    certificates = mapping(webhook.get("certificates"))
+    if report.values.get("clusterResources") is False and certificates.get("mode") == "self":
+        reason = "self with clusterResources: false: nobody may write the caBundle, so API servers trust no webhook."
+        fix = "Use mode secret or certManager, whose bundle whoever makes the webhook configuration can give."
+        report.warn(("webhook", "certificates", "mode"), reason, fix)
+    _lint_certificates(report, certificates)
 
 
 def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:

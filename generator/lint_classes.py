@@ -154,7 +154,11 @@ def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
         return
     if name not in classes:
         path = ("placeholder", "podClass")
-        report.error(path, name, f"a key of podClasses ({', '.join(sorted(classes))})")
+        if classes:
+            report.error(path, name, f"a key of podClasses ({', '.join(sorted(classes))})", "Or set placeholders: [].")
+        else:
+            fix = "Give the placeholders' class, or set placeholders: []."
+            report.error(path, name, "a key of podClasses, which has none", fix)
         return
     labels = mapping(at(classes[name], "match", "labels"))
     if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":

@@ -322,7 +322,8 @@ def _lint_combination(report: Report, path: Path, plugins: dict[str, object]) ->
         broken = [one for one in _NEED_PRE_SCORE if name in {one, "*"} and one in scored]
         broken = [one for one in broken if one not in names("preScore", "enabled")]
         if broken:
-            reason = f"{', '.join(broken)} still scores, and fails for every pod without its preScore."
+            verb, fails, whose = ("scores", "fails", "its") if len(broken) == 1 else ("score", "fail", "their")
+            reason = f"{', '.join(broken)} still {verb}, and {fails} for every pod without {whose} preScore."
             report.refuse((*path, "preScore", "disabled", index), reason, "Disable it under score instead.")
     if "*" in names("multiPoint", "disabled"):
         for point, plugin, what in (("queueSort", "PrioritySort", "queue sort"), ("bind", "DefaultBinder", "bind")):

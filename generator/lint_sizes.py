@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from generator.lint_report import Report, Said, at, listing, mapping, text
 
@@ -12,10 +12,15 @@ if TYPE_CHECKING:
     from generator.faults import Path
 
 
+_LEAST_MEMORY_BYTES: Final = 2**20
+
+
 def lint_sizes(report: Report) -> None:
     """Check every `resources` of the values."""
     _lint_limits(report, ("scheduler", "resources"), at(report.values, "scheduler", "resources"))
     _lint_limits(report, ("webhook", "resources"), at(report.values, "webhook", "resources"))
+    for name, entry in mapping(report.values.get("podClasses")).items():
+        _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))
     users = {
         resource: amount
         for resource in ("cpu", "memory")
@@ -29,7 +34,26 @@ def lint_sizes(report: Report) -> None:
             _lint_seat(report, (*path, "requests", resource), at(resources, "requests", resource), resource, amount)
 
 
+def _lint_bytes(report: Report, path: Path, amounts: object) -> None:
+    """Warn of sizes that can't be meant, like 100m of memory: a tenth of a byte."""
+    for resource in ("memory", "ephemeral-storage"):
+        amount = at(amounts, resource)
+        if amount is None or (isinstance(amount, str) and amount[-2:] in {"Mi", "Gi"} and amount[:-2].isdecimal()):
+            # Most are like this, and exact fractions cost an import.
+            continue
+        size_bytes = _quantity(amount)
+        if size_bytes.denominator > 1:
+            reason = f"{amount} is no whole number of bytes."
+        elif resource == "memory" and 0 < size_bytes < _LEAST_MEMORY_BYTES:
+            reason = f"{amount} is {size_bytes} bytes, with which no container starts."
+        else:
+            continue
+        report.warn((*path, resource), reason, "Write it like 100Mi.")
+
+
 def _lint_limits(report: Report, path: Path, resources: object) -> None:
+    for part in ("requests", "limits"):
+        _lint_bytes(report, (*path, part), at(resources, part))
     requests = mapping(at(resources, "requests"))
     for resource, limit in mapping(at(resources, "limits")).items():
         request = requests.get(resource)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from generator.faults import UsageError
 from generator.sources import CONTROL, MAX_DEPTH, LoadedFile, Places, Source, ValueSource, normalise_float
+
+if TYPE_CHECKING:
+    from generator.faults import Path
 
 # Helm's bounds on `--set a[INDEX]` and on `--set a.b.c…`.
 MAX_INDEX: Final = 65536
@@ -57,8 +60,9 @@ def merge_values(defaults: LoadedFile, files: Sequence[LoadedFile], settings: Se
         ("--set-string", settings.string_values, _apply_text),
     ):
         for text in texts:
+            alone = _alone(text, apply)
+            sources.append(ValueSource(f"{flag} {text}", alone, new_lists(alone, given)))
             given = apply(text, given)
-            sources.append(ValueSource(f"{flag} {text}", _alone(text, apply)))
     return Merged(coalesce(given, defaults.values), Places(sources), defaults.values)
 
 
@@ -138,6 +142,19 @@ def _apply_json(text: str, values: Values) -> Values:
         return merge_maps(values, whole)
     _SetParser(text, "--set-json", read_text=None).run(values)
     return values
+
+
+def new_lists(values: object, before: object, path: Path = ()) -> set[Path]:
+    """Paths of the lists in `values` that no file gave before: such a list replaces the defaults' whole."""
+    found: set[Path] = set()
+    if isinstance(values, list):
+        if not isinstance(before, list):
+            found.add(path)
+    elif isinstance(values, dict):
+        for key, value in values.items():
+            below = before.get(key) if isinstance(before, dict) else None
+            found |= new_lists(value, below, (*path, key))
+    return found
 
 
 def _alone(text: str, apply: Callable[[str, Values], Values]) -> Values:
@@ -287,6 +304,8 @@ class _SetParser:
             return None
         try:
             value, self._at = _DECODER.raw_decode(self._text, self._at)
+        except _DoubleKeyError as error:
+            self.fail(f"the key {error} stands twice")
         except (ValueError, RecursionError):
             self.fail("the value is no JSON")
         self._skip_to_comma()
@@ -328,4 +347,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
+class _DoubleKeyError(Exception):
+    """A JSON object has a key twice; files refuse that too."""
+
+
+def _without_double_keys(pairs: list[tuple[str, object]]) -> Values:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _DoubleKeyError(repr(next(name for name in names if names.count(name) > 1)))
+    return values
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=float, parse_constant=_refuse_constant, object_pairs_hook=_without_double_keys
+)

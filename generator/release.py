@@ -13,6 +13,9 @@ DEFAULT_NAMESPACE: Final = "default"
 # The newest minor that Roost is tested with.
 DEFAULT_KUBE_VERSION: Final = "v1.36.0"
 
+# `kubeVersion` of chart/Chart.yaml, which Helm enforces. A test holds the two together.
+OLDEST_KUBE_MINOR: Final = (1, 32)
+
 # Helm's bound: names of objects are made from it.
 _LONGEST_NAME: Final = 53
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -49,4 +52,10 @@ def check_release(release: Release) -> None:
     if not _VERSION.fullmatch(release.kube_version):
         raise UsageError(
             f"--kube-version {release.kube_version!r}: is no Kubernetes version. Write it like v1.36.3 or 1.36."
+        )
+    if release.kube_minor < OLDEST_KUBE_MINOR:
+        oldest = ".".join(map(str, OLDEST_KUBE_MINOR))
+        raise UsageError(
+            f"--kube-version {release.kube_version!r}: is too old, expected {oldest} or newer. "
+            "Give the version that the cluster has; older clusters can't run Roost."
         )

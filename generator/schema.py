@@ -17,6 +17,7 @@ from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
 
 if TYPE_CHECKING:
+    from generator.faults import Path
     from generator.merge import Merged
 
 Schema = dict[str, object]
@@ -58,12 +59,17 @@ def validate(merged: Merged) -> None:
 
 def find_faults(merged: Merged) -> list[Fault]:
     """Every fault that the schema finds, with file and line."""
+    return list(find_faults_by_path(merged).values())
+
+
+def find_faults_by_path(merged: Merged) -> dict[Path, Fault]:
+    """`find_faults`, each under the path that it is about."""
     schema = read_schema()
     # What is still the default needs no second look: a test holds the defaults against the schema.
     changed = {key: value for key, value in merged.values.items() if merged.defaults.get(key, ...) != value}
     required: Json = schema["required"]
     if all(key in merged.values for key in required) and satisfies(changed, schema | _PARTLY, schema):
-        return []
+        return {}
     # jsonschema is slow to import: only once something is wrong.
     from generator.schema_faults import explain  # noqa: PLC0415
 

@@ -26,19 +26,20 @@ _TYPE_NAMES: Final = {
     "number": "a number",
 }
 _SET_IT: Final = "Set it: entries of a list have no defaults."
+_SET_IT_TOO: Final = "Set it too: --set replaces the list, and what the default's entries hold is gone."
 _SET_IT_NOT_NULL: Final = "Set it; null takes the default away."
 # Naming more keys than this helps nobody.
 _MOST_NAMED: Final = 14
 
 
-def explain(merged: Merged, schema: Schema) -> list[Fault]:
-    """Every fault of the merged values, one for each place."""
+def explain(merged: Merged, schema: Schema) -> dict[Path, Fault]:
+    """Every fault of the merged values, by the path that it is about."""
     explainer = _Explainer(schema, merged.places)
     faults: dict[Path, Fault] = {}
     for error in _VALIDATOR(schema).iter_errors(merged.values):
         for path, fault in explainer.faults(error):
             faults.setdefault(path, fault)
-    return list(faults.values())
+    return faults
 
 
 def _pattern(_validator: object, pattern: str, instance: object, _schema: object) -> Iterator[ValidationError]:
@@ -76,8 +77,7 @@ class _Explainer:
                 if key not in instance:
                     at = (*path, key)
                     expected = self.expected(schema.get("properties", {}).get(key, {}))
-                    in_list = any(isinstance(step, int) for step in path)
-                    yield at, self._fault(at, MISSING, expected, _SET_IT if in_list else _SET_IT_NOT_NULL)
+                    yield at, self._fault(at, MISSING, expected, self._fix_of_missing(at))
         elif "propertyNames" in error.absolute_schema_path:
             yield from self._name_fault(path, error)
         elif error.validator in {"minProperties", "maxProperties", "minItems", "maxItems"}:
@@ -100,6 +100,11 @@ class _Explainer:
     def _fault(self, path: Path, found: str, expected: str, fix: str) -> Fault:
         file, line = self._places.of(path)
         return Fault(file, line, show_path(path), found, expected, fix)
+
+    def _fix_of_missing(self, path: Path) -> str:
+        if not any(isinstance(step, int) for step in path):
+            return _SET_IT_NOT_NULL
+        return _SET_IT_TOO if self._places.of(path)[0].startswith("--set") else _SET_IT
 
     def _fix_of(self, error: ValidationError, schema: Schema) -> str:
         said = self.fix(schema)

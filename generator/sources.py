@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from generator.faults import Path
 
@@ -48,13 +48,14 @@ class LateSource(Source):
 
 
 class ValueSource(Source):
-    """Values from the command line: they have a name (`--set`) but no lines."""
+    """Values from the command line: they have a name (`--set`) but no lines. `new_lists`: those that hide earlier."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_new_lists", "_values")
 
-    def __init__(self, name: str, values: object) -> None:
+    def __init__(self, name: str, values: object, new_lists: Collection[Path] = ()) -> None:
         super().__init__(name)
         self._values = values
+        self._new_lists = new_lists
 
     def find(self, path: Path) -> tuple[int, int, bool]:
         """See `Source.find`."""
@@ -63,7 +64,8 @@ class ValueSource(Source):
             if isinstance(value, dict) and step in value:
                 value = value[step]
             elif isinstance(value, list) and isinstance(step, int) and step < len(value) and value[step] is not None:
-                # Not `in_list`: `--set a[0].b=1` changes one item of the list that a file gave.
+                # Often not `in_list`: `--set a[0].b=1` changes one item of the list that a file gave.
+                in_list = in_list or path[:depth] in self._new_lists
                 value = value[step]
             else:
                 return depth, 0, in_list
@@ -81,7 +83,8 @@ class Places:
         best = (-1, "values", 0)
         for source in reversed(self._sources):
             depth, line, in_list = source.find(path)
-            if depth > best[0]:
+            # Of places as good, the one with a line.
+            if depth > best[0] or (depth == best[0] and line and not best[2]):
                 best = (depth, source.name, line)
             if in_list or depth == len(path):
                 break

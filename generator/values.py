@@ -24,17 +24,29 @@ def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merge
 
     Raises ValuesError with the faults of all files, UsageError for a file that can't be read.
     """
-    defaults = read_defaults()
+    merged, faults, unread = read_what_loads(files, settings)
+    if unread:
+        raise unread[0]
+    if faults:
+        raise ValuesError(faults)
+    return merged
+
+
+def read_what_loads(
+    files: Sequence[str], settings: Settings = NO_SETTINGS
+) -> tuple[Merged, list[Fault], list[UsageError]]:
+    """`read_values` without the files that hold no values or can't be read; and their faults and errors."""
     loaded: list[LoadedFile] = []
     faults: list[Fault] = []
+    unread: list[UsageError] = []
     for name in files:
         try:
             loaded.append(_load(name))
         except ValuesError as error:
             faults.extend(error.faults)
-    if faults:
-        raise ValuesError(faults)
-    return merge_values(defaults, loaded, settings)
+        except UsageError as error:
+            unread.append(error)
+    return merge_values(read_defaults(), loaded, settings), faults, unread
 
 
 def read_defaults() -> LoadedFile:

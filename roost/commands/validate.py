@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from generator.faults import Fault, ValuesError, sort_faults
-from generator.lint import lint
+from generator.all_faults import find_all_faults
+from generator.faults import Fault, UsageError, ValuesError, sort_faults
 from generator.release import check_release
 from generator.render import render
 from generator.schema import find_faults
-from generator.values import read_values
+from generator.values import read_what_loads
 
 if TYPE_CHECKING:
     from roost.plain_render import RenderOptions
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def run(options: RenderOptions, *, strict: bool) -> int:
     """Print faults and warnings to stdout, one a line; 0 when there is no fault (`strict`: and no warning)."""
-    found = sort_faults(_find(options))
+    faults, unread = _find(options)
+    found = sort_faults(faults)
     for fault in found:
         sys.stdout.write(f"{fault}\n")
     errors = sum(fault.severity == "error" for fault in found)
@@ -27,22 +28,25 @@ def run(options: RenderOptions, *, strict: bool) -> int:
         sys.stderr.write(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}\n")
     else:
         sys.stderr.write("no faults\n")
+    if unread:
+        raise UsageError("\n".join(map(str, unread)))
     return 1 if errors or (strict and warnings) else 0
 
 
-def _find(options: RenderOptions) -> list[Fault]:
+def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
+    """Faults, and the errors of files that can't be read."""
     check_release(options.release)
-    try:
-        merged = read_values(options.files, options.settings)
-        faults = find_faults(merged)
-        # The lint reads values of the right shape only.
-        if not faults:
-            faults = lint(merged, options.release)
-        if all(fault.severity == "warning" for fault in faults):
+    merged, faults, unread = read_what_loads(options.files, options.settings)
+    if faults or unread:
+        # Without a file, only what the others say can be judged, not how it fits together.
+        return [*faults, *find_faults(merged)], unread
+    faults = find_all_faults(merged, options.release)
+    if all(fault.severity == "warning" for fault in faults):
+        try:
             render(merged.values, options.release)
-    except ValuesError as error:
-        return error.faults
-    return faults
+        except ValuesError as error:
+            return [*faults, *error.faults], []
+    return faults, []
 
 
 def _count(number: int, noun: str) -> str:

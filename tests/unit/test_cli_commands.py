@@ -89,6 +89,9 @@ def test_values_that_can_not_work_are_not_rendered(roost: _Run, values: Path) ->
         ("render", "--release", "No"),
         ("render", "--namespace", "a.b"),
         ("render", "--kube-version", "x"),
+        ("render", "--kube-version", "v1.31.9"),
+        ("render", "--output-dir", ""),
+        ("render", "--output-dir", "."),
         ("render", "--output-dir", "/proc/nowhere"),
         ("render", "--nope"),
         ("render", "extra"),
@@ -140,6 +143,17 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, v
     values.write_text("a: 1\na: 2\n")
     broken = roost("validate", "-f", values)
     assert (broken.code, broken.err) == (1, "1 error, 0 warnings\n")
+
+
+def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_others(roost: _Run, tmp_path: Path) -> None:
+    faulty, broken, absent = tmp_path / "faulty.yaml", tmp_path / "broken.yaml", tmp_path / "absent.yaml"
+    faulty.write_text("webhook: {replicas: many}\n")
+    broken.write_text("a: 1\na: 2\n")
+    done = roost("validate", "-f", faulty, "-f", broken)
+    assert (done.code, done.err) == (1, "2 errors, 0 warnings\n")
+    done = roost("validate", "-f", absent, "-f", faulty)
+    assert (done.code, done.out.count("webhook.replicas")) == (2, 1)
+    assert f"{absent}: can't be read" in done.err
 
 
 def test_diff_exits_as_diff_does(roost: _Run, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ ERRORS = {
         raw("{preScore: {disabled: [{name: TaintToleration}]}}"),
         "TaintToleration still scores",
     ),
-    "all preScore off": (raw('{preScore: {disabled: [{name: "*"}]}}'), "still scores"),
+    "all preScore off": (raw('{preScore: {disabled: [{name: "*"}]}}'), "still score"),
     "multiPoint off": (raw('{multiPoint: {disabled: [{name: "*"}]}}'), "no queue sort plugin"),
     "no bind": (
         raw('{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}]}}'),
@@ -224,6 +224,10 @@ def test_values_that_can_not_work_are_refused_with_the_reason(case: str) -> None
 
 
 WARNINGS = {
+    "a tenth of a byte": ("webhook: {resources: {requests: {memory: 100m}}}", "100m is no whole number of bytes"),
+    "bytes for mebibytes": ("scheduler: {resources: {requests: {memory: 64}}}", "64 is 64 bytes"),
+    "a class's tenth of a byte": ("podClasses: {build: {resources: {memory: 100m}}}", "build.resources.memory: 100m"),
+    "nobody fills the bundle": ("clusterResources: false", "nobody may write the caBundle"),
     "disabled unknown plugin": (raw("{score: {disabled: [{name: Foo}]}}"), "passes over it silently"),
     "configured unknown plugin": (raw("{}", "[{name: Foo, args: {a: 1}}]"), "passes over it silently"),
     "strategy disables an unknown plugin": (
@@ -337,3 +341,23 @@ def test_a_weight_table_of_kubes_own_plugins_under_any_point_is_fine() -> None:
 @pytest.mark.parametrize(("text", "expected"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1.5h", 5400), ("", 0)])
 def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
     assert seconds(text) == expected
+
+
+def test_one_plugin_and_many_without_their_pre_score_are_told_apart() -> None:
+    assert "NodeAffinity still scores, and fails for every pod without its" in said(
+        raw("{preScore: {disabled: [{name: NodeAffinity}]}}")
+    )
+    assert "PodTopologySpread still score, and fail for every pod without their" in said(
+        raw("{preScore: {disabled: [{name: '*'}]}}")
+    )
+
+
+def test_placeholders_without_any_class_get_a_fix() -> None:
+    text = said("podClasses: {user: null, build: null, placeholder: null}")
+    assert (
+        'found "placeholder", expected a key of podClasses, which has none. Give the placeholders\' class, or' in text
+    )
+
+
+def test_where_certificates_come_from_elsewhere_the_bundle_is_no_worry() -> None:
+    assert found("clusterResources: false\nwebhook: {certificates: {mode: certManager}}") == []

@@ -16,11 +16,11 @@ from generator.diff import compare, parse_manifests, read_folder, show
 from generator.faults import GeneratorError, UsageError, ValuesError
 from generator.fingerprint import fingerprint
 from generator.loader import load
-from generator.locations import checkout
+from generator.locations import chart_folder, checkout
 from generator.merge import Settings, merge_values
 from generator.order import rank
 from generator.output import KUSTOMIZATION, MARK, exchange, files_of, write_folder
-from generator.release import Release, check_release
+from generator.release import OLDEST_KUBE_MINOR, Release, check_release
 from generator.render import Identity, Manifest, documents, render, stream
 from generator.template_functions import TemplateError, to_json, to_json_exactly
 from generator.values import read_defaults
@@ -417,3 +417,11 @@ def test_settings_of_the_command_line_win_over_files() -> None:
         read_defaults(), [load(b"webhook: {replicas: 3}", "f")], Settings(values=["webhook.replicas=4"])
     )
     assert any("replicas: 4" in manifest.text for manifest in render(merged.values, RELEASE))
+
+
+def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
+    chart = yaml.safe_load((chart_folder() / "Chart.yaml").read_text())
+    assert chart["kubeVersion"] == ">=" + ".".join(map(str, OLDEST_KUBE_MINOR)) + ".0-0"
+    check_release(Release(kube_version="v1.32.0-rc.1"))
+    with pytest.raises(UsageError, match=r"too old, expected 1\.32"):
+        check_release(Release(kube_version="v1.31.14"))

@@ -1,25 +1,31 @@
 from __future__ import annotations
 
+import copy
 import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from generator.loader import load
+from generator.all_faults import find_all_faults
+from generator.faults import UsageError
+from generator.loader import LoadedFile, load
 from generator.locations import chart_folder
 from generator.merge import Merged, Settings, coalesce, merge_values
+from generator.release import Release
 from generator.schema import find_faults, matches, read_schema, satisfies
 from generator.schema_faults import explain
+from generator.sources import ValueSource
 from generator.values import read_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+_WORDS = ["name", "replicas", "match", "labels", "weights", "plugins", "score", "enabled", "user", "requests", "memory"]
 SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())
 
 ACCEPTED = [
@@ -252,7 +258,7 @@ def changed_defaults(draw: st.DrawFn) -> dict[str, object]:
 def test_the_quick_look_and_jsonschema_agree(values: dict[str, object]) -> None:
     merged_ = Merged(values, merged().places)
     # jsonschema's own `pattern` lets a last newline pass; `explain` has ours.
-    assert satisfies(values, SCHEMA, SCHEMA) == (explain(merged_, SCHEMA) == [])
+    assert satisfies(values, SCHEMA, SCHEMA) == (explain(merged_, SCHEMA) == {})
 
 
 @settings(max_examples=100, deadline=None)
@@ -272,3 +278,53 @@ def test_what_was_compiled_is_what_the_files_say() -> None:
     assert read_schema() == SCHEMA
     assert coalesce({}, read_defaults().values) == coalesce({}, DEFAULTS.values)
     assert read_defaults().source.find(("webhook", "replicas"))[1] == DEFAULTS.source.find(("webhook", "replicas"))[1]
+
+
+def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
+    (fault,) = find_faults(merge_values(DEFAULTS, [], Settings(values=["placeholders[0].replicas=3"])))
+    assert str(fault).startswith("--set placeholders[0].replicas=3: placeholders[0].name: found nothing")
+    assert "--set replaces the list" in fault.fix
+
+
+def test_a_setting_on_a_list_that_a_file_gave_leaves_the_files_faults_with_the_file() -> None:
+    file = load(b"placeholders:\n- replicas: 1\n", "prod.yaml")
+    (fault,) = find_faults(merge_values(DEFAULTS, [file], Settings(values=["placeholders[0].replicas=3"])))
+    assert (fault.file, fault.key) == ("prod.yaml", "placeholders[0].name")
+
+
+def test_a_key_twice_in_json_is_refused() -> None:
+    for text in ('webhook={"replicas": 1, "replicas": 2}', '{"a": {"b": 1, "b": 2}}'):
+        with pytest.raises(UsageError, match="stands twice"):
+            merge_values(DEFAULTS, [], Settings(json_values=[text]))
+
+
+def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
+    text = "scheduler: {replicas: 0, logLevel: high}\nplaceholders: [{name: a}]\nfoo: 1\nwebhook: 3\n"
+    merged_ = merge_values(DEFAULTS, [load(text.encode(), "f")])
+    found = {(fault.severity, fault.key) for fault in find_all_faults(merged_, Release())}
+    keys = ("foo", "placeholders[0].replicas", "scheduler.logLevel", "scheduler.replicas", "webhook")
+    assert found == {("error", key) for key in keys}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_finding_all_faults_never_fails_and_finds_the_schemas_whatever_stands_there(data: st.DataObject) -> None:
+    junk = st.recursive(
+        st.none() | st.booleans() | st.integers(-2, 200) | st.text(max_size=3),
+        lambda below: st.lists(below, max_size=2) | st.dictionaries(st.sampled_from(_WORDS), below, max_size=3),
+        max_leaves=6,
+    )
+    values = copy.deepcopy(DEFAULTS.values)
+    for _ in range(data.draw(st.integers(1, 4))):
+        holder: Any = values
+        while True:
+            keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+            key = data.draw(st.sampled_from([*keys, "x"] if isinstance(holder, dict) else keys))
+            below = holder.get(key) if isinstance(holder, dict) else holder[key]
+            if not below or not isinstance(below, dict | list) or data.draw(st.booleans()):
+                holder[key] = data.draw(junk)
+                break
+            holder = below
+    merged_ = merge_values(DEFAULTS, [LoadedFile(values, ValueSource("f", values))])
+    found = find_all_faults(merged_, Release())
+    assert set(find_faults(merged_)) <= set(found)
