@@ -1,0 +1,32 @@
+"""The alerts as they are rendered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.parity.renderers import roost_render
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("certificates", "limit"),
+    [
+        ("{}", "scalar(clamp_max(vector(600 * 168), 86400))"),
+        ("{leafHours: 24}", "scalar(clamp_max(vector(600 * 24), 86400))"),
+        ("{mode: secret, secretName: tls}", "86400"),
+    ],
+)
+def test_a_certificate_is_near_its_end_with_a_sixth_of_its_life_left_or_a_day(
+    certificates: str, limit: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(f"{{monitoring: {{prometheusRule: {{enabled: true}}}}, webhook: {{certificates: {certificates}}}}}")
+    (rule,) = [body for body in roost_render([file]).values() if body["kind"] == "PrometheusRule"]
+    (expression,) = [
+        alert["expr"] for alert in rule["spec"]["groups"][0]["rules"] if alert["alert"] == "RoostCertificateNearExpiry"
+    ]
+    assert expression.endswith(f" - time() < {limit}")
