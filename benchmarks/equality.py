@@ -283,6 +283,10 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
             }
         },
     ),
+    "one of Roost's own programs": _set("metadata", "labels", "app.kubernetes.io/part-of", to="roost"),
+    "a second container that asks for something": lambda pod: pod["spec"]["containers"].append(
+        {"name": "side", "image": SAMPLE, "resources": {"requests": {"cpu": "1m"}}}
+    ),
     "another repository": _set("metadata", "annotations", "binder-repo", to="https://github.com/benchmark-org/other"),
     "in a user's namespace": _set("metadata", "namespace", to="user-ada"),
     "in a strange namespace": _set("metadata", "namespace", to="elsewhere"),

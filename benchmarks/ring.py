@@ -11,13 +11,16 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import random
 import subprocess
 import sys
 import time
 import urllib.request
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import yaml
 
@@ -37,10 +40,11 @@ from webhook.homes import HomeFinder, HomeRequest
 from webhook.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from benchmarks.servers import Object, Server
 
+T = TypeVar("T")
 NAMESPACE: Final = "bench-ring"
 REPEATS: Final = 200
 GOAL_FIRST_MS, GOAL_REPEATED_US, GOAL_CHURN = 5.0, 50.0, 1.2
@@ -56,8 +60,8 @@ def time_reviews(policy: Path, nodes: int, reviews: Sequence[bytes]) -> tuple[li
     admission = Admission(lambda: settings, lambda: facts, time.monotonic, lambda _: None)
     first, repeated = [], []
     for body in reviews:
-        first.append(_microseconds(lambda body=body: admission.review(body)))
-        repeated.append(median(_microseconds(lambda body=body: admission.review(body)) for _ in range(REPEATS)))
+        first.append(_microseconds(partial(admission.review, body)))
+        repeated.append(median(_microseconds(partial(admission.review, body)) for _ in range(REPEATS)))
     return first, repeated
 
 
@@ -71,10 +75,40 @@ def time_homes(policy: Path, nodes: int, repositories: int) -> tuple[list[float]
         wanted = HomeRequest(
             "build", home, f"https://github.com/benchmark-org/repository-{number}", rules, f"b/{number}"
         )
-        first.append(_microseconds(lambda wanted=wanted: finder.find(wanted, facts, 0.0)))
-        again = [_microseconds(lambda wanted=wanted: finder.find(wanted, facts, 0.0)) for _ in range(REPEATS)]
+        first.append(_microseconds(partial(finder.find, wanted, facts, 0.0)))
+        again = [_microseconds(partial(finder.find, wanted, facts, 0.0)) for _ in range(REPEATS)]
         repeated.append(median(again))
     return first, repeated
+
+
+def time_swaps(policy: Path, nodes: int, reviews: Sequence[bytes], swaps: int = 300) -> dict[str, list[float]]:
+    """What node changes cost, in µs: new facts with five of them, the review right after, and one at rest.
+
+    Changes as `watchsource` makes them, heartbeats left out: the watch itself drops those.
+    """
+    settings, facts = read_settings(policy.read_bytes()), _facts(nodes)
+    admission = Admission(lambda: settings, lambda: facts, time.monotonic, lambda _: None)
+    for body in reviews:
+        admission.review(body)
+    draw, label = random.Random(1), pulled_labels(NAMESPACE)[0]  # noqa: S311 (the same changes in each run)
+    found: dict[str, list[float]] = {"new facts": [], "review right after": [], "review at rest": []}
+    for _ in range(swaps):
+        changes: dict[str, NodeFact | None] = {}
+        for kind in range(5):
+            node = cast("Nodes", facts.nodes)[draw.choice(_node_names(nodes))]
+            if kind < 3:
+                labels = {**node.labels, label: "false" if node.labels.get(label) == "true" else "true"}
+                changes[node.name] = replace(node, labels=labels)
+            elif kind == 3:
+                changes[node.name] = replace(node, unschedulable=not node.unschedulable)
+            else:
+                changes[node.name] = replace(node, ready=not node.ready)
+        changed, took = _timed(partial(cast("Nodes", facts.nodes).updated, changes))
+        found["new facts"].append(took)
+        facts = replace(facts, nodes=changed)
+        for what in ("review right after", "review at rest"):
+            found[what].append(_microseconds(partial(admission.review, draw.choice(reviews))))
+    return found
 
 
 def time_go(policy: Path, facts: Path, files: Sequence[Path]) -> tuple[list[float], list[float]]:
@@ -85,11 +119,15 @@ def time_go(policy: Path, facts: Path, files: Sequence[Path]) -> tuple[list[floa
     return [one["first_us"] for one in told], [one["repeated_us"] for one in told]
 
 
-def _microseconds(call: Any) -> float:  # noqa: ANN401 (any function without arguments)
-    # Of this thread's processor: what others do to the machine meanwhile isn't ours.
+def _microseconds(call: Callable[[], object]) -> float:
+    return _timed(call)[1]
+
+
+def _timed(call: Callable[[], T]) -> tuple[T, float]:
+    """What `call` returns, and the µs of processor time it took this thread: others' work meanwhile isn't ours."""
     started = time.thread_time_ns()
-    call()
-    return (time.thread_time_ns() - started) / 1e3
+    result = call()
+    return result, (time.thread_time_ns() - started) / 1e3
 
 
 def _node_names(nodes: int) -> list[str]:
@@ -164,6 +202,10 @@ def report_in_process(folder: Path, policy: Path, nodes: int, rounds: int) -> st
     home_us = median(median(one[1]) for one in found["home alone"])
     shares = ratios([median(one[0]) for one in ours], [median(one[0]) for one in go])
     again = ratios([median(one[1]) for one in ours], [median(one[1]) for one in go])
+    swaps = [
+        f"{what} {median(samples):.0f} (99th percentile {quantile(samples, 0.99):.0f})"
+        for what, samples in time_swaps(policy, nodes, bodies).items()
+    ]
     return "\n".join(
         [
             table(head, rows),
@@ -171,6 +213,7 @@ def report_in_process(folder: Path, policy: Path, nodes: int, rounds: int) -> st
             f"first review: {first_ms:.2f} ms, goal < {GOAL_FIRST_MS:g} ms; Roost / Go {spread(shares)}x",
             f"repeated: home {home_us:.1f} µs, goal < {GOAL_REPEATED_US:g} µs",
             f"repeated, whole review: Roost / Go {spread(again)}x",
+            f"five nodes change, µs: {', '.join(swaps)}",
         ]
     )
 

@@ -53,6 +53,11 @@ func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.
 	if class == nil || leftAlone(pod) {
 		return ""
 	}
+	if isDaemon(pod) {
+		// It has its node, but it counts there only by what it requests.
+		defaultRequests(pod, class.Requests)
+		return class.Name
+	}
 	own := demandsOf(pod) // before any rule adds its own
 	annotate(pod, policy.RevisionAnnotation, e.document.Revision)
 	e.setScheduler(pod, class)
@@ -101,7 +106,7 @@ func hasLabels(have, want map[string]string) bool {
 	return true
 }
 
-// Pods that are bound already, by their author, the kubelet or the DaemonSet controller, and those that asked.
+// Pods that are bound already, those that asked, and Roost's own programs.
 func leftAlone(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.Annotations[policy.OptOutAnnotation] == "true" {
 		return true
@@ -109,6 +114,11 @@ func leftAlone(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
 	}
+	return pod.Labels["app.kubernetes.io/part-of"] == "roost" && pod.Labels["app.kubernetes.io/component"] != "placeholder"
+}
+
+// Made by the DaemonSet controller: by its owner, or by the one required term that names one node.
+func isDaemon(pod *corev1.Pod) bool {
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
 		return true
 	}
@@ -133,15 +143,16 @@ func (e *Engine) setScheduler(pod *corev1.Pod, class *policy.Class) {
 	}
 }
 
+// defaultRequests gives requests to each container of a pod that requests nothing at all.
 func defaultRequests(pod *corev1.Pod, requests corev1.ResourceList) {
 	if len(requests) == 0 || pod.Spec.Resources != nil {
 		return
 	}
+	if slices.ContainsFunc(pod.Spec.Containers, func(one corev1.Container) bool { return len(one.Resources.Requests) > 0 }) {
+		return
+	}
 	for i := range pod.Spec.Containers {
 		resources := &pod.Spec.Containers[i].Resources
-		if len(resources.Requests) > 0 {
-			continue
-		}
 		for name, amount := range requests {
 			if _, limited := resources.Limits[name]; limited {
 				continue // requested at its limit, by Kubernetes' own default
