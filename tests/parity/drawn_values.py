@@ -71,7 +71,9 @@ def _drawn(schema: Json, root: Mapping[str, Json], depth: int) -> SearchStrategy
         if choice in schema and "type" not in schema:
             return st.one_of(*(_drawn(one, root, depth) for one in schema[choice]))
     if "allOf" in schema and "type" not in schema:
-        return _drawn(schema["allOf"][0], root, depth)
+        # The first says what it is, the others what it must hold.
+        least = max((part.get("minProperties", 0) for part in schema["allOf"]), default=0)
+        return _drawn(schema["allOf"][0], root, depth).filter(lambda value: _is_full(value, least))
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     kinds = schema.get("type")
@@ -118,6 +120,10 @@ def _string(schema: Mapping[str, Json]) -> SearchStrategy[str]:
     return st.one_of(st.sampled_from(fitting), drawn) if fitting else drawn
 
 
+def _is_full(value: Json, least: int) -> bool:
+    return not isinstance(value, dict) or len(value) >= least
+
+
 def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) -> SearchStrategy[Json]:
     properties: Mapping[str, Json] = schema.get("properties", {})
     if properties:
@@ -126,7 +132,7 @@ def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) ->
         return st.fixed_dictionaries(
             {name: one for name, one in entries.items() if name in required},
             optional={name: one for name, one in entries.items() if name not in required},
-        )
+        ).filter(lambda value: _is_full(value, schema.get("minProperties", 0)))
     names = schema.get("propertyNames", {})
     keys = _drawn({"type": "string", **names} if "$ref" not in names else names, root, depth)
     under = schema.get("additionalProperties", {})

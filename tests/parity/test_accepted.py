@@ -6,6 +6,7 @@ import base64
 import copy
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,20 @@ def test_the_api_server_takes_every_object_strictly(odd: Path, control_plane: Co
     for body in rendered(odd, namespace).values():
         # Raises for an unknown or doubled field, and for everything that validation or defaulting refuses.
         control_plane.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
+
+
+def test_kubectl_takes_what_roost_render_prints_and_the_folder_that_it_writes(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "roost", "render", "--release=hub", f"--namespace={namespace}"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=CHART.parent).stdout
+    folder = tmp_path / "manifests"
+    subprocess.run([*command, f"--output-dir={folder}"], capture_output=True, check=True, cwd=CHART.parent)
+    apply = ("apply", "--server-side", "--dry-run=server", "--output=name")
+    from_stream = control_plane.kubectl(*apply, "--filename=-", input=printed).split()
+    from_folder = control_plane.kubectl(*apply, f"--kustomize={folder}").split()
+    assert len(from_stream) == len(rendered(None, namespace))
+    assert sorted(from_folder) == sorted(from_stream)
 
 
 def pod_of(body: dict[str, Any]) -> dict[str, Any]:
@@ -140,11 +155,23 @@ def test_every_supported_kube_scheduler_takes_each_strategy(minor: str, tmp_path
     check_strategies(minor, tmp_path)
 
 
+def check_configuration(odd: Path, minor: str, folder: Path) -> None:
+    release = Release(RELEASE.name, RELEASE.namespace, f"v{minor.removeprefix('v')}.0")
+    for (_, kind, _, name), body in roost_render([odd], release).items():
+        if kind == "ConfigMap" and name.endswith("-scheduler"):
+            write_config(require_binary("kube-scheduler", minor), body["data"]["config.yaml"], folder)
+
+
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
 def test_kube_scheduler_takes_every_configuration(odd: Path, tmp_path: Path) -> None:
-    for (_, kind, _, name), body in roost_render([odd]).items():
-        if kind == "ConfigMap" and name.endswith("-scheduler"):
-            write_config(require_binary("kube-scheduler"), body["data"]["config.yaml"], tmp_path)
+    check_configuration(odd, NEWEST_MINOR, tmp_path)
+
+
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", [minor for minor in MINORS if minor != NEWEST_MINOR])
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
+def test_every_supported_kube_scheduler_takes_every_configuration(odd: Path, minor: str, tmp_path: Path) -> None:
+    check_configuration(odd, minor, tmp_path)
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------
