@@ -1945,7 +1945,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'eb472da6c93088f72fac7557ed6af073b388186c3e3ac5fb80017d25c61288bd'
+FINGERPRINT = 'aad437268b55ee4dab5d81ad8e6c6bbc65e937013652ed38652d72118146d64a'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
