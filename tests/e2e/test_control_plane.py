@@ -204,7 +204,8 @@ def start_plane(minor: str = NEWEST_MINOR, audit_level: str | None = None) -> It
 
 
 CHILD = """
-    import sys, threading, time
+    import signal, sys, threading, time
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # ignored by the children of a shell's background job
     from tests.harness import ControlPlane, start_scheduler
     plane = ControlPlane()
     starter = threading.Thread(target=plane.start)    # its end must not take the programs along
