@@ -11,6 +11,7 @@ import binascii
 from typing import TYPE_CHECKING, Final
 
 from cluster.client import ApiError, Client, ClusterError, JSONObject
+from placement.labels import OWN_PART, PART_OF_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ class SharedSecret:
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
         try:
             if before is None:
-                metadata: JSONObject = {"name": self._name, "labels": {"app.kubernetes.io/part-of": "roost"}}
+                metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
                 owner = self._owner()
                 if owner is not None:
                     metadata["ownerReferences"] = [owner]

@@ -54,6 +54,18 @@ def _identity(manifest: Object) -> tuple[str, str | None, str]:
     return manifest["kind"], metadata.get("namespace"), metadata["name"]
 
 
+def read_page(port: int, path: str) -> tuple[int, str]:
+    """Status and text of a page on loopback; status 0 while nothing answers."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
 class Webhook:
     """One replica of the rendered webhook, as a process on loopback."""
 
@@ -64,14 +76,7 @@ class Webhook:
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of a page on the metrics port; status 0 while nothing answers."""
-        try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.metrics_port}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except OSError:
-            return 0, ""
+        return read_page(self.metrics_port, path)
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that carry these labels; 0.0 when there is none."""

@@ -11,14 +11,13 @@ import ssl
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
 from tests.builders import policy_document
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
+from tests.stack import read_page
 from webhook.pki import Leaf, make_authority, sign_leaf
 
 ROOST = Path(sys.executable).parent / "roost"
@@ -112,14 +111,7 @@ class LoneWebhook:
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a page on the metrics port; status 0 while nothing answers."""
-        try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.metrics_port}{path}", timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except OSError:
-            return 0, ""
+        return read_page(self.metrics_port, path)
 
     def connect(self) -> ssl.SSLSocket:
         """A TLS connection on which nothing has been sent yet; closed at the end, if not before."""
