@@ -6,14 +6,14 @@ The document's defaults live in chart/values.yaml alone: a missing key is a faul
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from itertools import pairwise
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
+from placement.documents import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
 from placement.managed_images import managed_images
 from placement.quantities import parse_quantity
 from placement.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
@@ -22,12 +22,6 @@ VERSION: Final = 1
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 MAX_WEIGHT: Final = 100
-
-_DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_DNS_NAME: Final = re.compile(
-    r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
-)
-_LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 
 class GateMode(StrEnum):
@@ -51,26 +45,6 @@ class MatchBy(StrEnum):
 
     NAME = "name"
     HOSTNAME = "hostname"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing wrong: where, what was found, what is accepted."""
-
-    key: str
-    found: str
-    expected: str
-
-    def __str__(self) -> str:
-        return f"{self.key}: found {self.found}, expected {self.expected}."
-
-
-class SettingsError(Exception):
-    """The policy document can't be used. `faults` holds every one, so that a single run mends it."""
-
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("\n".join(str(fault) for fault in faults))
-        self.faults = tuple(faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,133 +121,7 @@ class Settings:
     reads_nodes: bool
 
 
-_Map = Mapping[str, object]
-_E = TypeVar("_E", bound=StrEnum)
-
-
-def _show(found: object) -> str:
-    """What was found, short: a document may be large."""
-    if found is None:
-        return "nothing"
-    text = json.dumps(found, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Reads values by type and gathers faults; on a fault it gives a stand-in, so that reading goes on."""
-
-    faults: list[Fault] = field(default_factory=list)
-
-    def fault(self, key: str, found: object, expected: str) -> None:
-        self.faults.append(Fault(key, _show(found), expected))
-
-    def mapping(self, value: object, key: str) -> _Map:
-        if value is None:
-            return {}
-        if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-            return value
-        self.fault(key, value, "a mapping")
-        return {}
-
-    def items(self, value: object, key: str) -> Sequence[object]:
-        if value is None:
-            return ()
-        if isinstance(value, list | tuple):
-            return value
-        self.fault(key, value, "a list")
-        return ()
-
-    def text(self, value: object, key: str) -> str:
-        if value is None:
-            return ""
-        if isinstance(value, str):
-            return value
-        self.fault(key, value, "a text")
-        return ""
-
-    def name(self, value: object, key: str, pattern: re.Pattern[str], expected: str) -> str:
-        if isinstance(value, str) and pattern.fullmatch(value):
-            return value
-        self.fault(key, value, expected)
-        return ""
-
-    def flag(self, value: object, key: str) -> bool:
-        if not isinstance(value, bool):
-            self.fault(key, value, "true or false")
-            return False
-        return value
-
-    def whole(self, value: object, key: str, low: int, high: int) -> int:
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.fault(key, value, f"a whole number from {low} to {high}")
-            return low
-        return value
-
-    def number(self, value: object, key: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
-            self.fault(key, value, "a number from 0 to 1000000")
-            return 0.0
-        return float(value)
-
-    def choice(self, value: object, key: str, choices: type[_E]) -> _E:
-        for choice in choices:
-            if value == choice.value:
-                return choice
-        self.fault(key, value, " or ".join(choices))
-        return next(iter(choices))
-
-    def known(self, mapping: _Map, key: str, names: Sequence[str]) -> None:
-        for name in mapping:
-            if name not in names:
-                self.fault(f"{key}.{name}", mapping[name], f"no such key; known are {', '.join(sorted(names))}")
-
-    def label_key(self, value: object, key: str) -> None:
-        prefix, slash, name = value.rpartition("/") if isinstance(value, str) else ("", "", "")
-        if not _LABEL_NAME.fullmatch(name) or (slash and not _DNS_NAME.fullmatch(prefix)):
-            self.fault(key, value, "a label's key")
-
-    def labels(self, value: object, key: str) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for name, text in self.mapping(value, key).items():
-            self.label_key(name, f"{key}.{name}")
-            if isinstance(text, str) and (text == "" or _LABEL_NAME.fullmatch(text)):
-                found[name] = text
-            else:
-                self.fault(
-                    f"{key}.{name}", text, "a label's value: at most 63 letters, digits, dashes, dots, underscores"
-                )
-        return found
-
-    def expressions(self, value: object, key: str, operators: frozenset[str], *, fields: bool = False) -> None:
-        for index, expression in enumerate(self.items(value, key)):
-            at = f"{key}[{index}]"
-            entry = self.mapping(expression, at)
-            self.known(entry, at, ("key", "operator", "values"))
-            operator, values = entry.get("operator"), self.items(entry.get("values"), f"{at}.values")
-            if fields:
-                if entry.get("key") != "metadata.name":
-                    self.fault(f"{at}.key", entry.get("key"), "metadata.name")
-                operators = frozenset({"In", "NotIn"})
-            else:
-                self.label_key(entry.get("key"), f"{at}.key")
-            if operator not in operators:
-                self.fault(f"{at}.operator", operator, " or ".join(sorted(operators)))
-            if not all(isinstance(one, str) for one in values):
-                self.fault(f"{at}.values", list(values), "a list of texts")
-            if operator in ("In", "NotIn") and (not values or (fields and len(values) != 1)):
-                self.fault(f"{at}.values", list(values), "exactly one value" if fields else "at least one value")
-            if operator in ("Exists", "DoesNotExist") and values:
-                self.fault(f"{at}.values", list(values), "no values for this operator")
-            if operator in ("Gt", "Lt") and not (
-                len(values) == 1 and re.fullmatch(r"[+-]?[0-9]{1,18}", str(values[0]))
-            ):
-                self.fault(f"{at}.values", list(values), "one whole number, as a text")
-
-
-def _read_selector(read: _Reader, value: object, key: str) -> _Map | None:
+def _read_selector(read: Reader, value: object, key: str) -> Document | None:
     if value is None:
         return None
     selector = read.mapping(value, key)
@@ -283,13 +131,13 @@ def _read_selector(read: _Reader, value: object, key: str) -> _Map | None:
     return {name: found for name, found in selector.items() if found is not None}
 
 
-def _read_weights(read: _Reader, value: object, key: str) -> dict[str, int]:
+def _read_weights(read: Reader, value: object, key: str) -> dict[str, int]:
     weights = read.mapping(value, key).items()
     return {name: read.whole(weight, f"{key}.{name}", 1, MAX_WEIGHT) for name, weight in weights if weight is not None}
 
 
-def _read_terms(read: _Reader, value: object, key: str) -> tuple[_Map, ...]:
-    terms: list[_Map] = []
+def _read_terms(read: Reader, value: object, key: str) -> tuple[Document, ...]:
+    terms: list[Document] = []
     for index, entry in enumerate(read.items(value, key)):
         at = f"{key}[{index}]"
         term = read.mapping(entry, at)
@@ -306,7 +154,7 @@ def _read_terms(read: _Reader, value: object, key: str) -> tuple[_Map, ...]:
     return tuple(terms)
 
 
-def _read_key_source(read: _Reader, value: object, at: str) -> KeySource:
+def _read_key_source(read: Reader, value: object, at: str) -> KeySource:
     entry = read.mapping(value, at)
     if len(entry) == 1:
         ((kind, name),) = entry.items()
@@ -323,7 +171,7 @@ def _read_key_source(read: _Reader, value: object, at: str) -> KeySource:
     return KeySource("image")
 
 
-def _read_home(read: _Reader, value: object, key: str) -> Home | None:
+def _read_home(read: Reader, value: object, key: str) -> Home | None:
     if value is None:
         return None
     home = read.mapping(value, key)
@@ -349,7 +197,7 @@ def _read_home(read: _Reader, value: object, key: str) -> Home | None:
     )
 
 
-def _read_requests(read: _Reader, value: object, key: str) -> dict[str, object]:
+def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
     requests: dict[str, object] = {}
     for name, quantity in read.mapping(value, key).items():
         if quantity is None:
@@ -381,7 +229,7 @@ _CLASS_KEYS: Final = (
 )
 
 
-def _read_class(read: _Reader, name: str, value: object) -> PodClass:
+def _read_class(read: Reader, name: str, value: object) -> PodClass:
     key = f"podClasses.{name}"
     found = read.mapping(value, key)
     read.known(found, key, _CLASS_KEYS)
@@ -405,7 +253,7 @@ def _read_class(read: _Reader, name: str, value: object) -> PodClass:
     )
 
 
-def _read_gate(read: _Reader, value: object) -> ImageGate:
+def _read_gate(read: Reader, value: object) -> ImageGate:
     gate = read.mapping(value, "imageGate")
     read.known(gate, "imageGate", ("mode", "whenNoHolder", "preferWeight"))
     mode = gate.get("mode")
@@ -417,13 +265,13 @@ def _read_gate(read: _Reader, value: object) -> ImageGate:
     )
 
 
-def _read_target(read: _Reader, value: object) -> bool:
+def _read_target(read: Reader, value: object) -> bool:
     if value not in ("deploy", "none"):
         read.fault("schedulerTarget", value, "deploy or none")
     return value == "deploy"
 
 
-def _read_placeholder_sets(read: _Reader, value: object) -> tuple[str, ...]:
+def _read_placeholder_sets(read: Reader, value: object) -> tuple[str, ...]:
     """Names, either as texts or as the values' `placeholders` entries with a `name`."""
     names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in read.items(value, "placeholders")]
     return tuple(read.text(name, f"placeholders[{index}]") for index, name in enumerate(names))
@@ -434,7 +282,7 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
 
     Unknown keys at the top are passed over, so that a document of a newer chart can be read while pods are replaced.
     """
-    read = _Reader()
+    read = Reader()
     if document.get("version") != VERSION:
         read.fault("version", document.get("version"), str(VERSION))
     classes = {
@@ -449,8 +297,8 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
                     read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {', '.join(classes)}")
     settings = Settings(
         revision=revision,
-        release=read.name(document.get("release"), "release", _DNS_NAME, "a release's name"),
-        namespace=read.name(document.get("namespace"), "namespace", _DNS_LABEL, "a namespace's name"),
+        release=read.name(document.get("release"), "release", DNS_NAME, "a release's name"),
+        namespace=read.name(document.get("namespace"), "namespace", DNS_LABEL, "a namespace's name"),
         sets_scheduler=_read_target(read, document.get("schedulerTarget")),
         classes=classes,
         replace_schedulers=frozenset(
@@ -474,5 +322,5 @@ def read_settings(text: bytes) -> Settings:
     except (ValueError, RecursionError) as error:
         raise SettingsError([Fault("the document", f"no JSON ({type(error).__name__})", "a JSON object")]) from None
     if not isinstance(document, dict):
-        raise SettingsError([Fault("the document", _show(document), "a JSON object")])
+        raise SettingsError([Fault("the document", describe(document), "a JSON object")])
     return parse_settings(document, sha256(text).hexdigest()[:12])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
 
-from webhook.readiness import Verdict
+from cluster.readiness import Verdict
 from webhook.tls import TlsError
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
+from cluster import logs
 from cluster.client import Client, ClusterError, connect
 from cluster.leases import Leadership
+from cluster.readiness import Check, Readiness, Verdict
 from cluster.trust import BundleField, SharedSecret, own_service_account
-from webhook import logs
 from webhook.admission import Admission, Outcome
 from webhook.app import create_app, create_ops_app
 from webhook.certificate_files import CertificateFiles
@@ -29,7 +30,6 @@ from webhook.facts import Facts
 from webhook.metrics import Metrics
 from webhook.own_certificates import Lives, OwnCertificates, service_names
 from webhook.policy_file import PolicyFile
-from webhook.readiness import Check, Readiness, Verdict
 from webhook.server import BindError, Drain, Listener, bind
 from webhook.server import serve as serve_listeners
 from webhook.tls import ServingCertificate

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cluster.client import ClusterError, JSONObject
+from cluster.readiness import Verdict
 from cluster.trust import Conflict
 from webhook.pki import Authority, Leaf, PkiError, make_authority, read_authority, sign_leaf, split_bundle, still_valid
-from webhook.readiness import Verdict
 
 if TYPE_CHECKING:
     import threading

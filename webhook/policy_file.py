@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from cluster.readiness import Verdict
 from placement.settings import GateMode, ImageGate, Settings, SettingsError, WhenNoHolder, read_settings
-from webhook.readiness import Verdict
 
 if TYPE_CHECKING:
     import threading

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache, label_selector
 from placement.classes import Classes
 from placement.labels import (
@@ -27,7 +28,6 @@ from placement.labels import (
 from placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
 from placement.selectors import read_label_selector
 from webhook.facts import Facts, HomePod, Homes, NodeFact, Nodes, read_builder, read_home_pod, read_node
-from webhook.readiness import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

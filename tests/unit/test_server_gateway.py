@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
+from cluster import logs
+from cluster.readiness import Readiness, Verdict
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
-from webhook import logs
 from webhook.admission import Admission, Answer
 from webhook.app import create_app, create_ops_app
-from webhook.readiness import Readiness, Verdict
 from webhook.review import MAX_BODY_BYTES
 from webhook.server import Connection, Gateway, Listener, make_config
 

@@ -1,0 +1,175 @@
+"""Read a document of settings by type, key by key, and gather every fault instead of stopping at the first."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeVar
+
+DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+DNS_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
+)
+LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong: where, what was found, what is accepted."""
+
+    key: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: found {self.found}, expected {self.expected}."
+
+
+class SettingsError(Exception):
+    """The policy document can't be used. `faults` holds every one, so that a single run mends it."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("\n".join(str(fault) for fault in faults))
+        self.faults = tuple(faults)
+
+
+Document = Mapping[str, object]
+_E = TypeVar("_E", bound=StrEnum)
+
+
+def describe(found: object) -> str:
+    """Say what was found, short: a document may be large."""
+    if found is None:
+        return "nothing"
+    text = json.dumps(found, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads values by type and gathers faults; on a fault it gives a stand-in, so that reading goes on."""
+
+    faults: list[Fault] = field(default_factory=list)
+
+    def fault(self, key: str, found: object, expected: str) -> None:
+        """Note a fault under `key`."""
+        self.faults.append(Fault(key, describe(found), expected))
+
+    def mapping(self, value: object, key: str) -> Document:
+        """`value` as a mapping with text keys; {} when it is null."""
+        if value is None:
+            return {}
+        if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+            return value
+        self.fault(key, value, "a mapping")
+        return {}
+
+    def items(self, value: object, key: str) -> Sequence[object]:
+        """`value` as a list; () when it is null."""
+        if value is None:
+            return ()
+        if isinstance(value, list | tuple):
+            return value
+        self.fault(key, value, "a list")
+        return ()
+
+    def text(self, value: object, key: str) -> str:
+        """`value` as a text; "" when it is null."""
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return value
+        self.fault(key, value, "a text")
+        return ""
+
+    def name(self, value: object, key: str, pattern: re.Pattern[str], expected: str) -> str:
+        """`value` as a text of that pattern; "" on a fault."""
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        self.fault(key, value, expected)
+        return ""
+
+    def flag(self, value: object, key: str) -> bool:
+        """`value` as true or false; False on a fault."""
+        if not isinstance(value, bool):
+            self.fault(key, value, "true or false")
+            return False
+        return value
+
+    def whole(self, value: object, key: str, low: int, high: int) -> int:
+        """`value` as a whole number in those bounds; the lower one on a fault."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            self.fault(key, value, f"a whole number from {low} to {high}")
+            return low
+        return value
+
+    def number(self, value: object, key: str) -> float:
+        """`value` as a number from 0 to 10^6; 0.0 on a fault."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
+            self.fault(key, value, "a number from 0 to 1000000")
+            return 0.0
+        return float(value)
+
+    def choice(self, value: object, key: str, choices: type[_E]) -> _E:
+        """The member of `choices` that `value` spells; the first on a fault."""
+        for choice in choices:
+            if value == choice.value:
+                return choice
+        self.fault(key, value, " or ".join(choices))
+        return next(iter(choices))
+
+    def known(self, mapping: Document, key: str, names: Sequence[str]) -> None:
+        """Note a fault for each key that is none of `names`: they are typing errors."""
+        for name in mapping:
+            if name not in names:
+                self.fault(f"{key}.{name}", mapping[name], f"no such key; known are {', '.join(sorted(names))}")
+
+    def label_key(self, value: object, key: str) -> None:
+        """Note a fault unless `value` is a label's key."""
+        prefix, slash, name = value.rpartition("/") if isinstance(value, str) else ("", "", "")
+        if not LABEL_NAME.fullmatch(name) or (slash and not DNS_NAME.fullmatch(prefix)):
+            self.fault(key, value, "a label's key")
+
+    def labels(self, value: object, key: str) -> dict[str, str]:
+        """`value` as labels; those that are none are noted and left out."""
+        found: dict[str, str] = {}
+        for name, text in self.mapping(value, key).items():
+            self.label_key(name, f"{key}.{name}")
+            if isinstance(text, str) and (text == "" or LABEL_NAME.fullmatch(text)):
+                found[name] = text
+            else:
+                self.fault(
+                    f"{key}.{name}", text, "a label's value: at most 63 letters, digits, dashes, dots, underscores"
+                )
+        return found
+
+    def expressions(self, value: object, key: str, operators: frozenset[str], *, fields: bool = False) -> None:
+        """Note what is wrong with a list of selector expressions."""
+        for index, expression in enumerate(self.items(value, key)):
+            at = f"{key}[{index}]"
+            entry = self.mapping(expression, at)
+            self.known(entry, at, ("key", "operator", "values"))
+            operator, values = entry.get("operator"), self.items(entry.get("values"), f"{at}.values")
+            if fields:
+                if entry.get("key") != "metadata.name":
+                    self.fault(f"{at}.key", entry.get("key"), "metadata.name")
+                operators = frozenset({"In", "NotIn"})
+            else:
+                self.label_key(entry.get("key"), f"{at}.key")
+            if operator not in operators:
+                self.fault(f"{at}.operator", operator, " or ".join(sorted(operators)))
+            if not all(isinstance(one, str) for one in values):
+                self.fault(f"{at}.values", list(values), "a list of texts")
+            if operator in ("In", "NotIn") and (not values or (fields and len(values) != 1)):
+                self.fault(f"{at}.values", list(values), "exactly one value" if fields else "at least one value")
+            if operator in ("Exists", "DoesNotExist") and values:
+                self.fault(f"{at}.values", list(values), "no values for this operator")
+            if operator in ("Gt", "Lt") and not (
+                len(values) == 1 and re.fullmatch(r"[+-]?[0-9]{1,18}", str(values[0]))
+            ):
+                self.fault(f"{at}.values", list(values), "one whole number, as a text")
