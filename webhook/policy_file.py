@@ -6,7 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from cluster.readiness import Verdict
-from placement.settings import GateMode, ImageGate, Settings, SettingsError, WhenNoHolder, read_settings
+from placement.documents import SettingsError
+from placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
 
 if TYPE_CHECKING:
     import threading

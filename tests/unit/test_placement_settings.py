@@ -7,7 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from placement.settings import GateMode, KeySource, MatchBy, SettingsError, WhenNoHolder, parse_settings, read_settings
+from placement.documents import SettingsError
+from placement.settings import GateMode, KeySource, MatchBy, WhenNoHolder, parse_settings, read_settings
 from tests.builders import IMAGE, merged, policy_document, settings
 
 
