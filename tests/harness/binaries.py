@@ -1,7 +1,8 @@
 """Build the pinned Go programs of the test control plane once, and keep them in a per-user cache.
 
 Owns which programs there are, their versions (read from the go.mod files, never repeated here) and where they lie:
-`${XDG_CACHE_HOME:-~/.cache}/roost/bin/<program>-<version>-<hash of inputs>`. A fresh clone finds them again.
+`${XDG_CACHE_HOME:-~/.cache}/roost/bin/<program>-<version>-<hash of inputs>`. A fresh clone finds them again. Files of a
+program's module that it can't do without, such as its CustomResourceDefinitions, lie beside it in `<the same>.files`.
 Guarantee: a program is built by one process at a time, and appears whole or not at all.
 """
 
@@ -54,6 +55,7 @@ class Program:
     module: str  # whose version is the program's version
     linker_variables: tuple[str, ...] = ()  # may use {version}, {major}, {minor} and {client_go_minor}
     for_each_minor: bool = False  # one version for each of MINORS; else there is one version
+    module_files: tuple[str, ...] = ()  # globs in the module's folder: kept beside the program, by their base names
 
     def mod_file(self, minor: str) -> Path:
         """The go.mod that pins the program for one Kubernetes minor."""
@@ -118,6 +120,15 @@ PROGRAMS: dict[str, Program] = {
             "github.com/yannh/kubeconform",
             ("main.version={version}",),
         ),
+        # With the cloud provider whose machines are Node objects only.
+        Program(
+            "karpenter",
+            "karpenter",
+            "sigs.k8s.io/karpenter/kwok",
+            "sigs.k8s.io/karpenter",
+            ("sigs.k8s.io/karpenter/pkg/operator.Version={version}",),
+            module_files=("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
+        ),
     )
 }
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
@@ -143,6 +154,11 @@ def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
     Raises HarnessUnavailableError when it would have to be built and can't be, BuildError when the build fails.
     """
     return _from_assets(name, minor) or _built(name, minor)
+
+
+def ensure_module_files(name: str, minor: str = NEWEST_MINOR) -> Path:
+    """Folder with the program's `module_files`; builds it where it isn't yet, with the errors of `ensure_binary`."""
+    return _files_of(_built(name, minor))
 
 
 def ensure_binaries(*names: str, minor: str = NEWEST_MINOR) -> dict[str, Path]:
@@ -204,6 +220,7 @@ def _hash_of_inputs(program: Program, minor: str) -> str:
         program.package.encode(),
         _linker_flags(program, minor).encode(),
         f"{platform.system()} {platform.machine()}".encode(),
+        *(pattern.encode() for pattern in program.module_files),
     )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
@@ -275,8 +292,34 @@ def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> 
         said = _run_with_progress(command, mod_file.parent, label, started)
         if said is not None:
             raise BuildError(f"{label} did not build, in {mod_file.parent}: {' '.join(command)}\n{said}")
-        output.rename(target)
+        if program.module_files:
+            _keep_module_files(go, program, mod_file, Path(scratch) / "files", _files_of(target))
+        output.rename(target)  # last: a program that is there is whole
     say(f"{label}: built in {time.monotonic() - started:.0f} s, {target.stat().st_size / 2**20:.0f} MiB")
+
+
+def _files_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.files")
+
+
+def _keep_module_files(go: Path, program: Program, mod_file: Path, scratch: Path, folder: Path) -> None:
+    """Copy the program's `module_files` from Go's module cache into `folder`, whole or not at all."""
+    asked = [str(go), "list", "-m", f"-modfile={mod_file.name}", "-f", "{{.Dir}}", program.module]
+    said = subprocess.run(
+        asked, cwd=mod_file.parent, capture_output=True, text=True, check=False, env=_go_environment()
+    )
+    module_folder = said.stdout.strip()
+    if said.returncode != 0 or not module_folder:
+        raise BuildError(f"{program.module}: no module folder, in {mod_file.parent}: {' '.join(asked)}\n{said.stderr}")
+    scratch.mkdir()
+    for pattern in program.module_files:
+        found = list(Path(module_folder).glob(pattern))
+        if not found:
+            raise BuildError(f"{module_folder}: no file {pattern}. Correct `module_files` of {program.name}.")
+        for path in found:
+            shutil.copyfile(path, scratch / path.name)
+    shutil.rmtree(folder, ignore_errors=True)
+    scratch.rename(folder)
 
 
 def _run_with_progress(command: list[str], folder: Path, label: str, started: float) -> str | None:
