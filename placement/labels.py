@@ -37,6 +37,9 @@ OWN_COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 OWN_PART: Final = "roost"
 OWN_PLACEHOLDER: Final = "placeholder"
 
+# Autoscalers' own words on pods and nodes begin so: which of them may be moved, which must stay.
+AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh/")
+
 MAX_LABEL_NAME: Final = 63
 # A StatefulSet's pods carry `<name>-<10 characters>` as a label value of at most 63.
 MAX_STATEFULSET_NAME: Final = 52
@@ -93,3 +96,8 @@ def startup_taint(release: str, namespace: str) -> str:
     """Key of the taint under which autoscaled nodes join; cluster-autoscaler knows its prefix."""
     name = shorten(f"roost-{release}-{namespace}", MAX_LABEL_NAME)
     return f"startup-taint.cluster-autoscaler.kubernetes.io/{name}"
+
+
+def is_kept_annotation(key: str) -> bool:
+    """Tell whether an annotation is one that Roost may ever read: its own, a hub's or an autoscaler's."""
+    return DOMAIN in key or key.startswith(AUTOSCALER_PREFIXES)
