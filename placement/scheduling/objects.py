@@ -240,6 +240,8 @@ class NodeState:
     ready_since: float | None = None
     # Only those that `is_kept_annotation` names.
     annotations: Mapping[str, str] = field(default_factory=dict)
+    # Deleted, and not gone yet.
+    leaving: bool = False
 
     @property
     def name(self) -> str:
@@ -327,6 +329,7 @@ def _read_node(body: object) -> NodeState:
         conditions=conditions,
         ready_since=ready_since,
         annotations=_kept(_texts(metadata, "annotations", "metadata")),
+        leaving=metadata.get("deletionTimestamp") is not None,
     )
 
 
