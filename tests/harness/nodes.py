@@ -60,7 +60,7 @@ class FakeNodes:
                 "apiVersion": "v1",
                 "kind": "Node",
                 "metadata": {"name": name, "labels": all_labels},
-                "spec": {"taints": [_taint(taint) for taint in taints]},
+                "spec": {"taints": [read_taint(taint) for taint in taints]},
                 "status": {
                     "capacity": resources,
                     "allocatable": resources,
@@ -87,7 +87,7 @@ class FakeNodes:
 
     def set_taints(self, name: str, taints: Sequence[str | Mapping[str, str]]) -> Object:
         """These taints and no others."""
-        return self._api.patch(f"{NODES}/{name}", {"spec": {"taints": [_taint(taint) for taint in taints]}})
+        return self._api.patch(f"{NODES}/{name}", {"spec": {"taints": [read_taint(taint) for taint in taints]}})
 
     def cordon(self, name: str, *, on: bool = True) -> Object:
         """Close the node to new pods, or open it again."""
@@ -140,7 +140,8 @@ def _images(images: Mapping[str, int]) -> list[Object]:
     return [{"names": [name], "sizeBytes": size_bytes} for name, size_bytes in images.items()]
 
 
-def _taint(taint: str | Mapping[str, str]) -> dict[str, str]:
+def read_taint(taint: str | Mapping[str, str]) -> dict[str, str]:
+    """A taint in a manifest's form, from that or from `key=value:Effect`."""
     if not isinstance(taint, str):
         return dict(taint)
     key_and_value, colon, effect = taint.rpartition(":")

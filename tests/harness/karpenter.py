@@ -1,0 +1,350 @@
+"""Run a real Karpenter against a control plane of the harness, and boot the machines it asks for.
+
+Owns one Karpenter process, its CustomResourceDefinitions and node pools, and its nodes from their creation to Ready.
+Its cloud is Karpenter's own provider `kwok`, whose machines are Node objects only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import json
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+
+from tests.harness.api import ApiError
+from tests.harness.binaries import ensure_binary, ensure_module_files
+from tests.harness.nodes import NODES, NOT_READY_TAINT, FakeNodes, read_taint
+from tests.harness.ports import LOOPBACK, ReservedPort
+from tests.harness.processes import ProgramExitedError
+from tests.harness.talk import say
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tests.harness.api import Api, Object
+    from tests.harness.controlplane import ControlPlane
+
+READY_SECONDS = 60.0  # a bound for an overloaded machine; an idle one takes two
+KEEPER_SECONDS = 0.2
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """A kind of machine on offer. Of its capacity Karpenter takes 100m CPU and 10Mi for the kubelet."""
+
+    name: str
+    cpu: str
+    memory: str
+    price: float  # a unit of time; only the comparison with others matters
+    pods: int = 110
+
+
+# A user's requests of 1 CPU fit three times on the first, seven times on the second.
+INSTANCE_TYPES = (
+    InstanceType("small", cpu="4", memory="16Gi", price=1.0),
+    InstanceType("large", cpu="8", memory="32Gi", price=2.0),
+)
+
+
+class Karpenter:
+    """`with Karpenter(cluster) as karpenter: karpenter.create_node_pool("users", startup_taints=["key:NoSchedule"])`.
+
+    Give it a cluster of its own, with a scheduler: it answers every pod that no node takes, in all namespaces.
+
+    feature_gates: such as {"CapacityBuffer": True}. boot_delay_seconds: from a Node's creation to Ready; may be set at
+    any time, `math.inf` is a machine that never boots. node_images: what a machine holds from the start (reference:
+    bytes). environment: added to Karpenter's own, whose settings are all variables. Its metrics and health listen on
+    every interface, for which it has no setting.
+    """
+
+    def __init__(
+        self,
+        cluster: ControlPlane,
+        *,
+        feature_gates: Mapping[str, bool] | None = None,
+        instance_types: Sequence[InstanceType] = INSTANCE_TYPES,
+        boot_delay_seconds: float = 0.0,
+        node_images: Mapping[str, int] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._feature_gates = dict(feature_gates or {})
+        self._instance_types = tuple(instance_types)
+        self._environment = dict(environment or {})
+        self.keeper = NodeKeeper(cluster.api, boot_delay_seconds=boot_delay_seconds, node_images=node_images)
+
+    # Life
+
+    def start(self) -> Self:
+        """Build what is missing, apply the CustomResourceDefinitions, and return when Karpenter is ready."""
+        program = ensure_binary("karpenter")
+        apply_definitions(self._cluster.api, ensure_module_files("karpenter"))
+        self._cluster.api.apply(
+            {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": NODE_CLASS["kind"], "metadata": {"name": "default"}}
+        )
+        types_path = self._cluster.folder / "karpenter-instance-types.json"
+        types_path.write_text(json.dumps([_described(kind) for kind in self._instance_types]))
+        metrics, health = ReservedPort(), ReservedPort()
+        environment = {
+            "KUBECONFIG": str(self._cluster.kubeconfig),
+            "SYSTEM_NAMESPACE": "kube-system",
+            "DISABLE_LEADER_ELECTION": "true",
+            "KARPENTER_SERVICE": "karpenter",
+            "CLUSTER_NAME": "test",
+            "METRICS_PORT": str(metrics.number),
+            "HEALTH_PROBE_PORT": str(health.number),
+            "INSTANCE_TYPES_FILE_PATH": str(types_path),
+            "FEATURE_GATES": ",".join(f"{gate}={str(on).lower()}" for gate, on in self._feature_gates.items()),
+            **self._environment,
+        }
+        metrics.release()
+        health_port = health.release()
+        self.process = self._cluster.run.start("karpenter", program, environment=environment)
+        wait_until(
+            lambda: self._is_ready(health_port), READY_SECONDS, "Karpenter to be ready", explain=self.process.tail
+        )
+        self.keeper.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop Karpenter at once; its nodes stay as they are. Raises what went wrong with their boots."""
+        self.process.kill()
+        self.keeper.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # Its objects
+
+    def create_node_pool(
+        self,
+        name: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[str | Mapping[str, str]] = (),
+        startup_taints: Sequence[str | Mapping[str, str]] = (),
+        instance_types: Sequence[str] = (),
+        requirements: Sequence[Mapping[str, Any]] = (),
+        consolidate_after: str = "Never",
+        consolidation_policy: str = "WhenEmpty",
+        limits: Mapping[str, str] | None = None,
+    ) -> Object:
+        """Create a NodePool; returns it.
+
+        Taints are `key=value:Effect`, or mappings as in a manifest. instance_types: names of those on offer; empty: all.
+        requirements: added, as in a manifest. consolidate_after: "Never", or for how long a node must be idle, as "5s".
+        consolidation_policy: WhenEmpty or WhenEmptyOrUnderutilized. All its nodes may go at once.
+        """
+        required = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]
+        if instance_types:
+            key = "node.kubernetes.io/instance-type"
+            required.append({"key": key, "operator": "In", "values": list(instance_types)})
+        template: Object = {
+            "metadata": {"labels": dict(labels or {})},
+            "spec": {
+                "nodeClassRef": NODE_CLASS,
+                "requirements": [*required, *(dict(requirement) for requirement in requirements)],
+                "taints": [read_taint(taint) for taint in taints],
+                "startupTaints": [read_taint(taint) for taint in startup_taints],
+                "expireAfter": "Never",
+            },
+        }
+        return self._cluster.api.create(
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodePool",
+                "metadata": {"name": name},
+                "spec": {
+                    "template": template,
+                    "disruption": {
+                        "consolidationPolicy": consolidation_policy,
+                        "consolidateAfter": consolidate_after,
+                        "budgets": [{"nodes": "100%"}],
+                    },
+                    "limits": dict(limits or {}),
+                },
+            }
+        )
+
+    def delete_node_pool(self, name: str) -> None:
+        """Delete a NodePool, and wait until Karpenter has drained and removed its nodes."""
+        self._cluster.api.delete(f"/apis/karpenter.sh/v1/nodepools/{name}")
+        wait_until(
+            lambda: not (self.node_claims(name) or self.nodes(name)),
+            60,
+            f"the nodes of pool {name} to go",
+            explain=lambda: [node["metadata"]["name"] for node in self.nodes(name)],
+        )
+
+    def node_claims(self, pool: str | None = None) -> list[Object]:
+        """The NodeClaims that stand, of one pool or of all."""
+        return self._cluster.api.list(NODE_CLAIMS, labelSelector=_of_pool(pool))
+
+    def nodes(self, pool: str | None = None) -> list[Object]:
+        """The Nodes that Karpenter made and that stand, of one pool or of all."""
+        return self._cluster.api.list(NODES, labelSelector=_of_pool(pool))
+
+    def wait_for_nodes(self, count: int, pool: str | None = None, timeout_seconds: float = 60.0) -> list[Object]:
+        """Wait until exactly so many Nodes stand, each booted; startup taints may still be there. Returns them."""
+
+        def booted() -> list[Object] | None:
+            nodes = self.nodes(pool)
+            return nodes if len(nodes) == count and all(map(is_booted, nodes)) else None
+
+        def explain() -> str:
+            found = {node["metadata"]["name"]: node["spec"].get("taints") for node in self.nodes(pool)}
+            return f"{found}; the end of Karpenter's log:\n{self.process.tail(8)}"
+
+        return wait_until(booted, timeout_seconds, f"{count} booted nodes", explain=explain)
+
+    # Its log
+
+    def log(self) -> str:
+        return self.process.log()
+
+    def log_lines(self, text: str) -> list[str]:
+        return self.process.log_lines(text)
+
+    def wait_for_log(self, text: str, timeout_seconds: float = 30.0) -> str:
+        return self.process.wait_for_log(text, timeout_seconds)
+
+    def _is_ready(self, port: int) -> bool:
+        if not self.process.is_running:
+            raise ProgramExitedError(self.process.epitaph("before it was ready"))
+        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
+        with contextlib.suppress(OSError), contextlib.closing(connection):
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        return False
+
+
+class NodeKeeper:
+    """Boots the Nodes that Karpenter creates, as a machine's kubelet and the node controllers would.
+
+    A node gets its images, its capacity and the condition Ready, and loses the taint `node.kubernetes.io/not-ready`;
+    Karpenter's own taints and startup taints are left alone. The pods of a node that has gone go too.
+    """
+
+    def __init__(
+        self, api: Api, *, boot_delay_seconds: float = 0.0, node_images: Mapping[str, int] | None = None
+    ) -> None:
+        self.boot_delay_seconds = boot_delay_seconds
+        self.node_images = dict(node_images or {})
+        self._api = api
+        self._nodes = FakeNodes(api)
+        self._first_seen: dict[str, float] = {}
+        self._stopping = threading.Event()
+        self._faults: list[BaseException] = []
+        self._thread = threading.Thread(target=self._work, name="node-keeper", daemon=True)
+
+    def start(self) -> Self:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop within moments. Raises what went wrong meanwhile: nodes that weren't kept spoil a test."""
+        self._stopping.set()
+        self._thread.join()
+        if self._faults:
+            raise self._faults[0]
+
+    def _work(self) -> None:
+        while not self._stopping.wait(KEEPER_SECONDS):
+            try:
+                self._keep()
+            except ApiError as error:
+                if error.status not in (404, 409):  # gone, or changed by Karpenter meanwhile: looked at again
+                    self._faults.append(error)
+                    return
+            except (OSError, http.client.HTTPException) as error:
+                say(f"node keeper: connection broke, going on: {error!r}")
+
+    def _keep(self) -> None:
+        now = time.monotonic()
+        nodes = {node["metadata"]["name"]: node for node in self._api.list(NODES, labelSelector=NODE_POOL_LABEL)}
+        for name in self._first_seen.keys() - nodes.keys():
+            self._nodes.delete(name)  # gone already: its pods are meant
+            del self._first_seen[name]
+        for name, node in nodes.items():
+            age_seconds = now - self._first_seen.setdefault(name, now)
+            if age_seconds >= self.boot_delay_seconds and not is_booted(node):
+                self._boot(node)
+
+    def _boot(self, node: Object) -> None:
+        name = node["metadata"]["name"]
+        if not _is_ready(node):
+            capacity = {"status": {"capacity": node["status"]["allocatable"]}}
+            self._api.patch(f"{NODES}/{name}/status", capacity)
+            self._nodes.set_images(name, self.node_images)
+            self._nodes.set_ready(name, ready=True)
+            node = self._nodes.get(name)
+        others = [taint for taint in node["spec"].get("taints", []) if taint["key"] != NOT_READY_TAINT]
+        # With the version it was read at: Karpenter writes taints at the same time.
+        version = node["metadata"]["resourceVersion"]
+        self._api.patch(f"{NODES}/{name}", {"metadata": {"resourceVersion": version}, "spec": {"taints": others}})
+
+
+def is_booted(node: Object) -> bool:
+    """Whether the node is Ready and carries no taint that says otherwise."""
+    return _is_ready(node) and all(taint["key"] != NOT_READY_TAINT for taint in node["spec"].get("taints", []))
+
+
+def apply_definitions(api: Api, folder: Path) -> None:
+    """Apply every CustomResourceDefinition of a folder's YAML files, and wait until the API server serves them."""
+    for path in sorted(folder.glob("*.yaml")):
+        for definition in yaml.safe_load_all(path.read_text()):
+            if definition is None:
+                continue
+            api.apply(definition)
+            address = api.path_of(definition)
+            is_served = functools.partial(_is_served, api, address)
+            wait_until(is_served, 30, f"{path.name} to be served")
+
+
+def _is_served(api: Api, address: str) -> bool:
+    return _has_condition(api.get(address), "Established")
+
+
+def _is_ready(node: Object) -> bool:
+    return _has_condition(node, "Ready")
+
+
+def _has_condition(item: Object, kind: str) -> bool:
+    conditions = item.get("status", {}).get("conditions", [])
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
+
+
+def _of_pool(pool: str | None) -> str:
+    return NODE_POOL_LABEL if pool is None else f"{NODE_POOL_LABEL}={pool}"
+
+
+def _described(kind: InstanceType) -> Object:
+    """The form of Karpenter's `INSTANCE_TYPES_FILE_PATH`."""
+    offer = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": "zone-a"}
+    return {
+        "name": kind.name,
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": kind.cpu, "memory": kind.memory, "pods": str(kind.pods), "ephemeral-storage": "100Gi"},
+        "offerings": [
+            {
+                "Price": kind.price,
+                "Available": True,
+                "Requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in offer.items()],
+            }
+        ],
+    }
