@@ -6,7 +6,7 @@ turning a node into Python classes takes ten times as long as reading its JSON, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -30,6 +30,8 @@ USER_AGENT: Final = "roost"
 _config: Any = kubernetes_config
 _JSON: Final = "application/json"
 _JSON_PATCH: Final = "application/json-patch+json"
+_MERGE_PATCH: Final = "application/merge-patch+json"
+_STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
 
 class ClusterError(Exception):
@@ -47,8 +49,10 @@ class ApiError(ClusterError):
 class Client:
     """One API server, as one user. Safe to share between threads: connections are pooled."""
 
-    def __init__(self, api_client: ApiClient) -> None:
+    def __init__(self, api_client: ApiClient, on_request: Callable[[str], None] = lambda _verb: None) -> None:
+        """Prepare. `on_request` is told each HTTP method before it is sent, for metrics."""
         self.api_client = api_client
+        self._on_request = on_request
 
     def get(self, path: str, query: Query | None = None) -> JSONObject:
         """Read one object or list. Raises ApiError, ClusterError."""
@@ -74,6 +78,19 @@ class Client:
     def change(self, path: str, operations: list[JSONObject], manager: str) -> JSONObject:
         """JSON Patch (RFC 6902). Raises ApiError (422: a `test` in it failed), ClusterError."""
         return self._call("PATCH", path, {"fieldManager": manager}, operations, _JSON_PATCH)
+
+    def merge(self, path: str, body: JSONObject, manager: str) -> JSONObject:
+        """JSON Merge Patch (RFC 7396): null removes. With metadata.resourceVersion: 409 when it isn't that one."""
+        return self._call("PATCH", path, {"fieldManager": manager}, body, _MERGE_PATCH)
+
+    def merge_by_key(self, path: str, body: JSONObject, manager: str) -> JSONObject:
+        """Strategic merge patch: like `merge`, but lists such as status.conditions merge by their key."""
+        return self._call("PATCH", path, {"fieldManager": manager}, body, _STRATEGIC_MERGE_PATCH)
+
+    def delete(self, path: str, uid: str) -> None:
+        """Delete an object while it has this uid. Raises ApiError (404: gone; 409: it is another now), ClusterError."""
+        options: JSONObject = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        self._call("DELETE", path, None, options)
 
     def lines(self, path: str, query: Query, silence_seconds: float) -> Iterator[bytes]:
         """Stream the answer line by line; ends when the server ends it.
@@ -119,6 +136,7 @@ class Client:
         headers = {"Accept": _JSON}
         if body is not None:
             headers["Content-Type"] = content_type
+        self._on_request("WATCH" if query.get("watch") else method)
         try:
             serialized = self.api_client.param_serialize(
                 method, path, query_params=plain, header_params=headers, body=body, auth_settings=["BearerToken"]
@@ -132,7 +150,7 @@ class Client:
         return answer
 
 
-def connect(kubeconfig: Path | None) -> Client:
+def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
     """Connect by a kubeconfig, or as the pod's own service account when there is none. Raises ClusterError."""
     # An own configuration: the client's default one is a global that anybody may change.
     configuration = Configuration()
@@ -147,7 +165,7 @@ def connect(kubeconfig: Path | None) -> Client:
         raise ClusterError(f"{where} can't be used: {error}. Give --kubeconfig, or run inside a cluster.") from None
     api_client = ApiClient(configuration)
     api_client.user_agent = USER_AGENT
-    return Client(api_client)
+    return Client(api_client, on_request)
 
 
 def _reason(answer: urllib3.BaseHTTPResponse) -> str:

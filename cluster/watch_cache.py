@@ -53,6 +53,7 @@ class WatchCache(Generic[T]):
         *,
         kind: str,
         label_selector: str = "",
+        field_selector: str = "",
         on_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
@@ -62,7 +63,8 @@ class WatchCache(Generic[T]):
         self._client = client
         self._path = path
         self._read = read
-        self._query: dict[str, str | int | bool] = {"labelSelector": label_selector} if label_selector else {}
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._query: dict[str, str | int | bool] = {name: text for name, text in selectors.items() if text}
         self._on_change = on_change
         self._on_error = on_error
         self._clock = clock

@@ -212,3 +212,28 @@ def _webhook(**arguments: object) -> int:
         --certificate-mode secret --certificate-folder tls/
     """
     return _call("webhook", arguments)
+
+
+@cli.command("controllers", short_help="Keep images, placeholders and popular images in order until SIGTERM.")
+@click.option("--settings", metavar="FILE", required=True, help="controllers.json of the rendered ConfigMap.")
+@click.option("--scheduler-config", metavar="FILE", help="The rendered KubeSchedulerConfiguration.")
+@click.option("--release", metavar="NAME", required=True)
+@click.option("--namespace", metavar="NAME", required=True)
+@click.option("--lease-name", metavar="NAME", default="", help="The Lease of the replica that works.")
+@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@click.option("--bind-address", metavar="IP", default="", help="Default: every address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes.")
+@click.option("--identity", metavar="NAME", default="", help="This replica; default: host and a random part.")
+@click.option("--only", metavar="CONTROLLER", multiple=True, help="Run just these (repeatable).")
+@click.option("--own-namespace-only", is_flag=True, help="Read no pods of other namespaces.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done now, do nothing, and end.")
+@click.option(
+    "--log-level", type=click.Choice(["Debug", "Info", "Warning", "Error"]), default="Info", show_default=True
+)
+def _controllers(**arguments: object) -> int:
+    """Keep images, placeholders and popular images in order until SIGTERM.
+
+    \b
+    roost controllers --settings controllers.json --release hub --namespace hub --kubeconfig ~/.kube/config --dry-run
+    """
+    return _call("controllers", arguments)

@@ -1,0 +1,92 @@
+"""Tell operators by Events: one plain sentence each, repeats counted instead of written anew."""
+
+from __future__ import annotations
+
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from cluster.client import ApiError
+from placement.labels import OWN_PART, PART_OF_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.client import Client, JSONObject
+    from controllers.plans.actions import Notice
+
+# Events of objects without a namespace live here.
+CLUSTER_NAMESPACE: Final = "default"
+REPEAT_SECONDS: Final = 600.0
+MAX_MESSAGE: Final = 1024
+MAX_REMEMBERED: Final = 10_000
+# What `kubectl get events` shows as the source.
+COMPONENT: Final = "roost-controllers"
+CONFLICT: Final = 409
+_API_VERSIONS: Final = {"Node": "v1", "Pod": "v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1"}
+
+
+def timestamp() -> str:
+    """Now, as Kubernetes writes times: RFC 3339, UTC, whole seconds."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+class EventWriter:
+    """Writes notices; the same one at most once in REPEAT_SECONDS. Not thread-safe: one loop owns it."""
+
+    def __init__(self, client: Client, instance: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._instance = instance
+        self._clock = clock
+        self._told: dict[Notice, float] = {}
+
+    def is_due(self, notice: Notice) -> bool:
+        """Whether it wasn't told lately."""
+        told_at = self._told.get(notice)
+        return told_at is None or self._clock() - told_at >= REPEAT_SECONDS
+
+    def write(self, notice: Notice) -> None:
+        """Create the Event, or count it up when it is there. Raises ClusterError."""
+        namespace = notice.namespace or CLUSTER_NAMESPACE
+        folder = f"/api/v1/namespaces/{namespace}/events"
+        # The same name for the same thing: a restarted controller counts on, and writes no second Event.
+        text = "\n".join((notice.kind, notice.name, notice.uid, notice.reason, notice.message))
+        name = f"{notice.name[:200]}.{sha256(text.encode()).hexdigest()[:16]}"
+        moment = timestamp()
+        event: JSONObject = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace, "labels": {PART_OF_LABEL: OWN_PART}},
+            "involvedObject": {
+                "apiVersion": _API_VERSIONS.get(notice.kind, "v1"),
+                "kind": notice.kind,
+                "name": notice.name,
+                **({"namespace": notice.namespace} if notice.namespace else {}),
+                "uid": notice.uid,
+            },
+            "type": "Warning" if notice.warning else "Normal",
+            "reason": notice.reason,
+            "message": notice.message[:MAX_MESSAGE],
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": self._instance,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        # Before the request: a cluster that refuses Events isn't asked again at once.
+        self._remember(notice)
+        try:
+            self._client.create(folder, event)
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            found = self._client.get(f"{folder}/{name}")
+            count = int(found.get("count") or 1) + 1
+            self._client.merge(f"{folder}/{name}", {"count": count, "lastTimestamp": moment}, COMPONENT)
+
+    def _remember(self, notice: Notice) -> None:
+        now = self._clock()
+        if len(self._told) >= MAX_REMEMBERED:
+            self._told = {one: at for one, at in self._told.items() if now - at < REPEAT_SECONDS}
+        self._told[notice] = now

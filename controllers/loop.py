@@ -1,0 +1,141 @@
+"""Run the planners while this replica leads: snapshot, plan, apply, wait for news.
+
+Plans are made at once when something changed, but never more often than their own cost allows; at rest they are made
+every RESYNC_SECONDS, which is what "within one sync" means.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from controllers.plans.actions import Outcome, Planned
+from controllers.plans.snapshot import Moment, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controllers.apply import Applier
+    from controllers.metrics import Metrics
+    from controllers.planner import Planner
+
+log = logging.getLogger(__name__)
+
+RESYNC_SECONDS: Final = 30.0
+# News come in bursts: a node that joins is written a dozen times within a second.
+SETTLE_SECONDS: Final = 0.2
+# Planning takes at most a tenth of one core, however much happens; but news never wait longer than the second.
+REST_FACTOR: Final = 9.0
+MAX_REST_SECONDS: Final = 3.0
+# After a failed write: the watch that should have told us more may lag.
+FAILURE_REST_SECONDS: Final = 5.0
+# Longer in one cycle: something hangs, and the pod had better be restarted.
+STUCK_SECONDS: Final = 300.0
+
+
+class Loop:
+    """One thread that plans and applies. `wake` may be called from any thread."""
+
+    def __init__(
+        self,
+        planners: Sequence[Planner],
+        snapshot: Callable[[], Snapshot],
+        applier: Applier,
+        metrics: Metrics,
+        *,
+        is_leader: Callable[[], bool],
+        is_synced: Callable[[], bool],
+        wall: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare. Nothing is planned before `is_synced`, nor while another replica leads."""
+        self._planners = tuple(planners)
+        self._snapshot = snapshot
+        self._applier = applier
+        self._metrics = metrics
+        self._is_leader = is_leader
+        self._is_synced = is_synced
+        self._wall = wall
+        self._steady = steady
+        self._news = threading.Event()
+        self._led = False
+        self._alive_at = steady()
+
+    def wake(self) -> None:
+        """Say that something changed."""
+        self._news.set()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the loop still turns."""
+        return self._steady() - self._alive_at < STUCK_SECONDS
+
+    def run(self, stop: threading.Event) -> None:
+        """Plan and apply until `stop`."""
+        while not stop.is_set():
+            began_at = self._steady()
+            self._alive_at = began_at
+            wait_seconds = self.turn()
+            took_seconds = self._steady() - began_at
+            rest_seconds = min(MAX_REST_SECONDS, max(SETTLE_SECONDS, REST_FACTOR * took_seconds))
+            if stop.wait(rest_seconds):
+                break
+            self._news.wait(max(0.0, wait_seconds - rest_seconds))
+            self._news.clear()
+
+    def turn(self) -> float:
+        """Plan and apply once, if this replica may; return how many seconds to wait when nothing changes."""
+        leads = self._is_leader()
+        self._metrics.show_leader(leads)
+        if leads != self._led:
+            self._led = leads
+            for planner in self._planners:
+                planner.forget()
+            if leads:
+                # Whoever led before may have spent this minute's evictions.
+                self._applier.evictions.spend_all()
+        if not leads or not self._is_synced():
+            # The Lease is asked for every two seconds.
+            return 1.0
+        snapshot = self._snapshot()
+        wait_seconds = RESYNC_SECONDS
+        for planner in self._planners:
+            wait_seconds = min(wait_seconds, self._run_planner(planner, snapshot))
+        self._metrics.show_budgets(
+            {"writes": self._applier.writes.left, "evictions": self._applier.evictions.left},
+            self._applier.evictions.per_minute,
+        )
+        return wait_seconds
+
+    def _run_planner(self, planner: Planner, snapshot: Snapshot) -> float:
+        now = Moment(self._wall(), self._steady())
+        try:
+            planned = planner.plan(snapshot, now)
+            self._metrics.show_plan(planner.name, planned.gauges, self._steady() - now.steady)
+        except Exception:  # one controller's fault must not stop the others; nothing of a broken plan is carried out
+            log.exception("plan failed controller=%s", planner.name)
+            self._metrics.count_plan_failure(planner.name)
+            return RESYNC_SECONDS
+        done = self._applier.apply(planned.actions)
+        self._metrics.count_done(planner.name, done)
+        planner.note(done, Moment(self._wall(), self._steady()))
+        wait_seconds = RESYNC_SECONDS if planned.wake_after_seconds is None else max(0.0, planned.wake_after_seconds)
+        outcomes = {one.outcome for one in done}
+        if Outcome.HELD_BACK in outcomes:
+            wait_seconds = min(wait_seconds, max(SETTLE_SECONDS, self._applier.seconds_until_next()))
+        if Outcome.FAILED in outcomes:
+            wait_seconds = min(wait_seconds, FAILURE_REST_SECONDS)
+        return wait_seconds
+
+
+def show_plan(planners: Sequence[Planner], snapshot: Snapshot, now: Moment) -> str:
+    """Describe what each planner would do now, in lines."""
+    lines: list[str] = []
+    for planner in planners:
+        planned: Planned[Any] = planner.plan(snapshot, now)
+        count = len(planned.actions)
+        lines.append(f"{planner.name}: {count} action{'' if count == 1 else 's'}")
+        lines.extend(f"  {action}" for action in planned.actions)
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,216 @@
+"""Wire the controllers: settings, watches, Lease, loop and probes, from options to exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import socket
+import sys
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster import logs
+from cluster.client import ClusterError, connect
+from cluster.leases import Leadership
+from cluster.readiness import Readiness, Verdict
+from cluster.trust import own_service_account
+from controllers.apply import Applier
+from controllers.budget import MinuteBudget
+from controllers.events import EventWriter
+from controllers.loop import Loop, show_plan
+from controllers.metrics import Metrics
+from controllers.ops_server import OpsError, OpsServer
+from controllers.plans.snapshot import Moment
+from controllers.settings import ControllersSettings, load_settings
+from controllers.watching import Scope, Watching
+from placement.documents import Fault, SettingsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+    from cluster.client import Client
+    from controllers.planner import Planner
+
+log = logging.getLogger(__name__)
+
+# For threads to end: the Lease is given back.
+STOP_SECONDS: Final = 5.0
+# How long --dry-run waits for the first lists.
+LIST_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllersOptions:
+    """What one replica is told at start."""
+
+    # controllers.json.
+    settings_path: Path
+    # The rendered KubeSchedulerConfiguration; None where the cluster's own scheduler places pods.
+    scheduler_configuration_path: Path | None = None
+    release: str
+    namespace: str
+    lease_name: str
+    # None: the pod's own service account.
+    kubeconfig: Path | None = None
+    bind_address: str = ""
+    port: int = 8080
+    # Who this replica is among the others. "": the host's name and a random part.
+    identity: str = ""
+    # Names of the controllers to run; empty: all.
+    only: frozenset[str] = frozenset()
+    # Pods of other namespaces may be read.
+    all_namespaces: bool = True
+    # Print one plan, write nothing, end.
+    dry_run: bool = False
+    log_level: str = "Info"
+
+
+def serve(options: ControllersOptions) -> int:
+    """Run one replica until SIGTERM. 0: ended in order; 1: it could not start, and stderr says why."""
+    logs.configure(options.log_level)
+    try:
+        settings = load_settings(options.settings_path, options.scheduler_configuration_path)
+        _check_release(options, settings)
+        planners = _choose(settings.planners, options.only)
+        if options.dry_run:
+            return _print_plan(options, settings, planners)
+        _run(options, settings, planners)
+    except SettingsError as error:
+        for fault in error.faults:
+            print(f"roost controllers: {options.settings_path}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except (ClusterError, OpsError) as error:
+        print(f"roost controllers: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def _check_release(options: ControllersOptions, settings: ControllersSettings) -> None:
+    if (settings.release, settings.namespace) != (options.release, options.namespace):
+        found = f"release {settings.release!r} in namespace {settings.namespace!r}"
+        expected = f"--release={options.release} --namespace={options.namespace}: mount the release's own ConfigMap"
+        raise SettingsError([Fault("release and namespace", found, expected)])
+
+
+def _choose(planners: tuple[Planner, ...], only: frozenset[str]) -> tuple[Planner, ...]:
+    names = {planner.name for planner in planners}
+    unknown = only - names
+    if unknown:
+        accepted = ", ".join(sorted(names)) or "none, as all are off in the settings"
+        raise SettingsError([Fault("--only", ", ".join(sorted(unknown)), accepted)])
+    return tuple(planner for planner in planners if not only or planner.name in only)
+
+
+def _scope(options: ControllersOptions, settings: ControllersSettings) -> Scope:
+    classes = settings.document.get("podClasses")
+    labels = [
+        dict((pod_class.get("match") or {}).get("labels") or {})
+        for pod_class in (classes.values() if isinstance(classes, dict) else ())
+        if isinstance(pod_class, dict) and pod_class.get("imageGate") is True
+    ]
+    return Scope(
+        release=settings.release,
+        namespace=settings.namespace,
+        all_namespaces=options.all_namespaces,
+        user_labels=tuple(labels),
+    )
+
+
+def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> None:
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    metrics = Metrics(version(), [gauge for planner in planners for gauge in planner.gauges])
+    client = connect(options.kubeconfig, metrics.count_request)
+    identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+
+    def owner() -> dict[str, Any] | None:
+        return own_service_account(client, options.namespace)
+
+    leadership = Leadership(client, options.namespace, options.lease_name, identity, owner=owner)
+    loop: Loop | None = None
+
+    def wake() -> None:
+        if loop is not None:
+            loop.wake()
+
+    watching = Watching(client, _scope(options, settings), on_change=wake, on_error=metrics.count_watch_error)
+    applier = Applier(
+        client,
+        options.namespace,
+        writes=MinuteBudget(settings.writes_per_minute, time.monotonic),
+        evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
+        events=EventWriter(client, identity),
+        may_write=lambda: leadership.is_leader and not stop.is_set(),
+        on_eviction=metrics.count_eviction,
+    )
+    loop = Loop(
+        planners,
+        watching.snapshot,
+        applier,
+        metrics,
+        is_leader=lambda: leadership.is_leader,
+        is_synced=lambda: watching.verdict().passed,
+    )
+    checks = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
+    ops = OpsServer(
+        options.bind_address,
+        options.port,
+        metrics_text=metrics.text,
+        is_alive=lambda: loop.is_alive,
+        readiness=Readiness(checks),
+    )
+    ops.start()
+    names = ",".join(planner.name for planner in planners)
+    log.info("running controllers=%s port=%d version=%s", names, ops.port, version())
+    watching.start(stop)
+    threads = [
+        threading.Thread(target=work, args=(stop,), name=name, daemon=True)
+        for name, work in (("lease", leadership.run), ("loop", loop.run))
+    ]
+    for thread in threads:
+        thread.start()
+    stop.wait()
+    loop.wake()
+    deadline = time.monotonic() + STOP_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    ops.stop()
+    log.info("stopped")
+
+
+def _print_plan(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> int:
+    stop = threading.Event()
+    client: Client = connect(options.kubeconfig)
+    watching = Watching(client, _scope(options, settings), on_change=lambda: None)
+    watching.start(stop)
+    deadline = time.monotonic() + LIST_SECONDS
+    try:
+        while not (verdict := watching.verdict()).passed:
+            if time.monotonic() > deadline:
+                raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {verdict.detail}")
+            time.sleep(0.05)
+        print(show_plan(planners, watching.snapshot(), Moment(time.time(), time.monotonic())), end="")  # noqa: T201 - the answer
+    finally:
+        stop.set()
+    return 0
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)
+
+
+def version() -> str:
+    """Return the installed version, "unknown" when run from a bare checkout."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version("roost")
+    return "unknown"

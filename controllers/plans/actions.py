@@ -1,0 +1,175 @@
+"""Name everything that a plan may ask for; each action says why, in words for an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from placement.selectors import Taint
+
+JSONObject = dict[str, Any]
+NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeNode:
+    """Change labels and taints of a node, while it is still the node with this uid."""
+
+    node: str
+    uid: str
+    set_labels: Mapping[str, str] = field(default_factory=dict)
+    remove_labels: frozenset[str] = frozenset()
+    add_taints: tuple[Taint, ...] = ()
+    # By key, whatever their effect.
+    remove_taints: frozenset[str] = frozenset()
+    why: str
+
+    def __str__(self) -> str:
+        parts = [f"+{key}={value}" for key, value in sorted(self.set_labels.items())]
+        parts += [f"-{key}" for key in sorted(self.remove_labels)]
+        parts += [f"+taint {taint.key}={taint.value}:{taint.effect}" for taint in self.add_taints]
+        parts += [f"-taint {key}" for key in sorted(self.remove_taints)]
+        return f"change node {self.node}: {', '.join(parts)} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCondition:
+    """Write a node condition of ours."""
+
+    node: str
+    uid: str
+    type: str
+    # "True", "False" or "Unknown"; None: take the condition away.
+    status: str | None
+    # CamelCase, for programs.
+    reason: str
+    # For people.
+    message: str
+    # Whether the status differs from what the node has: only then does its transition time move.
+    is_transition: bool = True
+
+    def __str__(self) -> str:
+        what = "remove" if self.status is None else f"set to {self.status}"
+        return f"condition {self.type} of node {self.node}: {what} ({self.message})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictPod:
+    """Evict a pod through the Eviction API, while it is still the pod with this uid."""
+
+    namespace: str
+    name: str
+    uid: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"evict {self.namespace}/{self.name} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleSet:
+    """Set the replicas of one of our StatefulSets."""
+
+    name: str
+    replicas: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"scale {self.name} to {self.replicas} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePod:
+    """Create a pod in our namespace; one of that name that is there already is left alone."""
+
+    # A whole manifest; metadata.name is given, so that a second try makes no second pod.
+    body: JSONObject
+    why: str
+
+    def __str__(self) -> str:
+        return f"create pod {self.body['metadata']['name']} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePod:
+    """Delete a pod of ours, while it is still the pod with this uid."""
+
+    namespace: str
+    name: str
+    uid: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"delete pod {self.namespace}/{self.name} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Tell of something, as an Event. The same notice is not repeated for some minutes."""
+
+    kind: str
+    # "" for objects without one.
+    namespace: str
+    name: str
+    uid: str
+    # CamelCase, for programs.
+    reason: str
+    # One plain sentence.
+    message: str
+    warning: bool = False
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
+
+
+Action = ChangeNode | SetCondition | EvictPod | ScaleSet | CreatePod | DeletePod | Notice
+
+
+class Outcome(StrEnum):
+    """What became of an action."""
+
+    DONE = "done"
+    # The object is gone, or is another by now: nothing is left to do.
+    GONE = "gone"
+    # No budget was left; the next plan may ask again.
+    HELD_BACK = "held-back"
+    # The Eviction API said "later" (a PodDisruptionBudget).
+    REFUSED = "refused"
+    # Somebody else wrote meanwhile, or the API server failed.
+    FAILED = "failed"
+
+
+class Done(NamedTuple):
+    """An action and its outcome."""
+
+    action: Action
+    outcome: Outcome
+
+
+M = TypeVar("M")
+# Metric name -> label values, in the metric's order -> value.
+Gauges = Mapping[str, Mapping[tuple[str, ...], float]]
+NO_GAUGES: Final[Gauges] = {}
+
+
+class GaugeDefinition(NamedTuple):
+    """A metric that a plan reports."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned(Generic[M]):
+    """What to do now, in order of importance, and what to remember."""
+
+    actions: Sequence[Action]
+    memory: M
+    # Seconds until planning again is worth while though nothing changes; None: no need.
+    wake_after_seconds: float | None = None
+    gauges: Gauges = field(default_factory=dict)

@@ -1,0 +1,14 @@
+"""List the controllers, in the order in which their actions are carried out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controllers.planner import Planner, Sources
+    from placement.documents import Reader
+
+# Each reads its part of the settings (faults go to the reader) and returns None when it is switched off there.
+FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = ()

@@ -1,0 +1,188 @@
+"""Keep a snapshot of the cluster by watches; each object is reduced as it arrives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.readiness import Verdict
+from cluster.watch_cache import WatchCache, label_selector
+from controllers.plans.snapshot import PullEvent, Snapshot, StatefulSetState
+from placement.labels import COMPONENT_LABEL, OWN_PART, PART_OF_LABEL
+from placement.pods import OddPodError
+from placement.scheduling.objects import (
+    NodeState,
+    OddNodeError,
+    PodSpec,
+    PodState,
+    read_moment,
+    read_node_state,
+    read_pod_state,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.client import Client, JSONObject
+
+# zero-to-jupyterhub's own pullers, for `imageGate.pullerPods: zeroToJupyterHub`.
+PULLER_COMPONENTS: Final = frozenset({"continuous-image-puller", "hook-image-puller"})
+# Longer without a word from the server: plans would rest on a cluster of long ago.
+STALE_SECONDS: Final = 180.0
+# What kubelets say of pulls; other reasons aren't fetched. One field selector takes one value.
+PULLED: Final = "Pulled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What to watch."""
+
+    release: str
+    namespace: str
+    # False: only pods of our namespace may be read.
+    all_namespaces: bool = True
+    # Pods of a hub's users by their labels: their containers' image ids are kept, too.
+    user_labels: tuple[Mapping[str, str], ...] = ()
+
+
+class Watching:
+    """All watches and the snapshot made of them. `snapshot` belongs to one thread."""
+
+    def __init__(
+        self,
+        client: Client,
+        scope: Scope,
+        *,
+        on_change: Callable[[], None],
+        on_error: Callable[[str], None] = lambda _kind: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is asked yet."""
+        self._scope = scope
+        self._specs: dict[PodSpec, PodSpec] = {}
+        own = f"/namespaces/{scope.namespace}"
+
+        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, **selectors: str) -> WatchCache[Any]:
+            return WatchCache(
+                client, path, read, kind=kind, on_change=on_change, on_error=on_error, clock=clock, **selectors
+            )
+
+        self._nodes: WatchCache[NodeState] = cache("/api/v1/nodes", _read_node, "nodes")
+        pods_path = "/api/v1/pods" if scope.all_namespaces else f"/api/v1{own}/pods"
+        self._pods: WatchCache[PodState] = cache(pods_path, self._read_pod, "pods")
+        self._sets: WatchCache[StatefulSetState] = cache(
+            f"/apis/apps/v1{own}/statefulsets",
+            _read_stateful_set,
+            "statefulsets",
+            label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
+        )
+        self._pulls: WatchCache[PullEvent] = cache(
+            f"/api/v1{own}/events",
+            _read_pull_event,
+            "events",
+            field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
+        )
+        self._nodes_now: dict[str, NodeState] = {}
+        self._pods_now: dict[str, PodState] = {}
+
+    @property
+    def caches(self) -> tuple[WatchCache[Any], ...]:
+        """Every watch."""
+        return (self._nodes, self._pods, self._sets, self._pulls)
+
+    def start(self, stop: threading.Event) -> None:
+        """Give each watch its thread."""
+        for cache in self.caches:
+            threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
+
+    def verdict(self) -> Verdict:
+        """Whether every watch has listed, and was heard of lately."""
+        for cache in self.caches:
+            if not cache.synced:
+                return Verdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
+            if cache.age_seconds() > STALE_SECONDS:
+                return Verdict(False, f"nothing heard of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
+        return Verdict(True)
+
+    def snapshot(self) -> Snapshot:
+        """Take the cluster as it is known now. Mappings of an earlier snapshot change with it: plan, then ask again."""
+        _follow(self._nodes_now, self._nodes)
+        _follow(self._pods_now, self._pods)
+        if len(self._specs) > 2 * len(self._pods_now) + 1000:
+            # Specs of pods that are gone.
+            self._specs = {pod.spec: pod.spec for pod in self._pods_now.values()}
+        return Snapshot(
+            release=self._scope.release,
+            namespace=self._scope.namespace,
+            nodes=self._nodes_now,
+            pods=self._pods_now,
+            stateful_sets=self._sets.objects(),
+            pull_events=self._pulls.objects(),
+        )
+
+    def _read_pod(self, item: JSONObject) -> PodState | None:
+        labels = item["metadata"].get("labels") or {}
+        is_own = labels.get(PART_OF_LABEL) == OWN_PART
+        keeps_containers = (
+            is_own
+            or labels.get(COMPONENT_LABEL) in PULLER_COMPONENTS
+            or any(wanted.items() <= labels.items() for wanted in self._scope.user_labels)
+        )
+        try:
+            pod = read_pod_state(item, keeps_containers, specs=self._specs)
+        except OddPodError:
+            return None
+        # Finished pods hold nothing any more; only those of our own have to be cleared away.
+        return None if pod.is_finished and not is_own else pod
+
+
+def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
+    for key, found in cache.take_changes().items():
+        if found is None:
+            known.pop(key, None)
+        else:
+            known[key] = found
+
+
+def _read_node(item: JSONObject) -> NodeState | None:
+    try:
+        return read_node_state(item)
+    except OddNodeError:
+        return None
+
+
+def _read_stateful_set(item: JSONObject) -> StatefulSetState:
+    replicas = item["spec"].get("replicas")
+    return StatefulSetState(
+        name=item["metadata"]["name"],
+        uid=item["metadata"].get("uid") or "",
+        replicas=1 if replicas is None else int(replicas),
+        ready_replicas=int((item.get("status") or {}).get("readyReplicas") or 0),
+    )
+
+
+def _read_pull_event(item: JSONObject) -> PullEvent | None:
+    about = item.get("involvedObject") or {}
+    message = str(item.get("message") or "")
+    said_at = item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp")
+    image = _quoted(message)
+    if not image:
+        return None
+    return PullEvent(
+        pod=str(about.get("name") or ""),
+        pod_uid=str(about.get("uid") or ""),
+        node=str((item.get("source") or {}).get("host") or item.get("reportingInstance") or ""),
+        image=image,
+        reason=str(item.get("reason") or ""),
+        message=message,
+        at=read_moment(said_at) or 0.0,
+    )
+
+
+def _quoted(message: str) -> str:
+    """The first text in double quotes: kubelets name the image so."""
+    _, quote, rest = message.partition('"')
+    text, end, _ = rest.partition('"')
+    return text if quote and end else ""
