@@ -7,10 +7,14 @@ ambiguous.
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from placement.images import normalise_reference, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DOMAIN: Final = "hub.jupyter.org"
 
@@ -36,6 +40,17 @@ PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 OWN_COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 OWN_PART: Final = "roost"
 OWN_PLACEHOLDER: Final = "placeholder"
+OWN_NAME_LABEL: Final = "app.kubernetes.io/name"
+OWN_INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+# What a pod that pulls a popular image says of it: the image as users write it, for which node, how many bytes.
+POPULAR_IMAGE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-image"
+POPULAR_NODE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-node"
+POPULAR_BYTES_ANNOTATION: Final = "roost.hub.jupyter.org/popular-bytes"
+# cluster-autoscaler may move a pod that says "true", whatever owns it.
+SAFE_TO_EVICT_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+# Pods that pull what the values name (a DaemonSet's), and pods that the controllers make to pull what many users run.
+OWN_PULLER: Final = "puller"
+OWN_POPULAR_PULLER: Final = "popular-puller"
 
 # Autoscalers' own words on pods and nodes begin so: which of them may be moved, which must stay.
 AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh/")
@@ -43,6 +58,7 @@ AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh
 MAX_LABEL_NAME: Final = 63
 # A StatefulSet's pods carry `<name>-<10 characters>` as a label value of at most 63.
 MAX_STATEFULSET_NAME: Final = 52
+_NOT_IN_NAME: Final = re.compile("[^A-Za-z0-9]+")
 
 
 def _hash(text: str) -> str:
@@ -98,6 +114,36 @@ def startup_taint(release: str, namespace: str) -> str:
     return f"startup-taint.cluster-autoscaler.kubernetes.io/{name}"
 
 
+def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str:
+    """Name of the pod that brings one image to one node, at most 63 characters: a second try makes no second pod."""
+    digest = sha256(f"{release} {node} {node_uid} {image}".encode()).hexdigest()[:12]
+    head = dns_label(f"{release}-popular-{node}", MAX_LABEL_NAME - 13)
+    return f"{head}-{digest}"
+
+
 def is_kept_annotation(key: str) -> bool:
     """Tell whether an annotation is one that Roost may ever read: its own, a hub's or an autoscaler's."""
     return DOMAIN in key or key.startswith(AUTOSCALER_PREFIXES)
+
+
+def images_condition(release: str, namespace: str) -> str:
+    """Type of the node condition that says whether one hub's images are there (True) or still come (False)."""
+    return f"{PULLED_LABEL_PREFIX}{release}.{namespace}.{DOMAIN}/ImagesPulled"
+
+
+def readiness_taint(release: str, namespace: str) -> str:
+    """Key of the taint that a NodeReadinessRule puts on nodes: its controller takes keys of this prefix only."""
+    return f"readiness.k8s.io/{shorten(f'roost-{release}-{namespace}', MAX_LABEL_NAME)}"
+
+
+def puller_component(node_selector: Mapping[str, str]) -> str:
+    """Component of the puller for nodes with these labels: readable values, then a hash that tells selectors apart."""
+    pairs = sorted(node_selector.items())
+    readable = _NOT_IN_NAME.sub("-", "-".join(value for _, value in pairs)).lower()[:30].strip("-")
+    return "-".join(filter(None, ("puller", readable, _hash("".join(f"{key}={value}," for key, value in pairs)))))
+
+
+def puller_container(reference: str) -> str:
+    """Name of the puller's container for one image: readable, and one for each normalised reference."""
+    normalised = normalise_reference(reference)
+    return f"{short_name(normalised).lower()}-{_hash(normalised)}"
