@@ -108,6 +108,13 @@ def attract_label(release: str, namespace: str, placeholder_set: str) -> str:
     return f"attract-placeholders.{release}.{namespace}.{DOMAIN}/{shorten(placeholder_set, MAX_LABEL_NAME)}"
 
 
+def is_own_node_label(release: str, namespace: str, key: str) -> bool:
+    """Tell whether a node label is one that this hub's controllers write, for whatever image or placeholder set."""
+    prefix, slash, _ = key.partition("/")
+    hub = f"{release}.{namespace}.{DOMAIN}"
+    return bool(slash) and prefix in (f"{PULLED_LABEL_PREFIX}{hub}", f"attract-placeholders.{hub}")
+
+
 def startup_taint(release: str, namespace: str) -> str:
     """Key of the taint under which autoscaled nodes join; cluster-autoscaler knows its prefix."""
     name = shorten(f"roost-{release}-{namespace}", MAX_LABEL_NAME)
