@@ -119,14 +119,16 @@ class HostPort(NamedTuple):
 class PodSpec:
     """What kube-scheduler's filters and scores need of `spec`; compared by value, so equal specs can be one object.
 
-    Not kept: volumes but for the names of claims, and resource claims; the model holds nothing against a node for them.
+    Not kept: volumes and resource claims; the model holds nothing against a node for them.
     """
 
     # Sorted by name. A resource that no container asks for isn't there; one asked for as "0" is.
     requests: tuple[tuple[str, int], ...] = ()
-    # What scores count: a container that asks for nothing counts 100m and 200 MiB.
+    # What scores count for it once it is bound: a container that asks for nothing counts 100m and 200 MiB.
     non_zero_cpu: int = 0
     non_zero_memory: int = 0
+    # What NodeResourcesFit's score counts for it while it is placed: as above, but blind to pod-level requests.
+    fit_requests: tuple[tuple[str, int], ...] = ()
     node_selector: tuple[tuple[str, str], ...] = ()
     # None: no required node affinity. Empty: it matches nothing.
     required_node_terms: tuple[NodeTerm, ...] | None = None
@@ -142,7 +144,6 @@ class PodSpec:
     images: tuple[str, ...] = ()
     # As written, of image volumes.
     volume_images: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
 
     @property
     def has_pod_terms(self) -> bool:
@@ -212,6 +213,8 @@ class PodState:
     preempted: bool = False
     # A scheduling gate keeps every scheduler from looking at it.
     gated: bool = False
+    # Names of its PersistentVolumeClaims. Here and not in the spec, since each user has another.
+    claims: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -376,6 +379,11 @@ def read_pod_state(
             for condition in _objects(status, "conditions", "status")
         ),
         gated=bool(child_list(spec, "schedulingGates", "spec")),
+        claims=tuple(
+            name
+            for one in _objects(spec, "volumes", "spec")
+            if (name := _text(_part(one, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
+        ),
     )
 
 
@@ -388,7 +396,7 @@ def read_pod_spec(spec: object) -> PodSpec:
 
 def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
     containers, inits = _objects(spec, "containers", "spec"), _objects(spec, "initContainers", "spec")
-    amounts, non_zero = _requests(spec, status, containers, inits)
+    amounts, non_zero, fit = _requests(spec, status, containers, inits)
     affinity = child_object(spec, "affinity", "spec") or _NOTHING
     node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or _NOTHING
     where = "spec.affinity.nodeAffinity"
@@ -400,6 +408,7 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         requests=amounts,
         non_zero_cpu=non_zero.get(CPU, 0),
         non_zero_memory=non_zero.get(MEMORY, 0),
+        fit_requests=amounts if fit == amounts else fit,
         node_selector=tuple(sorted(_texts(spec, "nodeSelector", "spec").items())),
         required_node_terms=None if required is None else read_node_terms(required.get("nodeSelectorTerms")),
         preferred_node_terms=tuple(
@@ -427,24 +436,7 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         host_ports=tuple(_host_ports(containers, inits)),
         images=tuple(_text(one, "image", "spec.containers[]") for one in (*containers, *inits)),
         volume_images=tuple(
-            reference
-            for one in volumes
-            if (
-                reference := _text(
-                    child_object(one, "image", "spec.volumes[]") or _NOTHING, "reference", "spec.volumes[]"
-                )
-            )
-        ),
-        claims=tuple(
-            name
-            for one in volumes
-            if (
-                name := _text(
-                    child_object(one, "persistentVolumeClaim", "spec.volumes[]") or _NOTHING,
-                    "claimName",
-                    "spec.volumes[]",
-                )
-            )
+            reference for one in volumes if (reference := _text(_part(one, "image"), "reference", "spec.volumes[]"))
         ),
     )
 
@@ -509,6 +501,10 @@ def _weighted_pod_terms(affinity: JSONObject) -> tuple[WeightedPodTerm, ...]:
     )
 
 
+def _part(volume: JSONObject, key: str) -> JSONObject:
+    return child_object(volume, key, "spec.volumes[]") or _NOTHING
+
+
 def _is_sidecar(init_container: JSONObject) -> bool:
     return init_container.get("restartPolicy") == "Always"
 
@@ -532,8 +528,8 @@ _Amounts = dict[str, Fraction]
 
 def _requests(
     spec: JSONObject, status: JSONObject, containers: list[JSONObject], inits: list[JSONObject]
-) -> tuple[tuple[tuple[str, int], ...], dict[str, int]]:
-    """What the pod asks for, sorted by name, and what scores count for it by name."""
+) -> tuple[tuple[tuple[str, int], ...], dict[str, int], tuple[tuple[str, int], ...]]:
+    """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count while it isn't."""
     statuses = {
         _text(one, "name", "status"): one
         for key in ("containerStatuses", "initContainerStatuses")
@@ -548,22 +544,29 @@ def _requests(
         (_effective(one, statuses if _is_sidecar(one) else {}, infeasible=infeasible), _is_sidecar(one))
         for one in inits
     ]
+    resources = child_object(spec, "resources", "spec") or _NOTHING
     whole = {
         name: amount
-        for name, amount in _amounts(
-            child_object(spec, "resources", "spec") or _NOTHING, "requests", "spec.resources"
-        ).items()
+        for name, amount in _amounts(resources, "requests", "spec.resources").items()
         if name in (CPU, MEMORY) or name.startswith("hugepages-")
     }
     overhead = _amounts(spec, "overhead", "spec")
     asked = _sum_up(mains, steps, whole, overhead, {})
-    # With pod-level requests only what is asked for nowhere gets a default.
-    defaults = {name: one for name, one in _NON_ZERO_DEFAULTS.items() if not whole or name not in asked}
-    counted = _sum_up(mains, steps, whole, overhead, defaults) if defaults else asked
+    fit = _sum_up(mains, steps, {}, overhead, _NON_ZERO_DEFAULTS)
+    counted = fit
+    if whole:
+        # With pod-level requests only what is asked for nowhere gets a default.
+        defaults = {name: one for name, one in _NON_ZERO_DEFAULTS.items() if name not in asked}
+        counted = _sum_up(mains, steps, whole, overhead, defaults)
     return (
-        tuple(sorted((name, _round_up(name, one)) for name, one in asked.items() if _is_counted(name))),
+        _rounded_up(asked),
         {name: _round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted},
+        _rounded_up(fit),
     )
+
+
+def _rounded_up(amounts: _Amounts) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, _round_up(name, one)) for name, one in amounts.items() if _is_counted(name)))
 
 
 def _sum_up(
