@@ -47,7 +47,7 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One main package of one pinned module."""
+    """One main package of one pinned module, or of our own."""
 
     name: str
     folder: str  # of the go.mod, under tests/controlplane
@@ -56,6 +56,9 @@ class Program:
     linker_variables: tuple[str, ...] = ()  # may use {version}, {major}, {minor} and {client_go_minor}
     for_each_minor: bool = False  # one version for each of MINORS; else there is one version
     module_files: tuple[str, ...] = ()  # globs in the module's folder: kept beside the program, by their base names
+    sources: tuple[str, ...] = ()  # of a program of our own: its files beside the go.mod, which then pins no `module`
+    build_tags: tuple[str, ...] = ()
+    c_libraries: tuple[tuple[str, str], ...] = ()  # linked with cgo: (name in pkg-config, Debian package)
 
     def mod_file(self, minor: str) -> Path:
         """The go.mod that pins the program for one Kubernetes minor."""
@@ -63,18 +66,27 @@ class Program:
         return MODULES / self.folder / file_name
 
     def version(self, minor: str = NEWEST_MINOR) -> str:
-        """Such as v1.36.3."""
+        """Such as v1.36.3; "own" for a program of our own."""
+        if self.sources:
+            return "own"
         return _pinned_version(self.mod_file(minor), self.module)
 
 
+# Without these a server calls itself v0.0.0-master and clients choke on it.
+KUBERNETES_VARIABLES = tuple(
+    f"{COMPONENT_VERSION}.{key}={value}"
+    for key, value in (("gitVersion", "{version}"), ("gitMajor", "{major}"), ("gitMinor", "{minor}"))
+)
+
+
 def _kubernetes(name: str, *, for_each_minor: bool = True) -> Program:
-    # Without these a server calls itself v0.0.0-master and clients choke on it.
-    variables = tuple(
-        f"{COMPONENT_VERSION}.{key}={value}"
-        for key, value in (("gitVersion", "{version}"), ("gitMajor", "{major}"), ("gitMinor", "{minor}"))
-    )
     package = f"k8s.io/kubernetes/cmd/{name}"
-    return Program(name, "kubernetes", package, "k8s.io/kubernetes", variables, for_each_minor)
+    return Program(name, "kubernetes", package, "k8s.io/kubernetes", KUBERNETES_VARIABLES, for_each_minor)
+
+
+def _containerd(name: str) -> Program:
+    module = "github.com/containerd/containerd/v2"
+    return Program(name, "containerd", f"{module}/cmd/{name}", module, (f"{module}/version.Version={{version}}",))
 
 
 PROGRAMS: dict[str, Program] = {
@@ -129,8 +141,31 @@ PROGRAMS: dict[str, Program] = {
             ("sigs.k8s.io/karpenter/pkg/operator.Version={version}",),
             module_files=("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
         ),
+        # Real nodes. The kubelet has its own go.mod: a package more in the control plane's would rebuild all of that.
+        Program(
+            "kubelet",
+            "kubelet",
+            "k8s.io/kubernetes/cmd/kubelet",
+            "k8s.io/kubernetes",
+            KUBERNETES_VARIABLES,
+            for_each_minor=True,
+        ),
+        _containerd("containerd"),
+        _containerd("containerd-shim-runc-v2"),
+        _containerd("ctr"),
+        Program(
+            "runc",
+            "runc",
+            "github.com/opencontainers/runc",
+            "github.com/opencontainers/runc",
+            # Without it runc refuses every container that has a seccomp profile, and so all that containerd makes.
+            build_tags=("seccomp",),
+            c_libraries=(("libseccomp", "libseccomp-dev"),),
+        ),
+        Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
     )
 }
+REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 # From KUBEBUILDER_ASSETS we take what controller-runtime's envtest keeps there.
 ASSETS = ("etcd", "kube-apiserver", "kubectl")
@@ -203,7 +238,7 @@ def _pinned_version(mod_file: Path, module: str) -> str:
 
 def _linker_flags(program: Program, minor: str) -> str:
     version = program.version(minor)
-    major_number, minor_number = re.findall(r"\d+", version)[:2]
+    major_number, minor_number = [*re.findall(r"\d+", version), "", ""][:2]
     facts = {"version": version, "major": major_number, "minor": minor_number}
     if any("{client_go_minor}" in variable for variable in program.linker_variables):
         client_go = _pinned_version(program.mod_file(minor), "k8s.io/client-go")
@@ -214,13 +249,15 @@ def _linker_flags(program: Program, minor: str) -> str:
 
 def _hash_of_inputs(program: Program, minor: str) -> str:
     mod_file = program.mod_file(minor)
+    sum_file = mod_file.with_suffix(".sum")
     parts = (
         mod_file.read_bytes(),
-        mod_file.with_suffix(".sum").read_bytes(),
+        sum_file.read_bytes() if sum_file.exists() else b"",  # a module without requirements has none
         program.package.encode(),
         _linker_flags(program, minor).encode(),
         f"{platform.system()} {platform.machine()}".encode(),
-        *(pattern.encode() for pattern in program.module_files),
+        *(pattern.encode() for pattern in (*program.module_files, *program.build_tags)),
+        *((mod_file.parent / source).read_bytes() for source in program.sources),
     )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
@@ -246,14 +283,33 @@ def _built(name: str, minor: str) -> Path:
     if target.exists():
         return target
     go = find_go()
-    target.parent.mkdir(parents=True, exist_ok=True)
     program = PROGRAMS[name]
+    _require_c_libraries(program)
+    target.parent.mkdir(parents=True, exist_ok=True)
     label = f"{name} {program.version(minor)}"
     # One lock for all programs: two builds at once share compiled packages badly and need twice the memory.
     with _lock(target.parent / ".lock", label):
         if not target.exists():
             _build(go, program, minor, target, label)
     return target
+
+
+def _require_c_libraries(program: Program) -> None:
+    """Raise HarnessUnavailableError that names the Debian packages that the program's build lacks."""
+    if not program.c_libraries:
+        return
+    lacking = [] if shutil.which("gcc") or shutil.which("cc") else ["gcc"]
+    pkg_config = shutil.which("pkg-config")
+    if pkg_config is None:
+        lacking.append("pkg-config")
+    for library, package in program.c_libraries:
+        asked = [pkg_config or "false", "--exists", library]
+        if pkg_config is None or subprocess.run(asked, capture_output=True, check=False).returncode != 0:
+            lacking.append(package)
+    if lacking:
+        raise HarnessUnavailableError(
+            f"{program.name} can't be built without {', '.join(lacking)}. As root: apt-get install {' '.join(lacking)}"
+        )
 
 
 @contextlib.contextmanager
@@ -280,6 +336,8 @@ def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> 
     command = [str(go), "build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly"]
     if mod_file.name != "go.mod":
         command.append(f"-modfile={mod_file.name}")
+    if program.build_tags:
+        command += ["-tags", ",".join(program.build_tags)]
     nice = shutil.which("nice")
     if nice:  # minutes of full load: the machine stays usable
         command = [nice, "-n", "10", *command]
@@ -289,7 +347,8 @@ def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> 
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as scratch:
         output = Path(scratch) / program.name
         command += ["-ldflags", _linker_flags(program, minor), "-o", str(output), program.package]
-        said = _run_with_progress(command, mod_file.parent, label, started)
+        environment = _go_environment(cgo=bool(program.c_libraries))
+        said = _run_with_progress(command, mod_file.parent, label, started, environment)
         if said is not None:
             raise BuildError(f"{label} did not build, in {mod_file.parent}: {' '.join(command)}\n{said}")
         if program.module_files:
@@ -322,10 +381,12 @@ def _keep_module_files(go: Path, program: Program, mod_file: Path, scratch: Path
     scratch.rename(folder)
 
 
-def _run_with_progress(command: list[str], folder: Path, label: str, started: float) -> str | None:
+def _run_with_progress(
+    command: list[str], folder: Path, label: str, started: float, environment: dict[str, str]
+) -> str | None:
     """Run a build, with a line of progress now and then. None: it went well; else the end of what it said."""
     with subprocess.Popen(
-        command, cwd=folder, env=_go_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as build:
         lines: list[str] = []
 
@@ -351,6 +412,6 @@ def _run_with_progress(command: list[str], folder: Path, label: str, started: fl
     return None if status == 0 else "".join(lines[-30:])
 
 
-def _go_environment() -> dict[str, str]:
+def _go_environment(*, cgo: bool = False) -> dict[str, str]:
     # GOFLAGS and GOWORK of a developer's own projects would change what is built.
-    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+    return {**os.environ, "CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "", "GOWORK": "off"}

@@ -1,0 +1,3 @@
+module roost.test/controlplane/in-pod
+
+go 1.24
