@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from placement.labels import NAMESPACE_NAME_LABEL
 from placement.selectors import Requirement, labels_match, read_label_selector
@@ -10,7 +10,7 @@ from placement.selectors import Requirement, labels_match, read_label_selector
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from placement.settings import PodClass, Settings
+    from placement.settings import PodClass
 
 # Never chosen by a selector: pods there keep the cluster itself going.
 SYSTEM_NAMESPACE: Final = "kube-system"
@@ -31,10 +31,22 @@ def _namespace_matches(
     return labels_match(requirements, {**labels, NAMESPACE_NAME_LABEL: namespace})
 
 
-class Classes:
-    """The classes of one Settings, ready to be asked for each pod."""
+class HasClasses(Protocol):
+    """Settings of some program that know the pod classes and their own namespace."""
 
-    def __init__(self, settings: Settings) -> None:
+    @property
+    def namespace(self) -> str:
+        """The release's."""
+
+    @property
+    def classes(self) -> Mapping[str, PodClass]:
+        """By name."""
+
+
+class Classes:
+    """The classes of one release's settings, ready to be asked for each pod."""
+
+    def __init__(self, settings: HasClasses) -> None:
         self._namespace = settings.namespace
         # Most labels first, then by name: the first that matches is the most specific.
         ranked = sorted(settings.classes.values(), key=lambda one: (-len(one.labels), one.name))

@@ -277,6 +277,15 @@ def _read_placeholder_sets(read: Reader, value: object) -> tuple[str, ...]:
     return tuple(read.text(name, f"placeholders[{index}]") for index, name in enumerate(names))
 
 
+def read_pod_classes(read: Reader, document: Document) -> dict[str, PodClass]:
+    """Read `podClasses` of a document; faults go to the reader."""
+    return {
+        name: _read_class(read, name, value)
+        for name, value in sorted(read.mapping(document.get("podClasses"), "podClasses").items())
+        if value is not None
+    }
+
+
 def parse_settings(document: Mapping[str, object], revision: str = "") -> Settings:
     """Read the policy document. Raises SettingsError with all faults at once.
 
@@ -285,11 +294,7 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
     read = Reader()
     if document.get("version") != VERSION:
         read.fault("version", document.get("version"), str(VERSION))
-    classes = {
-        name: _read_class(read, name, value)
-        for name, value in sorted(read.mapping(document.get("podClasses"), "podClasses").items())
-        if value is not None
-    }
+    classes = read_pod_classes(read, document)
     for pod_class in classes.values():
         for side in ("join", "avoid"):
             for other in pod_class.join if side == "join" else pod_class.avoid:
