@@ -237,3 +237,28 @@ def _controllers(**arguments: object) -> int:
     roost controllers --settings controllers.json --release hub --namespace hub --kubeconfig ~/.kube/config --dry-run
     """
     return _call("controllers", arguments)
+
+
+@cli.command("cleanup", short_help="Take a release's labels, taints and conditions off the nodes.")
+@click.option("--release", metavar="NAME", required=True)
+@click.option("-n", "--namespace", metavar="NAME", required=True)
+@click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster.")
+@click.option("--in-cluster", is_flag=True, help="As the pod's own account, instead of --kubeconfig.")
+@click.option(
+    "--controllers", metavar="NAME", default="", help="The controllers' Deployment, stopped first; they'd write anew."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+def _cleanup(
+    *, release: str, namespace: str, kubeconfig: str | None, in_cluster: bool, controllers: str, dry_run: bool
+) -> int:
+    """Take a release's labels, taints and conditions off the nodes, around an uninstall.
+
+    Helm's uninstall runs this by itself. Exit codes: 0 nothing is left, 1 something is, 2 wrong usage.
+
+    \b
+    roost cleanup --release hub --namespace hub --kubeconfig ~/.kube/config
+    """
+    from controllers.cleanup import CleanupOptions  # noqa: PLC0415 - other commands needn't load the client
+
+    options = CleanupOptions(release=release, namespace=namespace, controllers=controllers, dry_run=dry_run)
+    return _call("cleanup", options, kubeconfig, in_cluster)

@@ -1,0 +1,158 @@
+"""Take away everything that the controllers wrote onto the cluster, before or after an uninstall.
+
+What they made in their own namespace goes with their ServiceAccount; nodes outlive a release, so labels, taints and
+conditions have to be taken off by somebody: this. Running it again does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.client import ApiError, Client, ClusterError
+from controllers.apply import MANAGER, NOT_FOUND, Applier
+from controllers.budget import MinuteBudget
+from controllers.events import EventWriter
+from controllers.plans.actions import Action, ChangeNode, DeletePod, Outcome, SetCondition
+from placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_PART,
+    OWN_POPULAR_PULLER,
+    PART_OF_LABEL,
+    images_condition,
+    is_own_node_label,
+    startup_taint,
+)
+from placement.scheduling.objects import NodeState, OddNodeError, read_node_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+log = logging.getLogger(__name__)
+
+PAGE_OBJECTS: Final = 500
+# For the controllers to end: their own grace period is 30 s.
+END_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.5
+# Somebody may write a node at the same moment.
+ROUNDS: Final = 3
+WHY: Final = "Roost is being uninstalled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupOptions:
+    """What to clean up after."""
+
+    release: str
+    namespace: str
+    # Name of the controllers' Deployment, to be stopped first; "": nobody runs them any more.
+    controllers: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What was found, and what is left."""
+
+    actions: tuple[Action, ...]
+    failed: tuple[Action, ...]
+
+
+def clean_up(
+    client: Client,
+    options: CleanupOptions,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> CleanupReport:
+    """Stop the controllers, then take their marks off every node. Raises ClusterError when nodes can't be read."""
+    if options.controllers and not options.dry_run:
+        _stop_controllers(client, options, sleep, clock)
+    todo = list(_find(client, options))
+    if options.dry_run:
+        return CleanupReport(tuple(todo), ())
+    unlimited = MinuteBudget(10**9, clock)
+    applier = Applier(
+        client,
+        options.namespace,
+        writes=unlimited,
+        evictions=unlimited,
+        events=EventWriter(client, "cleanup"),
+        may_write=lambda: True,
+    )
+    found = tuple(todo)
+    for _ in range(ROUNDS):
+        failed = [done.action for done in applier.apply(todo) if done.outcome is Outcome.FAILED]
+        # Again as it stands now: a node may have changed, or joined, since it was read.
+        todo = list(_find(client, options))
+        if not todo:
+            return CleanupReport(found, ())
+        if failed:
+            sleep(POLL_SECONDS)
+    return CleanupReport(found, tuple(todo))
+
+
+def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
+    for item in _items(client, "/api/v1/nodes", {}):
+        try:
+            yield from _actions_for(read_node_state(item), options)
+        except OddNodeError:
+            continue
+    labels = {
+        PART_OF_LABEL: OWN_PART,
+        OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER,
+        OWN_INSTANCE_LABEL: options.release,
+    }
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    for item in _items(client, f"/api/v1/namespaces/{options.namespace}/pods", {"labelSelector": selector}):
+        metadata = item["metadata"]
+        if not metadata.get("deletionTimestamp"):
+            yield DeletePod(namespace=options.namespace, name=metadata["name"], uid=metadata["uid"], why=WHY)
+
+
+def _actions_for(node: NodeState, options: CleanupOptions) -> Iterator[Action]:
+    release, namespace = options.release, options.namespace
+    labels = frozenset(key for key in node.fact.labels if is_own_node_label(release, namespace, key))
+    # The readiness taint goes with its NodeReadinessRule, whose controller takes it off.
+    taints = frozenset(taint.key for taint in node.fact.taints) & {startup_taint(release, namespace)}
+    if labels or taints:
+        yield ChangeNode(node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY)
+    condition = images_condition(release, namespace)
+    if condition in node.conditions:
+        yield SetCondition(node=node.name, uid=node.uid, type=condition, status=None, reason="Uninstalled", message=WHY)
+
+
+def _items(client: Client, path: str, query: dict[str, str | int | bool]) -> Iterator[dict[str, Any]]:
+    query = {**query, "limit": PAGE_OBJECTS}
+    while True:
+        page = client.get(path, query)
+        yield from page.get("items") or ()
+        token = (page.get("metadata") or {}).get("continue")
+        if not token:
+            return
+        query["continue"] = token
+
+
+def _stop_controllers(
+    client: Client, options: CleanupOptions, sleep: Callable[[float], None], clock: Callable[[], float]
+) -> None:
+    """Scale the controllers to nothing and wait for their pods to end: they would write the labels anew."""
+    path = f"/apis/apps/v1/namespaces/{options.namespace}/deployments/{options.controllers}/scale"
+    try:
+        scale = client.merge(path, {"spec": {"replicas": 0}}, MANAGER)
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            return
+        raise
+    selector = (scale.get("status") or {}).get("selector") or ""
+    deadline = clock() + END_SECONDS
+    pods = f"/api/v1/namespaces/{options.namespace}/pods"
+    while selector and client.get(pods, {"labelSelector": selector}).get("items"):
+        if clock() > deadline:
+            raise ClusterError(
+                f"pods of Deployment {options.controllers} in namespace {options.namespace} are still there after "
+                f"{END_SECONDS:.0f} s: see why they don't end, then run roost cleanup again"
+            )
+        sleep(POLL_SECONDS)
