@@ -1,0 +1,493 @@
+"""Real nodes: a kubelet and a containerd of their own on this machine, pulling real images and running real pods.
+
+Owns one node's life. Guarantee: two and more run at once beside each other and beside whatever else the machine runs,
+and nothing of them outlives the Python process that started them, even one that was killed: each node lives in its own
+process and mount namespaces, whose end the kernel makes the end of all processes and mounts in them. Control groups,
+which no namespace takes along, are removed by `stop` or by the next run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+
+from tests.harness.api import ApiError, Object
+from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.cgroups import ROOT, hierarchies, make_group, remove_group
+from tests.harness.images import make_image, write_archive
+from tests.harness.processes import Process, ProgramExitedError, is_alive
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.registry import RealRegistry
+
+READY_SECONDS = 120.0  # a bound for an overloaded machine; an idle one takes ten
+END_SECONDS = 30.0
+INIT = Path(__file__).with_name("node_init.py")
+SOCKET = "/run/containerd/containerd.sock"
+# Not from the test's registry: a node comes up whatever that was told to do.
+SANDBOX_IMAGE = "sandbox.test/pause:1"
+CONTAINERD_NAMESPACE = "k8s.io"
+KUBELET_ROLE = "roost-test-kubelets"
+# What a kubelet would set machine-wide, with the values that it wants to see: it then leaves the real ones alone.
+# Source: setupKernelTunables in pkg/kubelet/cm/container_manager_linux.go.
+KERNEL_SETTINGS = {
+    "/proc/sys/vm/overcommit_memory": "1",
+    "/proc/sys/vm/panic_on_oom": "0",
+    "/proc/sys/kernel/panic": "10",
+    "/proc/sys/kernel/panic_on_oops": "1",
+    "/proc/sys/kernel/keys/root_maxkeys": "1000000",
+    "/proc/sys/kernel/keys/root_maxbytes": "25000000",
+}
+# Replaced for the node by folders of its own, so that it finds nothing of the machine's and leaves nothing there.
+PRIVATE_FOLDERS = ("/var/lib", "/var/log")
+_numbers = itertools.count(1)
+
+
+class RealNode:
+    """`with RealNode(cluster, "node-a", registry) as node:` returns when the node is Ready.
+
+    labels, taints: as the node registers (taints as in a manifest). kubelet: fields of KubeletConfiguration that differ
+    from ours, such as {"maxPods": 20, "serializeImagePulls": False, "imageGCHighThresholdPercent": 50}.
+    minor: of the kubelet, the cluster's by default.
+
+    Pods need no hostNetwork: each gets a network namespace with a loopback device only, and an address that leads
+    nowhere. Images of any registry are asked of `registry`: a pod may name `quay.io/me/image:1` when
+    `registry.push("me/image:1", ...)` was done.
+    """
+
+    def __init__(
+        self,
+        cluster: ControlPlane,
+        name: str,
+        registry: RealRegistry,
+        *,
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[Mapping[str, str]] = (),
+        kubelet: Mapping[str, Any] | None = None,
+        minor: str | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.registry = registry
+        self._labels = dict(labels or {})
+        self._taints = [dict(taint) for taint in taints]
+        self._kubelet = dict(kubelet or {})
+        self._minor = minor or cluster.minor
+        self._group: str | None = None
+        self._init: Process | None = None
+        self._init_pid: int | None = None
+
+    # Life
+
+    def start(self) -> Self:
+        """Start it without waiting: see `wait_ready`."""
+        require_real_nodes()
+        self._programs = {
+            name: ensure_binary(name) for name in ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
+        }
+        self._programs["kubelet"] = ensure_binary("kubelet", self._minor)
+        self.folder = self.cluster.folder / f"real-{self.name}-{next(_numbers)}"
+        try:
+            self._lay_out()
+            self._let_kubelets_in()
+            self._group = make_group()
+            self.cluster.on_stop(self._end)
+            self._start_programs()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> Object:
+        """Wait for the kubelet to say Ready; returns the Node."""
+
+        def find() -> Object | None:
+            if self._init is None or not self._init.is_running:
+                raise ProgramExitedError(f"node {self.name} ended before it was ready:\n{self.log_tail()}")
+            node = self.node()
+            return node if node is not None and condition(node, "Ready") == "True" else None
+
+        return wait_until(find, timeout_seconds, f"node {self.name} to be Ready", explain=self.log_tail)
+
+    def kill(self) -> None:
+        """Take the power away: all its processes are gone at once, its Node and its pods' objects stay."""
+        self._end()
+
+    def stop(self) -> None:
+        """End it, remove its Node and its pods' objects, and leave nothing on the machine."""
+        self._end()
+        with contextlib.suppress(OSError, ApiError):  # the cluster may be gone already
+            self.cluster.api.delete(f"/api/v1/nodes/{self.name}")
+            for pod in self.cluster.api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={self.name}"):
+                meta = pod["metadata"]
+                self.cluster.api.delete(
+                    f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0
+                )
+
+    def __enter__(self) -> Self:
+        try:
+            self.start().wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # What it holds
+
+    def node(self) -> Object | None:
+        """Its Node object; None: it hasn't registered."""
+        return self.cluster.api.find(f"/api/v1/nodes/{self.name}")
+
+    def status_images(self) -> dict[str, int]:
+        """`node.status.images` as name -> bytes: what the kubelet has told so far."""
+        node = self.node() or {"status": {}}
+        return {
+            name: image.get("sizeBytes", 0)
+            for image in node["status"].get("images", [])
+            for name in image.get("names") or ()
+        }
+
+    def images(self) -> dict[str, str]:
+        """What containerd holds at this moment: name -> digest of the manifest."""
+        rows = [line.split() for line in self.ctr("images", "list").splitlines()[1:]]
+        return {row[0]: row[2] for row in rows}
+
+    def remove_image(self, reference: str) -> None:
+        """Remove an image under all its names, as garbage collection would. Raises LookupError when it isn't there.
+
+        Containers that run from it keep their files.
+        """
+        held = self.images()
+        if reference not in held:
+            raise LookupError(f"{self.name} holds no image {reference}; it holds {', '.join(sorted(held))}")
+        # The tag, the digest and the configuration's id are three entries for one image.
+        names = [name for name, digest in held.items() if digest == held[reference]]
+        self.ctr("images", "remove", "--sync", *names)
+
+    def ctr(self, *arguments: str) -> str:
+        """Run containerd's own client on this node; returns its stdout."""
+        command = [str(self._programs["ctr"]), "--address", str(self.path_in_node(SOCKET))]
+        done = subprocess.run(
+            [*command, "--namespace", CONTAINERD_NAMESPACE, *arguments], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"ctr {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def path_in_node(self, path: str) -> Path:
+        """How this process reaches a path of the node's own mounts."""
+        return Path(f"/proc/{self._pid_of_init()}/root{path}")
+
+    # Its programs
+
+    def log(self, program: str = "kubelet") -> str:
+        """All that `kubelet` or `containerd` has written."""
+        path = self.folder / f"{program}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The last lines of each of its programs."""
+        if not hasattr(self, "folder"):
+            return "not started"
+        told = {program: self.log(program).splitlines()[-lines:] for program in ("init", "containerd", "kubelet")}
+        return "\n".join(f"{program}: {line}" for program, found in told.items() for line in found)
+
+    def pids(self) -> list[int]:
+        """All processes of the node at this moment, those of pods included, as this process sees them."""
+        return _family(self._init_pid) if self._init_pid is not None else []
+
+    def freeze_kubelet(self) -> None:
+        """The kubelet says nothing more, pods run on: after its Lease has run out the node is taken for lost."""
+        self._signal("kubelet", signal.SIGSTOP)
+
+    def resume_kubelet(self) -> None:
+        self._signal("kubelet", signal.SIGCONT)
+
+    def restart_kubelet(self) -> None:
+        """Kill it; it's started again at once."""
+        self._signal("kubelet", signal.SIGKILL)
+
+    # Start
+
+    def _lay_out(self) -> None:
+        """Write everything that the node's programs read."""
+        self.folder.mkdir()
+        for private in PRIVATE_FOLDERS:
+            self._own_folder(private).mkdir(parents=True)
+        for name in ("bin", "cni", "kubelet", "containerd", "certs.d/_default"):
+            (self.folder / name).mkdir(parents=True)
+        for name in ("containerd-shim-runc-v2", "runc"):
+            (self.folder / "bin" / name).symlink_to(self._programs[name])
+        (self.folder / "bin" / "to-nowhere").symlink_to(self._programs["in-pod"])
+        network = {"cniVersion": "1.0.0", "name": "to-nowhere", "plugins": [{"type": "to-nowhere"}]}
+        (self.folder / "cni" / "10-to-nowhere.conflist").write_text(json.dumps(network))
+        (self.folder / "certs.d" / "_default" / "hosts.toml").write_text(f'server = "http://{self.registry.host}"\n')
+        (self.folder / "containerd.toml").write_text(self._containerd_config())
+        (self.folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+        pause = make_image(files={"/in-pod": self._programs["in-pod"]}, entrypoint=["/in-pod", "pause"])
+        write_archive(pause, SANDBOX_IMAGE, self.folder / "sandbox.tar")
+
+    def _own_folder(self, path: str) -> Path:
+        return self.folder / "own" / path.strip("/")
+
+    def _containerd_config(self) -> str:
+        # A TOML string is a JSON string.
+        text = {name: json.dumps(str(self.folder / name)) for name in ("containerd", "bin", "cni", "certs.d", "opt")}
+        return f"""
+version = 3
+root = {text["containerd"]}
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.nri.v1.nri"]
+
+[grpc]
+  address = "{SOCKET}"
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = "{SANDBOX_IMAGE}"
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+  config_path = {text["certs.d"]}
+
+[plugins.'io.containerd.cri.v1.runtime']
+  # Where CAP_SYS_RESOURCE is missing, no process may get a better score than its parent's.
+  restrict_oom_score_adj = true
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+  BinaryName = {json.dumps(str(self.folder / "bin" / "runc"))}
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = [{text["bin"]}]
+  conf_dir = {text["cni"]}
+  use_internal_loopback = true
+
+[plugins.'io.containerd.internal.v1.opt']
+  path = {text["opt"]}
+
+[plugins.'io.containerd.metadata.v1.bolt']
+  no_sync = true  # the data dies with the test
+"""
+
+    def _kubelet_config(self) -> Object:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "containerRuntimeEndpoint": f"unix://{SOCKET}",
+            # No port at all, so none to share: nobody asks this kubelet for logs.
+            "enableServer": False,
+            "healthzPort": 0,
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{self._group}",
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "enforceNodeAllocatable": [],
+            "localStorageCapacityIsolation": False,
+            "makeIPTablesUtilChains": False,
+            "oomScoreAdj": 0,
+            "resolvConf": str(self.folder / "resolv.conf"),
+            "registerWithTaints": self._taints,
+            "evictionHard": dict.fromkeys(
+                (
+                    "memory.available",
+                    "nodefs.available",
+                    "nodefs.inodesFree",
+                    "imagefs.available",
+                    "imagefs.inodesFree",
+                ),
+                "0%",
+            ),
+            **({"featureGates": {"ImageVolume": True}} if self._minor == "1.34" else {}),
+            **self._kubelet,
+        }
+
+    def _let_kubelets_in(self) -> None:
+        """Bind kubelets' own role to their group; nobody is in it otherwise, as there is no node authorizer here."""
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node"}
+        group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": KUBELET_ROLE},
+            "roleRef": role,
+            "subjects": [group],
+        }
+        try:
+            self.cluster.api.create(binding)
+        except ApiError as error:
+            if error.status != 409:  # another node's doing
+                raise
+
+    def _kubeconfig(self) -> Path:
+        """The admin's, used as another: requests count as system:node:NAME's, in RBAC, admission and the audit log."""
+        config = yaml.safe_load(self.cluster.kubeconfig.read_text())
+        config["users"][0]["user"] |= {"as": f"system:node:{self.name}", "as-groups": ["system:nodes"]}
+        path = self.folder / "kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def _start_programs(self) -> None:
+        (self.folder / "kubelet.yaml").write_text(yaml.safe_dump(self._kubelet_config()))
+        labels = ",".join(f"{key}={value}" for key, value in self._labels.items())
+        ctr = [str(self._programs["ctr"]), "--address", SOCKET, "--namespace", CONTAINERD_NAMESPACE]
+        path = {"PATH": f"{self.folder / 'bin'}:{os.environ.get('PATH', '/usr/sbin:/usr/bin:/sbin:/bin')}"}
+        containerd = {
+            "name": "containerd",
+            "command": [str(self._programs["containerd"]), f"--config={self.folder / 'containerd.toml'}"],
+            "environment": path,
+            "log": str(self.folder / "containerd.log"),
+            "socket": SOCKET,
+            "then": [[*ctr, "images", "import", str(self.folder / "sandbox.tar")]],
+        }
+        kubelet = {
+            "name": "kubelet",
+            "command": [
+                str(self._programs["kubelet"]),
+                f"--config={self.folder / 'kubelet.yaml'}",
+                f"--kubeconfig={self._kubeconfig()}",
+                f"--hostname-override={self.name}",
+                f"--root-dir={self.folder / 'kubelet'}",
+                f"--cert-dir={self.folder / 'kubelet-certificates'}",
+                *([f"--node-labels={labels}"] if labels else []),
+                "--v=2",
+            ],
+            "environment": path,
+            "log": str(self.folder / "kubelet.log"),
+        }
+        plan = {
+            "tmpfs": ["/run"],
+            "binds": [[str(self._own_folder(private)), private] for private in PRIVATE_FOLDERS],
+            "contents": KERNEL_SETTINGS,
+            "scratch": str(self.folder),
+            "programs": [containerd, kubelet],
+        }
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        unshare = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--propagation", "private"]
+        self._init = self.cluster.run.start(
+            f"real-{self.name}",
+            Path(str(shutil.which("unshare"))),
+            [*unshare, sys.executable, "-I", "-S", str(INIT), str(self.folder / "plan.json")],
+            log_path=self.folder / "init.log",
+        )
+
+        self._init_pid = wait_until(self._find_init, 20, f"process 1 of {self.name}", explain=self.log_tail)
+
+    def _find_init(self) -> int | None:
+        """Process 1 of the node, as we see it: the only child of `unshare`, once it's in its own namespace."""
+        if self._init is None or not self._init.is_running:
+            raise ProgramExitedError(f"node {self.name} did not start:\n{self.log_tail()}")
+        children = [pid for pid in _all_pids() if _parent(pid) == self._init.pid]
+        return next((pid for pid in children if _process_space(pid) not in (None, _process_space(os.getpid()))), None)
+
+    def _pid_of_init(self) -> int:
+        if self._init_pid is None:
+            raise RuntimeError(f"node {self.name} doesn't run")
+        return self._init_pid
+
+    def _signal(self, program: str, number: signal.Signals) -> None:
+        """Send a signal to one of the programs that process 1 started."""
+        path = str(self._programs[program])
+        for pid in self.pids():
+            if _parent(pid) == self._pid_of_init() and _command(pid)[:1] == [path]:
+                os.kill(pid, number)
+                return
+        raise RuntimeError(f"node {self.name} runs no {program}")
+
+    # End
+
+    def _end(self) -> None:
+        if self._init is not None:
+            self._init.kill()
+            pid = self._init_pid
+            if pid is not None:
+                # Process 1 of the node dies with `unshare`, and isn't dead before everybody else in there is.
+                wait_until(lambda: not is_alive(pid), END_SECONDS, f"all processes of {self.name} to end")
+            self._init = self._init_pid = None
+        if self._group is not None:
+            remove_group(self._group)
+            self._group = None
+
+
+def require_real_nodes() -> None:
+    """Raise HarnessUnavailableError, with the reason and the fix, where no real node can run."""
+    if sys.platform != "linux":
+        raise HarnessUnavailableError(f"real nodes need Linux; this is {sys.platform}")
+    if os.geteuid() != 0:
+        raise HarnessUnavailableError("real nodes need root, for namespaces, mounts and control groups. Run as root.")
+    if shutil.which("unshare") is None:
+        raise HarnessUnavailableError("no `unshare` command on PATH. As root: apt-get install util-linux")
+    tried = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "true"]
+    done = subprocess.run(tried, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise HarnessUnavailableError(
+            f"real nodes need namespaces of their own, and `{' '.join(tried)}` said: {done.stderr.strip()}. "
+            "In a container, run it privileged."
+        )
+    for folder in hierarchies() or [ROOT]:
+        if not os.access(folder, os.W_OK) or _is_read_only(folder):
+            raise HarnessUnavailableError(f"real nodes need control groups, and {folder} can't be written to.")
+
+
+def condition(node: Object, kind: str) -> str | None:
+    """The status of one condition of a Node: "True", "False", "Unknown" or None."""
+    found = [c["status"] for c in node.get("status", {}).get("conditions", []) if c["type"] == kind]
+    return str(found[0]) if found else None
+
+
+def _is_read_only(folder: Path) -> bool:
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+def _all_pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all its descendants, pods' own process namespaces included."""
+    children: dict[int | None, list[int]] = {}
+    for child in _all_pids():
+        children.setdefault(_parent(child), []).append(child)
+    found = [pid]
+    for member in found:  # grows as it's walked
+        found += children.get(member, ())
+    return found
+
+
+def _process_space(pid: int) -> str | None:
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return None
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def _command(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
