@@ -35,7 +35,26 @@ _HELPERS: Final = {
     "attract_label": "roost.attract_label",
     "pulled_label": "roost.pulled_label",
     "startup_taint": "roost.startup_taint",
+    "readiness_taint": "roost.readiness_taint",
+    "images_condition": "roost.images_condition",
+    "pulled_prefix": "roost.pulled_prefix",
+    "attract_prefix": "roost.attract_prefix",
+    "puller_container": "roost.puller_container",
+    "puller_method": "roost.puller_method",
     "for_cluster": "roost.for_cluster",
+}
+# What `pullers` gives, as a schema.
+_PULLERS: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "nodeSelector": {"type": "object", "additionalProperties": {"type": "string"}},
+            "images": {"type": "array", "items": {"type": "string"}},
+        },
+        "additionalProperties": False,
+    },
 }
 _RELEASE: Final = {"name": "Release.Name", "namespace": "Release.Namespace"}
 _CHART_FACTS: Final = {"version": "Chart.Version", "app_version": "Chart.AppVersion"}
@@ -556,6 +575,19 @@ class _Compiler:
         if name == "pulled_labels":
             go = f'(include "roost.pulled_labels" (list {self.root} {words}) | fromJson)'
             return Expression(go, Shape(({"type": "object", "additionalProperties": {"type": "string"}},), {}))
+        if name == "placeholder_sets":
+            go = f'(include "roost.placeholder_sets" (list {self.root} {words}) | fromJsonArray)'
+            return Expression(go, self.plain("array"))
+        if name == "concat":
+            for argument in given:
+                self.need(argument, {"array"}, "concat")
+            return Expression(
+                f"(concat {words})",
+                Shape(tuple(s for one in given for s in one.shape.alternatives), given[0].shape.definitions),
+            )
+        if name == "pullers":
+            go = f'(include "roost.pullers" (list {self.root} {words}) | fromJsonArray)'
+            return Expression(go, Shape((_PULLERS,), {}))
         if name == "fail":
             for argument in given:
                 self.need_string(argument, "fail")

@@ -286,6 +286,11 @@ def macro_scheduler_config(given):
     out.append('\nclientConnection:\n  # Empty: the account of the pod.\n  kubeconfig: ""')
     return ''.join(out)
 
+def macro_controllers_settings(given):
+    out = []
+    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'enabled': ((read_key(read_key(given['values'], 'imageGate'), 'mode') != 'off') or read_key(read_key(given['values'], 'imageGate'), 'nodeCondition')), 'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': ((read_key(read_key(given['values'], 'image'), 'digest') and (str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest')))) or (str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version'))))), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
+    return ''.join(out)
+
 
 
 def render_admission_policies(given):
@@ -380,6 +385,264 @@ def render_admission_policies(given):
             out.append('\nspec:\n  policyName: ')
             out.append(str(to_json(given['cluster_object_name']((str('class-') + str(v_name))))))
             out.append('\n')
+    return ''.join(out)
+
+
+def render_controllers_clusterrole(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nrules:\n  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch, patch]\n')
+        if read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'):
+            out.append('  - apiGroups: [""]\n    resources: [nodes/status]\n    verbs: [patch]\n')
+        out.append('  # What else is on the nodes decides where the scheduler puts a seat.\n  - apiGroups: [""]\n    resources: [pods, namespaces]\n    verbs: [get, list, watch]\n  # Events about nodes are kept in the namespace `default`, those about users\' pods in theirs.\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create, patch]\n')
+    return ''.join(out)
+
+
+def render_controllers_clusterrolebinding(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers'))))
+        out.append('\nsubjects:\n  - kind: ServiceAccount\n    name: ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append('\n    namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_controllers_configmap(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')):
+        out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\ndata:\n  controllers.json: |\n')
+        out.append(str(indent(macro_controllers_settings(given), 4)))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_controllers_deployment(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')):
+        out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  replicas: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'replicas'))))
+        out.append('\n')
+        if read_key(read_key(given['values'], 'controllers'), 'hostNetwork'):
+            out.append("  strategy:\n    type: RollingUpdate\n    # On the host's network two don't fit on one node: where there are as many nodes as replicas, an old one must go first.\n    rollingUpdate: {maxUnavailable: 1, maxSurge: 0}\n")
+        out.append('  selector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'controllers')))
+        out.append('\n  template:\n    metadata:\n      # The settings are read once: new ones must restart it.\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('      annotations: ')
+            out.append(str(to_json(given['merge'](read_key(read_key(given['values'], 'controllers'), 'annotations'), {'checksum/settings': sha256_of(macro_controllers_settings(given)), 'checksum/scheduler': sha256_of(macro_scheduler_config(given))}))))
+            out.append('\n')
+        else:
+            out.append('      annotations: ')
+            out.append(str(to_json(given['merge'](read_key(read_key(given['values'], 'controllers'), 'annotations'), {'checksum/settings': sha256_of(macro_controllers_settings(given))}))))
+            out.append('\n')
+        out.append('      labels: ')
+        out.append(str(macro_pod_labels(given, 'controllers', read_key(read_key(given['values'], 'controllers'), 'labels'))))
+        out.append('\n    spec:\n      serviceAccountName: ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
+        if read_key(read_key(given['values'], 'controllers'), 'priorityClassName'):
+            out.append('      priorityClassName: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'priorityClassName'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'controllers'), 'hostNetwork'):
+            out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
+        if read_key(given['values'], 'imagePullSecrets'):
+            out.append('      imagePullSecrets: ')
+            out.append(str(macro_pull_secrets(given)))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'controllers'), 'nodeSelector'):
+            out.append('      nodeSelector: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'nodeSelector'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'controllers'), 'tolerations'):
+            out.append('      tolerations: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'tolerations'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'controllers'), 'affinity'):
+            out.append('      affinity: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'affinity'))))
+            out.append('\n')
+        out.append('      topologySpreadConstraints: ')
+        out.append(str(macro_spread(given, 'controllers')))
+        out.append('\n      securityContext: ')
+        out.append(str(macro_pod_security(given)))
+        out.append('\n      containers:\n        - name: controllers\n')
+        if read_key(read_key(given['values'], 'image'), 'digest'):
+            out.append('          image: ')
+            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
+            out.append('\n')
+        else:
+            out.append('          image: ')
+            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
+            out.append('\n')
+        out.append('          imagePullPolicy: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
+        out.append('\n          command:\n            - roost\n            - controllers\n            - --settings=/etc/roost/controllers/controllers.json\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('            - --scheduler-config=/etc/roost/scheduler/config.yaml\n')
+        out.append('            - ')
+        out.append(str(to_json((str('--release=') + str(read_key(given['release'], 'name'))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--namespace=') + str(read_key(given['release'], 'namespace'))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--lease-name=') + str(given['object_name']('controllers'))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--port=') + str(to_int(read_key(read_key(given['values'], 'controllers'), 'port')))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'controllers'), 'logLevel'))))))
+        out.append('\n')
+        if (not read_key(given['values'], 'clusterResources')):
+            out.append('            - --own-namespace-only\n')
+        if read_key(read_key(given['values'], 'controllers'), 'extraEnv'):
+            out.append('          env: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'extraEnv'))))
+            out.append('\n')
+        out.append('          ports:\n            - name: metrics\n              containerPort: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'port'))))
+        out.append('\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            initialDelaySeconds: 10\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n')
+        if (read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'requests') or read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'limits')):
+            out.append('          resources:\n')
+            if read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'requests'):
+                out.append('            requests: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'requests'))))
+                out.append('\n')
+            if read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'limits'):
+                out.append('            limits: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'limits'))))
+                out.append('\n')
+        out.append('          securityContext: ')
+        out.append(str(macro_container_security(given)))
+        out.append('\n          volumeMounts:\n            - name: settings\n              mountPath: /etc/roost/controllers\n              readOnly: true\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('            # The mover asks what this scheduler would do.\n            - name: scheduler\n              mountPath: /etc/roost/scheduler\n              readOnly: true\n')
+        out.append('            - name: tmp\n              mountPath: /tmp\n      volumes:\n        - name: settings\n          configMap:\n            name: ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append('\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('        - name: scheduler\n          configMap:\n            name: ')
+            out.append(str(to_json(given['object_name']('scheduler'))))
+            out.append('\n')
+        out.append('        - name: tmp\n          emptyDir: {medium: Memory, sizeLimit: 16Mi}\n')
+    return ''.join(out)
+
+
+def render_controllers_networkpolicy(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+        out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  podSelector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'controllers')))
+        out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Metrics and probes; nobody calls the controllers otherwise.\n    - ports:\n        - {protocol: TCP, port: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'port'))))
+        out.append(' }\n')
+    return ''.join(out)
+
+
+def render_controllers_poddisruptionbudget(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(read_key(given['values'], 'controllers'), 'pdb'), 'enabled')):
+        out.append('apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  maxUnavailable: ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'controllers'), 'pdb'), 'maxUnavailable'))))
+        out.append("\n  # A replica that doesn't work guards nothing: never let it hold up a drain.\n  unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: ")
+        out.append(str(macro_selector(given, 'controllers')))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_controllers_role(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nrules:\n  # The Lease of the replica that works.\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append(']\n    verbs: [get, update, delete]\n  # What went wrong with a pull is said by the kubelet\'s Events.\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [get, list, watch, create, patch]\n')
+        if read_key(read_key(given['values'], 'popularImages'), 'enabled'):
+            out.append('  # Pods that pull popular images.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch, create, delete]\n')
+        else:
+            out.append('  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch, delete]\n')
+        if (read_key(given['values'], 'placeholders') and (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'statefulset')):
+            out.append('  # Seats: moved by eviction, counted by the clock.\n  - apiGroups: [""]\n    resources: [pods/eviction]\n    verbs: [create]\n  - apiGroups: [apps]\n    resources: [statefulsets]\n    verbs: [get, list, watch]\n  - apiGroups: [apps]\n    resources: [statefulsets/scale]\n    resourceNames: [')
+            for v_set in each(read_key(given['values'], 'placeholders')):
+                out.append(str(to_json(given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52))))
+                out.append(', ')
+            out.append(']\n    verbs: [get, patch]\n')
+        if read_key(read_key(given['values'], 'controllers'), 'cleanupOnUninstall'):
+            out.append('  # The cleanup before an uninstall stops the controllers first, or they would write again what it takes away.\n  - apiGroups: [apps]\n    resources: [deployments, deployments/scale]\n    resourceNames: [')
+            out.append(str(to_json(given['object_name']('controllers'))))
+            out.append(']\n    verbs: [get, patch]\n')
+    return ''.join(out)
+
+
+def render_controllers_rolebinding(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append('\nsubjects:\n  - kind: ServiceAccount\n    name: ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append('\n    namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_controllers_service(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')):
+        out.append('apiVersion: v1\nkind: Service\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  clusterIP: None\n  selector: ')
+        out.append(str(macro_selector(given, 'controllers')))
+        out.append('\n  ports:\n    - {name: metrics, port: 8080, targetPort: metrics, protocol: TCP}\n')
+    return ''.join(out)
+
+
+def render_controllers_serviceaccount(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')):
+        out.append('apiVersion: v1\nkind: ServiceAccount\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
+        out.append('\n# The controllers mount their token themselves, in their pods alone.\nautomountServiceAccountToken: false\n')
+    return ''.join(out)
+
+
+def render_controllers_servicemonitor(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'enabled')):
+        out.append('apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata:\n  name: ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append('\n  namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+        if read_key(given['values'], 'commonAnnotations'):
+            out.append('  annotations: ')
+            out.append(str(to_json(read_key(given['values'], 'commonAnnotations'))))
+            out.append('\n')
+        out.append('  labels: ')
+        out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'controllers', 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}, read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'labels')))))
+        out.append('\nspec:\n  selector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'controllers')))
+        out.append('\n  endpoints:\n    - port: metrics\n      path: /metrics\n      interval: ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'interval'))))
+        out.append('\n')
     return ''.join(out)
 
 
@@ -746,7 +1009,7 @@ def render_webhook_clusterrolebinding(given):
 def render_webhook_configmap(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
-        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': read_key(given['values'], 'imageGate'), 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes')}
+        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes')}
         out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\ndata:\n  policy.json: |\n')
@@ -1231,11 +1494,38 @@ DEFAULTS = {'enabled': True,
                                 'attract': True,
                                 'resources': {}}},
  'replaceSchedulers': [],
- 'imageGate': {'mode': 'requireLabel', 'whenNoHolder': 'prefer', 'preferWeight': 100},
- 'singleuser': {'image': {'name': '', 'tag': ''}, 'profileList': [], 'cpu': {}, 'memory': {}},
- 'prePuller': {'pullProfileListImages': True, 'extraImages': {}},
+ 'imageGate': {'mode': 'requireLabel',
+               'whenNoHolder': 'prefer',
+               'preferWeight': 100,
+               'startupTaintDeadlineSeconds': 600,
+               'nodeCondition': False,
+               'nodeReadinessRule': False,
+               'pullerPods': 'roost'},
+ 'singleuser': {'image': {'name': '', 'tag': ''},
+                'profileList': [],
+                'nodeSelector': {},
+                'cpu': {},
+                'memory': {}},
+ 'prePuller': {'enabled': True,
+               'method': 'auto',
+               'pullProfileListImages': True,
+               'extraImages': {},
+               'resources': {'requests': {'cpu': '1m', 'memory': '1Mi'}, 'limits': {}},
+               'nodeSelector': {},
+               'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                                'operator': 'Equal',
+                                'value': 'user',
+                                'effect': 'NoSchedule'},
+                               {'key': 'hub.jupyter.org_dedicated',
+                                'operator': 'Equal',
+                                'value': 'user',
+                                'effect': 'NoSchedule'}],
+               'labels': {},
+               'annotations': {}},
  'placeholders': [{'name': 'default',
                    'replicas': 3,
+                   'countBy': 'pods',
+                   'windows': [],
                    'resources': {'requests': {'cpu': '50m', 'memory': '1Gi'}, 'limits': {}},
                    'nodeSelector': {},
                    'tolerations': [{'key': 'hub.jupyter.org/dedicated',
@@ -1250,8 +1540,25 @@ DEFAULTS = {'enabled': True,
                    'labels': {},
                    'annotations': {}}],
  'placeholder': {'image': {'name': 'registry.k8s.io/pause', 'tag': '3.10.1', 'pullPolicy': 'IfNotPresent'},
-                 'podClass': 'placeholder'},
- 'priorityClasses': {'enabled': True, 'user': 0, 'globalDefault': False, 'placeholder': -10},
+                 'podClass': 'placeholder',
+                 'backend': 'statefulset'},
+ 'placeholderMover': {'enabled': True,
+                      'evictionsPerMinute': 5,
+                      'markAfterSeconds': 30,
+                      'keepMarkSeconds': 300,
+                      'flapSeconds': 300,
+                      'backOffSeconds': 60,
+                      'maxBackOffSeconds': 900},
+ 'popularImages': {'enabled': False,
+                   'podClasses': ['user'],
+                   'perNode': 5,
+                   'halfLifeHours': 24,
+                   'minUsers': 2,
+                   'diskHeadroomPercent': 70,
+                   'parallelPerNode': 1,
+                   'parallelPerCluster': 3,
+                   'bytesPerMinute': 2147483648},
+ 'priorityClasses': {'enabled': True, 'user': 0, 'globalDefault': False, 'placeholder': -10, 'puller': -5},
  'admission': {'mode': 'webhook'},
  'webhook': {'replicas': 2,
              'logLevel': 'Info',
@@ -1288,9 +1595,36 @@ DEFAULTS = {'enabled': True,
              'extraEnv': [],
              'pdb': {'enabled': True, 'maxUnavailable': 1},
              'readNodes': True},
+ 'controllers': {'enabled': True,
+                 'replicas': 2,
+                 'logLevel': 'Info',
+                 'port': 8080,
+                 'writesPerMinute': 600,
+                 'cleanupOnUninstall': True,
+                 'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {'memory': '512Mi'}},
+                 'nodeSelector': {},
+                 'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                                  'operator': 'Equal',
+                                  'value': 'core',
+                                  'effect': 'NoSchedule'},
+                                 {'key': 'hub.jupyter.org_dedicated',
+                                  'operator': 'Equal',
+                                  'value': 'core',
+                                  'effect': 'NoSchedule'}],
+                 'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
+                                                                                                    'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
+                                                                                                                                         'operator': 'In',
+                                                                                                                                         'values': ['core']}]}}]}},
+                 'labels': {},
+                 'annotations': {},
+                 'priorityClassName': '',
+                 'hostNetwork': False,
+                 'extraEnv': [],
+                 'pdb': {'enabled': True, 'maxUnavailable': 1}},
  'networkPolicy': {'enabled': True},
  'monitoring': {'serviceMonitor': {'enabled': False, 'labels': {}, 'interval': '30s'},
-                'prometheusRule': {'enabled': False, 'labels': {}}}}
+                'prometheusRule': {'enabled': False, 'labels': {}},
+                'grafanaDashboard': {'enabled': False, 'labels': {}}}}
 
 SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
  'title': "Roost's values",
@@ -1302,6 +1636,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
               'clusterResources',
               'commonAnnotations',
               'commonLabels',
+              'controllers',
               'enabled',
               'fullnameOverride',
               'global',
@@ -1311,8 +1646,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
               'monitoring',
               'networkPolicy',
               'placeholder',
+              'placeholderMover',
               'placeholders',
               'podClasses',
+              'popularImages',
               'prePuller',
               'priorityClasses',
               'rbac',
@@ -1411,7 +1748,13 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                       'uniqueItems': True},
                 'imageGate': {'type': 'object',
                               'additionalProperties': False,
-                              'required': ['mode', 'preferWeight', 'whenNoHolder'],
+                              'required': ['mode',
+                                           'nodeCondition',
+                                           'nodeReadinessRule',
+                                           'preferWeight',
+                                           'pullerPods',
+                                           'startupTaintDeadlineSeconds',
+                                           'whenNoHolder'],
                               'properties': {'mode': {'type': 'string',
                                                       'enum': ['requireLabel',
                                                                'prefer',
@@ -1422,10 +1765,17 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                              'whenNoHolder': {'type': 'string', 'enum': ['prefer', 'wait']},
                                              'preferWeight': {'type': 'integer',
                                                               'minimum': 1,
-                                                              'maximum': 100}}},
+                                                              'maximum': 100},
+                                             'startupTaintDeadlineSeconds': {'type': 'integer',
+                                                                             'minimum': 1,
+                                                                             'maximum': 86400},
+                                             'nodeCondition': {'type': 'boolean'},
+                                             'nodeReadinessRule': {'type': 'boolean'},
+                                             'pullerPods': {'type': 'string',
+                                                            'enum': ['roost', 'zeroToJupyterHub']}}},
                 'singleuser': {'type': 'object',
                                'additionalProperties': False,
-                               'required': ['cpu', 'image', 'memory', 'profileList'],
+                               'required': ['cpu', 'image', 'memory', 'nodeSelector', 'profileList'],
                                'properties': {'image': {'type': 'object',
                                                         'additionalProperties': False,
                                                         'required': ['name', 'tag'],
@@ -1433,6 +1783,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                        'tag': {'$ref': '#/definitions/imageTag'}}},
                                               'profileList': {'type': 'array',
                                                               'items': {'$ref': '#/definitions/cleanObject'}},
+                                              'nodeSelector': {'$ref': '#/definitions/labels'},
                                               'cpu': {'type': 'object',
                                                       'additionalProperties': False,
                                                       'properties': {'guarantee': {'$ref': '#/definitions/amount'},
@@ -1443,8 +1794,24 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                         'limit': {'$ref': '#/definitions/amount'}}}}},
                 'prePuller': {'type': 'object',
                               'additionalProperties': False,
-                              'required': ['extraImages', 'pullProfileListImages'],
-                              'properties': {'pullProfileListImages': {'type': 'boolean'},
+                              'required': ['annotations',
+                                           'enabled',
+                                           'extraImages',
+                                           'labels',
+                                           'method',
+                                           'nodeSelector',
+                                           'pullProfileListImages',
+                                           'resources',
+                                           'tolerations'],
+                              'properties': {'enabled': {'type': 'boolean'},
+                                             'method': {'type': 'string',
+                                                        'enum': ['auto', 'imageVolume', 'noop']},
+                                             'resources': {'$ref': '#/definitions/resources'},
+                                             'nodeSelector': {'$ref': '#/definitions/labels'},
+                                             'tolerations': {'$ref': '#/definitions/tolerations'},
+                                             'labels': {'$ref': '#/definitions/labels'},
+                                             'annotations': {'$ref': '#/definitions/annotations'},
+                                             'pullProfileListImages': {'type': 'boolean'},
                                              'extraImages': {'type': 'object',
                                                              'propertyNames': {'pattern': '^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\ufffe\uffff]*$'},
                                                              'additionalProperties': {'type': 'object',
@@ -1455,17 +1822,91 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                 'placeholders': {'type': 'array', 'items': {'$ref': '#/definitions/placeholderSet'}},
                 'placeholder': {'type': 'object',
                                 'additionalProperties': False,
-                                'required': ['image', 'podClass'],
+                                'required': ['backend', 'image', 'podClass'],
                                 'properties': {'image': {'type': 'object',
                                                          'additionalProperties': False,
                                                          'required': ['name', 'pullPolicy', 'tag'],
                                                          'properties': {'name': {'$ref': '#/definitions/imageName'},
                                                                         'tag': {'$ref': '#/definitions/imageTag'},
                                                                         'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
-                                               'podClass': {'$ref': '#/definitions/dnsLabel'}}},
+                                               'podClass': {'$ref': '#/definitions/dnsLabel'},
+                                               'backend': {'type': 'string',
+                                                           'enum': ['statefulset', 'capacityBuffer']}}},
+                'placeholderMover': {'type': 'object',
+                                     'additionalProperties': False,
+                                     'required': ['backOffSeconds',
+                                                  'enabled',
+                                                  'evictionsPerMinute',
+                                                  'flapSeconds',
+                                                  'keepMarkSeconds',
+                                                  'markAfterSeconds',
+                                                  'maxBackOffSeconds'],
+                                     'properties': {'enabled': {'type': 'boolean'},
+                                                    'evictionsPerMinute': {'type': 'integer',
+                                                                           'minimum': 0,
+                                                                           'maximum': 60,
+                                                                           '$comment': 'More than one a '
+                                                                                       'second for long has '
+                                                                                       'broken nodes.'},
+                                                    'markAfterSeconds': {'type': 'integer',
+                                                                         'minimum': 0,
+                                                                         'maximum': 86400},
+                                                    'keepMarkSeconds': {'type': 'integer',
+                                                                        'minimum': 0,
+                                                                        'maximum': 86400},
+                                                    'flapSeconds': {'type': 'integer',
+                                                                    'minimum': 0,
+                                                                    'maximum': 86400},
+                                                    'backOffSeconds': {'type': 'integer',
+                                                                       'minimum': 1,
+                                                                       'maximum': 86400},
+                                                    'maxBackOffSeconds': {'type': 'integer',
+                                                                          'minimum': 1,
+                                                                          'maximum': 86400}}},
+                'popularImages': {'type': 'object',
+                                  'additionalProperties': False,
+                                  'required': ['bytesPerMinute',
+                                               'diskHeadroomPercent',
+                                               'enabled',
+                                               'halfLifeHours',
+                                               'minUsers',
+                                               'parallelPerCluster',
+                                               'parallelPerNode',
+                                               'perNode',
+                                               'podClasses'],
+                                  'properties': {'enabled': {'type': 'boolean'},
+                                                 'podClasses': {'type': 'array',
+                                                                'items': {'$ref': '#/definitions/dnsLabel'},
+                                                                'uniqueItems': True},
+                                                 'perNode': {'type': 'integer', 'minimum': 0, 'maximum': 50},
+                                                 'halfLifeHours': {'type': 'number',
+                                                                   'minimum': 0.1,
+                                                                   'maximum': 8760},
+                                                 'minUsers': {'type': 'number',
+                                                              'minimum': 0,
+                                                              'maximum': 100000},
+                                                 'diskHeadroomPercent': {'type': 'integer',
+                                                                         'minimum': 1,
+                                                                         'maximum': 84,
+                                                                         '$comment': 'Stay below the '
+                                                                                     "kubelet's "
+                                                                                     'imageGCHighThresholdPercent, '
+                                                                                     '85 unless set.'},
+                                                 'parallelPerNode': {'type': 'integer',
+                                                                     'minimum': 1,
+                                                                     'maximum': 10},
+                                                 'parallelPerCluster': {'type': 'integer',
+                                                                        'minimum': 1,
+                                                                        'maximum': 1000},
+                                                 'bytesPerMinute': {'type': 'integer',
+                                                                    'minimum': 1,
+                                                                    'maximum': 1000000000000000,
+                                                                    '$comment': 'Write a whole number of '
+                                                                                'bytes: 2 GiB is '
+                                                                                '2147483648.'}}},
                 'priorityClasses': {'type': 'object',
                                     'additionalProperties': False,
-                                    'required': ['enabled', 'globalDefault', 'placeholder', 'user'],
+                                    'required': ['enabled', 'globalDefault', 'placeholder', 'puller', 'user'],
                                     'properties': {'enabled': {'type': 'boolean'},
                                                    'user': {'type': 'integer',
                                                             'minimum': -2147483648,
@@ -1473,7 +1914,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                    'globalDefault': {'type': 'boolean'},
                                                    'placeholder': {'type': 'integer',
                                                                    'minimum': -2147483648,
-                                                                   'maximum': 1000000000}}},
+                                                                   'maximum': 1000000000},
+                                                   'puller': {'type': 'integer',
+                                                              'minimum': -2147483648,
+                                                              'maximum': 1000000000}}},
                 'admission': {'type': 'object',
                               'additionalProperties': False,
                               'required': ['mode'],
@@ -1510,16 +1954,8 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                               'maximum': 30,
                                                               '$comment': 'The API server takes 1 to 30 '
                                                                           'seconds.'},
-                                           'port': {'type': 'integer',
-                                                    'minimum': 1024,
-                                                    'maximum': 65535,
-                                                    '$comment': "Ports below 1024 need rights that Roost's "
-                                                                "pods don't have."},
-                                           'metricsPort': {'type': 'integer',
-                                                           'minimum': 1024,
-                                                           'maximum': 65535,
-                                                           '$comment': 'Ports below 1024 need rights that '
-                                                                       "Roost's pods don't have."},
+                                           'port': {'$ref': '#/definitions/port'},
+                                           'metricsPort': {'$ref': '#/definitions/port'},
                                            'url': {'type': 'string',
                                                    'pattern': '^(https://[^\\x00-\\x20#?@]+)?$',
                                                    'maxLength': 2048,
@@ -1568,28 +2004,62 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                            'annotations': {'$ref': '#/definitions/annotations'},
                                            'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
                                            'hostNetwork': {'type': 'boolean'},
-                                           'extraEnv': {'type': 'array',
-                                                        'items': {'allOf': [{'type': 'object',
-                                                                             'required': ['name'],
-                                                                             'properties': {'name': {'type': 'string'},
-                                                                                            'value': {'type': 'string',
-                                                                                                      '$comment': 'Quote '
-                                                                                                                  'numbers '
-                                                                                                                  'and '
-                                                                                                                  'true/false.'},
-                                                                                            'valueFrom': {'type': 'object'}},
-                                                                             'additionalProperties': False},
-                                                                            {'$ref': '#/definitions/clean'}]}},
+                                           'extraEnv': {'$ref': '#/definitions/extraEnv'},
                                            'pdb': {'$ref': '#/definitions/pdb'},
                                            'readNodes': {'type': 'boolean'}}},
+                'controllers': {'type': 'object',
+                                'additionalProperties': False,
+                                'required': ['affinity',
+                                             'annotations',
+                                             'cleanupOnUninstall',
+                                             'enabled',
+                                             'extraEnv',
+                                             'hostNetwork',
+                                             'labels',
+                                             'logLevel',
+                                             'nodeSelector',
+                                             'pdb',
+                                             'port',
+                                             'priorityClassName',
+                                             'replicas',
+                                             'resources',
+                                             'tolerations',
+                                             'writesPerMinute'],
+                                'properties': {'enabled': {'type': 'boolean'},
+                                               'replicas': {'type': 'integer', 'minimum': 0, 'maximum': 10},
+                                               'logLevel': {'type': 'string',
+                                                            'enum': ['Info', 'Debug', 'Warning', 'Error']},
+                                               'port': {'$ref': '#/definitions/port'},
+                                               'writesPerMinute': {'type': 'integer',
+                                                                   'minimum': 1,
+                                                                   'maximum': 60000,
+                                                                   '$comment': 'To stop the controllers, set '
+                                                                               'controllers.enabled to '
+                                                                               'false.'},
+                                               'cleanupOnUninstall': {'type': 'boolean'},
+                                               'resources': {'$ref': '#/definitions/resources'},
+                                               'nodeSelector': {'$ref': '#/definitions/labels'},
+                                               'tolerations': {'$ref': '#/definitions/tolerations'},
+                                               'affinity': {'$ref': '#/definitions/cleanObject'},
+                                               'labels': {'$ref': '#/definitions/labels'},
+                                               'annotations': {'$ref': '#/definitions/annotations'},
+                                               'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
+                                               'hostNetwork': {'type': 'boolean'},
+                                               'extraEnv': {'$ref': '#/definitions/extraEnv'},
+                                               'pdb': {'$ref': '#/definitions/pdb'}}},
                 'networkPolicy': {'type': 'object',
                                   'additionalProperties': False,
                                   'required': ['enabled'],
                                   'properties': {'enabled': {'type': 'boolean'}}},
                 'monitoring': {'type': 'object',
                                'additionalProperties': False,
-                               'required': ['prometheusRule', 'serviceMonitor'],
-                               'properties': {'serviceMonitor': {'type': 'object',
+                               'required': ['grafanaDashboard', 'prometheusRule', 'serviceMonitor'],
+                               'properties': {'grafanaDashboard': {'type': 'object',
+                                                                   'additionalProperties': False,
+                                                                   'required': ['enabled', 'labels'],
+                                                                   'properties': {'enabled': {'type': 'boolean'},
+                                                                                  'labels': {'$ref': '#/definitions/labels'}}},
+                                              'serviceMonitor': {'type': 'object',
                                                                  'additionalProperties': False,
                                                                  'required': ['enabled',
                                                                               'interval',
@@ -1634,6 +2104,16 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                              'pattern': '^[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?$',
                              'maxLength': 63,
                              '$comment': 'Write the key of a strategy.'},
+                 'extraEnv': {'type': 'array',
+                              'items': {'allOf': [{'type': 'object',
+                                                   'required': ['name'],
+                                                   'properties': {'name': {'type': 'string'},
+                                                                  'value': {'type': 'string',
+                                                                            '$comment': 'Quote numbers and '
+                                                                                        'true/false.'},
+                                                                  'valueFrom': {'type': 'object'}},
+                                                   'additionalProperties': False},
+                                                  {'$ref': '#/definitions/clean'}]}},
                  'fit': {'type': 'object',
                          'additionalProperties': False,
                          'required': ['type'],
@@ -1815,6 +2295,9 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                 'minimum': 0,
                                                                 'maximum': 100000,
                                                                 '$comment': 'Write a number without quotes.'},
+                                                   'countBy': {'type': 'string', 'enum': ['pods', 'nodes']},
+                                                   'windows': {'type': 'array',
+                                                               'items': {'$ref': '#/definitions/window'}},
                                                    'resources': {'$ref': '#/definitions/resources'},
                                                    'nodeSelector': {'$ref': '#/definitions/labels'},
                                                    'tolerations': {'$ref': '#/definitions/tolerations'},
@@ -1857,6 +2340,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                      'minimum': 1,
                                                      'maximum': 100,
                                                      '$comment': 'null takes a default away.'}},
+                 'port': {'type': 'integer',
+                          'minimum': 1024,
+                          'maximum': 65535,
+                          '$comment': "Ports below 1024 need rights that Roost's pods don't have."},
                  'preferredNodeTerm': {'type': 'object',
                                        'additionalProperties': False,
                                        'required': ['preference', 'weight'],
@@ -1941,14 +2428,48 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                    'PreferNoSchedule',
                                                                    'NoExecute']},
                                                'tolerationSeconds': {'type': 'integer'}}},
-                 'tolerations': {'type': 'array', 'items': {'$ref': '#/definitions/toleration'}}}}
+                 'tolerations': {'type': 'array', 'items': {'$ref': '#/definitions/toleration'}},
+                 'window': {'title': 'a window of time',
+                            'type': 'object',
+                            'additionalProperties': False,
+                            'required': ['end', 'name', 'replicas', 'start', 'timeZone'],
+                            'properties': {'name': {'$ref': '#/definitions/dnsLabel'},
+                                           'replicas': {'type': 'integer',
+                                                        'minimum': 0,
+                                                        'maximum': 100000,
+                                                        '$comment': 'Write a number without quotes.'},
+                                           'timeZone': {'type': 'string',
+                                                        'pattern': '^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*)*$',
+                                                        'maxLength': 64,
+                                                        '$comment': 'Write a zone like Europe/Berlin or '
+                                                                    'UTC.'},
+                                           'start': {'$ref': '#/definitions/windowEdge'},
+                                           'end': {'$ref': '#/definitions/windowEdge'}}},
+                 'windowEdge': {'title': 'when a window begins or ends',
+                                'type': 'string',
+                                'pattern': '^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?|[0-9A-Za-z*/,-]+( '
+                                           '[0-9A-Za-z*/,-]+){4})$',
+                                'maxLength': 128,
+                                '$comment': 'Write cron text like "0 8 * * 1-5" or a local time like '
+                                            '"2026-10-01T08:00", in quotes.'}}}
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'aad437268b55ee4dab5d81ad8e6c6bbc65e937013652ed38652d72118146d64a'
+FINGERPRINT = '24b852fd4212e86828bc1eed43b8dee388c8e2432f4b9b052321ecd3919576ba'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
+    'controllers-clusterrole.yaml.j2': render_controllers_clusterrole,
+    'controllers-clusterrolebinding.yaml.j2': render_controllers_clusterrolebinding,
+    'controllers-configmap.yaml.j2': render_controllers_configmap,
+    'controllers-deployment.yaml.j2': render_controllers_deployment,
+    'controllers-networkpolicy.yaml.j2': render_controllers_networkpolicy,
+    'controllers-poddisruptionbudget.yaml.j2': render_controllers_poddisruptionbudget,
+    'controllers-role.yaml.j2': render_controllers_role,
+    'controllers-rolebinding.yaml.j2': render_controllers_rolebinding,
+    'controllers-service.yaml.j2': render_controllers_service,
+    'controllers-serviceaccount.yaml.j2': render_controllers_serviceaccount,
+    'controllers-servicemonitor.yaml.j2': render_controllers_servicemonitor,
     'placeholder-networkpolicy.yaml.j2': render_placeholder_networkpolicy,
     'placeholder-poddisruptionbudget.yaml.j2': render_placeholder_poddisruptionbudget,
     'placeholder-statefulset.yaml.j2': render_placeholder_statefulset,

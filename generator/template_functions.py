@@ -30,6 +30,8 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "namespace_name": labels.NAMESPACE_NAME_LABEL,
         "hostname": labels.HOSTNAME_LABEL,
         "domain": labels.DOMAIN,
+        "puller": labels.OWN_PULLER,
+        "popular_puller": labels.OWN_POPULAR_PULLER,
     }
 )
 
@@ -37,6 +39,10 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
 _EXACT_INTEGERS: Final = 2**53
 # encoding/json's HTML-safe escapes; json.dumps leaves these five as they are.
 _GO_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+# Of a set of placeholders, whose list replaces the defaults' as a whole.
+_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType(
+    {"countBy": "pods", "windows": [], "resources": {}, "nodeSelector": {}, "tolerations": [], "requiredNodeTerms": []}
+)
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
@@ -213,6 +219,11 @@ def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
     return merged
 
 
+def concat(*lists: Sequence[object]) -> list[object]:
+    """Put lists together. Sprig's `concat`."""
+    return [item for one in lists for item in each(one)]
+
+
 def names(entries: object) -> list[object]:
     """The `name` of each entry of a list; nil is empty."""
     return [read_key(entry, "name") for entry in each(entries)]
@@ -247,6 +258,13 @@ def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
     return by_minor[(reached or minors[:1])[-1]] if minors else ""
 
 
+def puller_method(method: object, version: str) -> object:
+    """`prePuller.method` for this cluster: image volumes are on by default from 1.35 (beta), and always from 1.36."""
+    if method != "auto":
+        return method
+    return "imageVolume" if kube_minor(version) >= (1, 35) else "noop"
+
+
 def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
     """Give the node label of each image that the puller brings, by each way to write that image."""
     # Only needed for admission by policy: not worth the import at each start.
@@ -257,6 +275,31 @@ def pulled_labels(release: str, namespace: str, singleuser: object, puller: obje
         for form in (full, full.removeprefix("docker.io/"), full.removeprefix("docker.io/library/")):
             found[form] = found[form.removesuffix(":latest")] = labels.pulled_label(release, namespace, full)
     return found
+
+
+def placeholder_sets(base: str, sets: object) -> list[dict[str, object]]:
+    """Give each set of `placeholders` as the controllers read it: with its StatefulSet's name, and nothing missing."""
+    found = []
+    for one in each(sets):
+        name = read_key(one, "name")
+        stateful_set = labels.object_name(base, f"placeholder-{name}", labels.MAX_STATEFULSET_NAME)
+        rest = {key: default(read_key(one, key), fallback) for key, fallback in _SET_DEFAULTS.items()}
+        found.append({"name": name, "statefulSet": stateful_set, "replicas": read_key(one, "replicas"), **rest})
+    return found
+
+
+def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, object]]:
+    """Give each DaemonSet of the puller: its name, the nodes it is for, its images in order of use."""
+    from placement.managed_images import puller_groups  # noqa: PLC0415 - see above
+
+    return [
+        {
+            "name": labels.object_name(base, group.component),
+            "nodeSelector": group.node_selector,
+            "images": list(group.images),
+        }
+        for group in puller_groups(singleuser, puller)
+    ]
 
 
 def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
@@ -278,9 +321,18 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
         "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
         "startup_taint": lambda: labels.startup_taint(name, namespace),
+        "readiness_taint": lambda: labels.readiness_taint(name, namespace),
+        "pulled_prefix": lambda: labels.pulled_prefix(name, namespace),
+        "attract_prefix": lambda: labels.attract_prefix(name, namespace),
+        "images_condition": lambda: labels.images_condition(name, namespace),
+        "puller_container": labels.puller_container,
+        "pullers": lambda singleuser, puller: pullers(str(base), singleuser, puller),
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
+        "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
+        "placeholder_sets": lambda sets: placeholder_sets(str(base), sets),
         "merge": merge,
+        "concat": concat,
         "names": names,
         "fail": fail,
     }

@@ -100,12 +100,22 @@ def pulled_label(release: str, namespace: str, reference: str) -> str:
     `<prefix>/<short name>-<8 hex digits of the normalised reference's SHA-256>`.
     """
     normalised = normalise_reference(reference)
-    return f"{PULLED_LABEL_PREFIX}{release}.{namespace}.{DOMAIN}/{short_name(normalised)}-{_hash(normalised)}"
+    return f"{pulled_prefix(release, namespace)}{short_name(normalised)}-{_hash(normalised)}"
+
+
+def pulled_prefix(release: str, namespace: str) -> str:
+    """How all labels of `pulled_label` for one hub begin."""
+    return f"{PULLED_LABEL_PREFIX}{release}.{namespace}.{DOMAIN}/"
 
 
 def attract_label(release: str, namespace: str, placeholder_set: str) -> str:
     """Node label that draws the placeholders of one set of one hub."""
-    return f"attract-placeholders.{release}.{namespace}.{DOMAIN}/{shorten(placeholder_set, MAX_LABEL_NAME)}"
+    return f"{attract_prefix(release, namespace)}{shorten(placeholder_set, MAX_LABEL_NAME)}"
+
+
+def attract_prefix(release: str, namespace: str) -> str:
+    """How all labels of `attract_label` for one hub begin."""
+    return f"attract-placeholders.{release}.{namespace}.{DOMAIN}/"
 
 
 def is_own_node_label(release: str, namespace: str, key: str) -> bool:
@@ -135,7 +145,7 @@ def is_kept_annotation(key: str) -> bool:
 
 def images_condition(release: str, namespace: str) -> str:
     """Type of the node condition that says whether one hub's images are there (True) or still come (False)."""
-    return f"{PULLED_LABEL_PREFIX}{release}.{namespace}.{DOMAIN}/ImagesPulled"
+    return f"{pulled_prefix(release, namespace)}ImagesPulled"
 
 
 def readiness_taint(release: str, namespace: str) -> str:

@@ -1,14 +1,36 @@
-"""Tell which images the puller brings to nodes, from a hub's values; the image gate holds pods back for these only.
+"""Tell which images the puller brings to which nodes; the image gate holds pods back for these images only.
 
-Keys and meanings are zero-to-jupyterhub's: `singleuser.image`, `singleuser.profileList`, `prePuller.extraImages`. What
-is missing, null or of another shape is passed over: a profile list may hold whatever KubeSpawner takes.
+Keys and meanings are zero-to-jupyterhub's: of `singleuser` image, profileList and nodeSelector, `prePuller.extraImages`.
+What is missing, null or of another shape is passed over: a profile list may hold whatever KubeSpawner takes.
+The chart's `_helpers.tpl` repeats `puller_groups` for Helm. Helm goes through a map by its sorted keys; so does this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from placement.images import normalise_reference
+from placement.labels import puller_component
+
+
+class PullerGroup(NamedTuple):
+    """The images that one DaemonSet brings to the nodes with these labels.
+
+    component: what names it; "puller" for the nodes that every user of the hub may use.
+    images: references as written, in order of use, each image once.
+    """
+
+    component: str
+    node_selector: dict[str, str]
+    images: tuple[str, ...]
+
+
+class _Use(NamedTuple):
+    """An image ("": none that can be known), and the labels of the nodes that its users go to."""
+
+    image: str
+    node_selector: dict[str, str]
 
 
 def _mapping(parent: object, key: str) -> Mapping[object, object]:
@@ -17,45 +39,95 @@ def _mapping(parent: object, key: str) -> Mapping[object, object]:
 
 
 def _items(found: object) -> list[object]:
-    """Entries of a list, or of a mapping (newer charts key their profiles by name)."""
+    """Entries of a list, or of a mapping by key (newer charts key their profiles by name)."""
     if isinstance(found, Mapping):
-        return list(found.values())
+        return [found[key] for key in sorted(found, key=str)]
     return list(found) if isinstance(found, list | tuple) else []
 
 
-def _named_image(image: object) -> Iterator[str]:
+def _named_image(image: object) -> str:
     """`{name, tag}` as one reference; a tag read by YAML as a number stays what was written as far as it can."""
     if not isinstance(image, Mapping):
-        return
+        return ""
     name, tag = image.get("name"), image.get("tag")
     if not isinstance(name, str) or not name:
-        return
-    yield name if tag is None or tag == "" else f"{name}:{tag}"
+        return ""
+    return name if tag is None or tag == "" else f"{name}:{tag}"
 
 
-def _override_image(holder: object) -> Iterator[str]:
-    image = _mapping(holder, "kubespawner_override").get("image")
+def _merged(selector: Mapping[str, str], over: object) -> dict[str, str]:
+    """KubeSpawner's merge of dictionaries: null deletes. What is no text can't be a label, and is passed over."""
+    merged = dict(selector)
+    for key, value in over.items() if isinstance(over, Mapping) else ():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, str):
+            merged[key] = value
+    return merged
+
+
+def _overridden(use: _Use, holder: object) -> _Use:
+    """What `kubespawner_override` of a profile or a choice makes of a use."""
+    override = _mapping(holder, "kubespawner_override")
+    image = override.get("image")
+    if image is None or image == "":
+        image = use.image
     # `{value}` stands in a template for what the user types: nobody can pull that beforehand.
-    if isinstance(image, str) and image and "{" not in image:
-        yield image
+    elif not isinstance(image, str) or "{" in image:
+        image = ""
+    return _Use(image, _merged(use.node_selector, override.get("node_selector")))
 
 
-def _profile_images(profile_list: object) -> Iterator[str]:
-    for profile in _items(profile_list):
-        yield from _override_image(profile)
-        for option in _items(_mapping(profile, "profile_options")):
-            for choice in _items(_mapping(option, "choices")):
-                yield from _override_image(choice)
+def _chosen(uses: list[_Use], option: object) -> list[_Use]:
+    """What an option makes of `uses`: KubeSpawner always applies one of its choices, or what the user types."""
+    choices = _items(_mapping(option, "choices"))
+    if not choices:
+        return uses
+    unlisted = _mapping(option, "unlisted_choice")
+    made: list[_Use] = []
+    for choice in [*choices, unlisted] if unlisted.get("enabled") is True else choices:
+        for use in uses:
+            after = _overridden(use, choice)
+            if after not in made:
+                made.append(after)
+    return made
+
+
+def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
+    """Every image with the nodes it is for, in order of use; some may come twice."""
+    everywhere = _merged({}, _mapping(singleuser, "nodeSelector"))
+    default = _Use(_named_image(_mapping(singleuser, "image")), everywhere)
+    uses = [default]
+    if not (isinstance(pre_puller, Mapping) and pre_puller.get("pullProfileListImages") is False):
+        profiles = singleuser.get("profileList") if isinstance(singleuser, Mapping) else None
+        for profile in _items(profiles):
+            found = [_overridden(default, profile)]
+            for option in _items(_mapping(profile, "profile_options")):
+                found = _chosen(found, option)
+            uses += found
+    extra_images = _items(_mapping(pre_puller, "extraImages"))
+    return uses + [_Use(_named_image(image), everywhere) for image in extra_images]
+
+
+def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
+    """Which DaemonSets bring which images to which nodes; the nodes that every user may use come first."""
+    uses = _uses(singleuser, pre_puller)
+    everywhere = uses[0].node_selector
+    # By selector: its first spelling, and the images by their normalised form.
+    groups: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
+    for image, selector in uses:
+        if image:
+            component = "puller" if selector == everywhere else puller_component(selector)
+            _, images = groups.setdefault(component, (selector, {}))
+            images.setdefault(normalise_reference(image), image)
+    narrower = _mapping(pre_puller, "nodeSelector")
+    found = [
+        PullerGroup(component, _merged(selector, narrower), tuple(images.values()))
+        for component, (selector, images) in groups.items()
+    ]
+    return sorted(found, key=lambda group: group.component != "puller")
 
 
 def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:
     """Normalised references of all images that the puller of this hub brings to its nodes."""
-    found: set[str] = set()
-    found.update(_named_image(_mapping(singleuser, "image")))
-    if isinstance(singleuser, Mapping) and not (
-        isinstance(pre_puller, Mapping) and pre_puller.get("pullProfileListImages") is False
-    ):
-        found.update(_profile_images(singleuser.get("profileList")))
-    for image in _items(_mapping(pre_puller, "extraImages")):
-        found.update(_named_image(image))
-    return frozenset(normalise_reference(reference) for reference in found)
+    return frozenset(normalise_reference(use.image) for use in _uses(singleuser, pre_puller) if use.image)

@@ -67,7 +67,7 @@ def policy_document(**changes: object) -> Object:
         "schedulerTarget": values["scheduler"]["target"],
         "podClasses": values["podClasses"],
         "replaceSchedulers": values["replaceSchedulers"],
-        "imageGate": values["imageGate"],
+        "imageGate": {key: values["imageGate"][key] for key in ("mode", "whenNoHolder", "preferWeight")},
         "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}, "profileList": []},
         "prePuller": values["prePuller"],
         "readNodes": values["webhook"]["readNodes"],

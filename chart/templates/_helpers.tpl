@@ -50,8 +50,17 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- /* roost.attract_label (list $ SET): node label that draws the placeholders of one set. */}}
 {{- define "roost.attract_label" -}}
 {{- $root := index . 0 -}}
-{{- $prefix := printf "attract-placeholders.%s.%s" $root.Release.Name $root.Release.Namespace -}}
-{{- printf "%s.hub.jupyter.org/%s" $prefix (include "roost.shorten" (list (index . 1) 63)) -}}
+{{- printf "%s%s" (include "roost.attract_prefix" (list $root)) (include "roost.shorten" (list (index . 1) 63)) -}}
+{{- end }}
+
+{{- /* roost.attract_prefix (list $), roost.pulled_prefix (list $): how all such labels of this release begin. */}}
+{{- define "roost.attract_prefix" -}}
+{{- $root := index . 0 -}}
+{{- printf "attract-placeholders.%s.%s.hub.jupyter.org/" $root.Release.Name $root.Release.Namespace -}}
+{{- end }}
+{{- define "roost.pulled_prefix" -}}
+{{- $root := index . 0 -}}
+{{- printf "images-pulled.%s.%s.hub.jupyter.org/" $root.Release.Name $root.Release.Namespace -}}
 {{- end }}
 
 {{- /* roost.startup_taint (list $): key of the taint under which autoscaled nodes join. */}}
@@ -59,6 +68,18 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- $root := index . 0 -}}
 {{- $name := printf "roost-%s-%s" $root.Release.Name $root.Release.Namespace -}}
 {{- printf "startup-taint.cluster-autoscaler.kubernetes.io/%s" (include "roost.shorten" (list $name 63)) -}}
+{{- end }}
+
+{{- /* roost.readiness_taint (list $): key of the taint that a NodeReadinessRule puts on nodes. */}}
+{{- define "roost.readiness_taint" -}}
+{{- $root := index . 0 -}}
+{{- $name := printf "roost-%s-%s" $root.Release.Name $root.Release.Namespace -}}
+{{- printf "readiness.k8s.io/%s" (include "roost.shorten" (list $name 63)) -}}
+{{- end }}
+
+{{- /* roost.images_condition (list $): type of the node condition that says whether this hub's images are there. */}}
+{{- define "roost.images_condition" -}}
+{{- printf "%sImagesPulled" (include "roost.pulled_prefix" .) -}}
 {{- end }}
 
 {{- /* roost.normalise_reference REFERENCE: the full form of an image's name, as placement/images.py gives it. */}}
@@ -95,10 +116,31 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- define "roost.pulled_label" -}}
 {{- $root := index . 0 -}}
 {{- $full := include "roost.normalise_reference" (index . 1) -}}
-{{- $last := regexFind "[^/]*$" $full | regexFind "^[^@]*" -}}
-{{- $short := regexReplaceAll "[^A-Za-z0-9]+" $last "-" | trunc 54 | trimAll "-" | default "image" -}}
-{{- $prefix := printf "images-pulled.%s.%s" $root.Release.Name $root.Release.Namespace -}}
-{{- printf "%s.hub.jupyter.org/%s-%s" $prefix $short (sha256sum $full | trunc 8) -}}
+{{- $short := include "roost.short_name" $full -}}
+{{- printf "%s%s-%s" (include "roost.pulled_prefix" (list $root)) $short (sha256sum $full | trunc 8) -}}
+{{- end }}
+
+{{- /* roost.short_name NORMALISED: the last part of a reference, readable in a label. */}}
+{{- define "roost.short_name" -}}
+{{- $last := regexFind "[^/]*$" . | regexFind "^[^@]*" -}}
+{{- regexReplaceAll "[^A-Za-z0-9]+" $last "-" | trunc 54 | trimAll "-" | default "image" -}}
+{{- end }}
+
+{{- /* roost.puller_container (list $ REFERENCE): name of the puller's container for an image. */}}
+{{- define "roost.puller_container" -}}
+{{- $full := include "roost.normalise_reference" (index . 1) -}}
+{{- printf "%s-%s" (include "roost.short_name" $full | lower) (sha256sum $full | trunc 8) -}}
+{{- end }}
+
+{{- /* roost.puller_method (list $): `prePuller.method` for this cluster. */}}
+{{- define "roost.puller_method" -}}
+{{- $root := index . 0 -}}
+{{- $method := $root.Values.prePuller.method -}}
+{{- if eq $method "auto" -}}
+{{- ternary "imageVolume" "noop" (semverCompare ">=1.35-0" $root.Capabilities.KubeVersion.Version) -}}
+{{- else -}}
+{{- $method -}}
+{{- end -}}
 {{- end }}
 
 {{- /* roost.for_cluster (list $ BY_MINOR): the entry of the newest minor that the cluster has reached, else the oldest. */}}
@@ -122,48 +164,152 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- toJson $merged -}}
 {{- end }}
 
-{{- /* roost.override_image HOLDER: `kubespawner_override.image` of a profile or a choice; "" for one nobody can pull. */}}
-{{- define "roost.override_image" -}}
-{{- if and (kindIs "map" .) (kindIs "map" (get (ternary . dict (kindIs "map" .)) "kubespawner_override")) -}}
-{{- $image := .kubespawner_override.image -}}
-{{- if and (kindIs "string" $image) (not (contains "{" (toString $image))) }}{{ $image }}{{ end -}}
+{{- /* roost.named_image IMAGE: {name, tag} as one reference; "" without a name. */}}
+{{- define "roost.named_image" -}}
+{{- if and (kindIs "map" .) (kindIs "string" (get (ternary . dict (kindIs "map" .)) "name")) -}}
+{{- if .name }}{{ ternary (printf "%v:%v" .name .tag) .name (not (empty .tag)) }}{{ end -}}
 {{- end -}}
+{{- end }}
+
+{{- /* roost.part MAP KEY (list): as JSON, the map under KEY; {} for whatever else stands there. */}}
+{{- define "roost.part" -}}
+{{- $found := dict -}}
+{{- if kindIs "map" (index . 0) }}{{ $found = get (index . 0) (index . 1) }}{{ end -}}
+{{- ternary $found dict (kindIs "map" $found) | toJson -}}
+{{- end }}
+
+{{- /* roost.entries MAP KEY (list): as JSON, the entries of the list, or of the map by key, under KEY. */}}
+{{- define "roost.entries" -}}
+{{- $entries := list -}}
+{{- if kindIs "map" (index . 0) -}}
+{{- $found := get (index . 0) (index . 1) -}}
+{{- if or (kindIs "map" $found) (kindIs "slice" $found) -}}
+{{- range $_, $entry := $found }}{{ $entries = append $entries $entry }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $entries -}}
+{{- end }}
+
+{{- /* roost.merged_selector (list SELECTOR OVER): as JSON, KubeSpawner's merge; null deletes, what is no text is passed over. */}}
+{{- define "roost.merged_selector" -}}
+{{- $merged := dict -}}
+{{- range $key, $value := index . 0 }}{{ $_ := set $merged $key $value }}{{ end -}}
+{{- if kindIs "map" (index . 1) -}}
+{{- range $key, $value := index . 1 -}}
+{{- if kindIs "invalid" $value }}{{ $_ := unset $merged $key }}{{ else if kindIs "string" $value }}{{ $_ := set $merged $key $value }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $merged -}}
+{{- end }}
+
+{{- /* roost.overridden (list USE HOLDER): as JSON, what `kubespawner_override` of a profile or a choice makes of a use, which
+is an image and a node selector. */}}
+{{- define "roost.overridden" -}}
+{{- $use := index . 0 -}}
+{{- $override := include "roost.part" (list (index . 1) "kubespawner_override") | fromJson -}}
+{{- $image := get $override "image" -}}
+{{- if or (kindIs "invalid" $image) (and (kindIs "string" $image) (eq (toString $image) "")) -}}
+{{- $image = $use.image -}}
+{{- else if or (not (kindIs "string" $image)) (contains "{" (toString $image)) -}}
+{{- $image = "" -}}
+{{- end -}}
+{{- $selector := include "roost.merged_selector" (list $use.selector (get $override "node_selector")) | fromJson -}}
+{{- dict "image" $image "selector" $selector | toJson -}}
+{{- end }}
+
+{{- /* roost.uses (list SINGLEUSER PREPULLER): as JSON, each image with the nodes it is for, in order of use; twin of _uses in
+placement/managed_images.py. */}}
+{{- define "roost.uses" -}}
+{{- $singleuser := index . 0 -}}
+{{- $puller := index . 1 -}}
+{{- $everywhere := include "roost.merged_selector" (list dict $singleuser.nodeSelector) | fromJson -}}
+{{- $default := dict "image" (include "roost.named_image" $singleuser.image) "selector" $everywhere -}}
+{{- $uses := list $default -}}
+{{- if $puller.pullProfileListImages -}}
+{{- range $_, $profile := $singleuser.profileList -}}
+{{- $found := list (include "roost.overridden" (list $default $profile) | fromJson) -}}
+{{- range $_, $option := include "roost.entries" (list $profile "profile_options") | fromJsonArray -}}
+{{- $choices := include "roost.entries" (list $option "choices") | fromJsonArray -}}
+{{- if $choices -}}
+{{- $unlisted := include "roost.part" (list $option "unlisted_choice") | fromJson -}}
+{{- $enabled := get $unlisted "enabled" -}}
+{{- if and (kindIs "bool" $enabled) $enabled }}{{ $choices = append $choices $unlisted }}{{ end -}}
+{{- $made := list -}}
+{{- $seen := dict -}}
+{{- range $_, $choice := $choices -}}
+{{- range $_, $use := $found -}}
+{{- $after := include "roost.overridden" (list $use $choice) -}}
+{{- if not (hasKey $seen $after) -}}
+{{- $_ := set $seen $after true -}}
+{{- $made = append $made (fromJson $after) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found = $made -}}
+{{- end -}}
+{{- end -}}
+{{- $uses = concat $uses $found -}}
+{{- end -}}
+{{- end -}}
+{{- range $_, $image := $puller.extraImages -}}
+{{- $uses = append $uses (dict "image" (include "roost.named_image" $image) "selector" $everywhere) -}}
+{{- end -}}
+{{- toJson $uses -}}
+{{- end }}
+
+{{- /* roost.puller_component SELECTOR: component of the puller for nodes with these labels, as placement/labels.py has it. */}}
+{{- define "roost.puller_component" -}}
+{{- $values := list -}}
+{{- $text := "" -}}
+{{- range $key, $value := . -}}
+{{- $values = append $values $value -}}
+{{- $text = printf "%s%s=%s," $text $key $value -}}
+{{- end -}}
+{{- $readable := regexReplaceAll "[^A-Za-z0-9]+" (join "-" $values) "-" | lower | trunc 30 | trimAll "-" -}}
+{{- ternary (printf "puller-%s" $readable) "puller" (not (empty $readable)) }}-{{ sha256sum $text | trunc 8 -}}
+{{- end }}
+
+{{- /* roost.pullers (list $ SINGLEUSER PREPULLER): as JSON, each DaemonSet of the puller: name, nodeSelector, images; twin of
+puller_groups in placement/managed_images.py. */}}
+{{- define "roost.pullers" -}}
+{{- $root := index . 0 -}}
+{{- $uses := include "roost.uses" (list (index . 1) (index . 2)) | fromJsonArray -}}
+{{- $everywhere := toJson (first $uses).selector -}}
+{{- $order := list -}}
+{{- $groups := dict -}}
+{{- range $use := $uses -}}
+{{- if $use.image -}}
+{{- $component := "puller" -}}
+{{- if ne (toJson $use.selector) $everywhere }}{{ $component = include "roost.puller_component" $use.selector }}{{ end -}}
+{{- if not (hasKey $groups $component) -}}
+{{- $_ := set $groups $component (dict "selector" $use.selector "images" list "seen" dict) -}}
+{{- $order = ternary (prepend $order $component) (append $order $component) (eq $component "puller") -}}
+{{- end -}}
+{{- $group := get $groups $component -}}
+{{- $full := include "roost.normalise_reference" $use.image -}}
+{{- if not (hasKey $group.seen $full) -}}
+{{- $_ := set $group.seen $full true -}}
+{{- $_ := set $group "images" (append $group.images $use.image) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found := list -}}
+{{- range $component := $order -}}
+{{- $group := get $groups $component -}}
+{{- $selector := include "roost.merged_selector" (list $group.selector (index $ 2).nodeSelector) | fromJson -}}
+{{- $found = append $found (dict "name" (include "roost.object_name" (list $root $component)) "nodeSelector" $selector "images" $group.images) -}}
+{{- end -}}
+{{- toJson $found -}}
 {{- end }}
 
 {{- /* roost.pulled_labels (list $ SINGLEUSER PREPULLER): as JSON, the node label of each image that the puller brings, by
 each way to write that image. Which images those are: placement/managed_images.py. */}}
 {{- define "roost.pulled_labels" -}}
 {{- $root := index . 0 -}}
-{{- $singleuser := index . 1 -}}
-{{- $puller := index . 2 -}}
-{{- $written := list -}}
-{{- $named := list $singleuser.image -}}
-{{- range $_, $image := $puller.extraImages }}{{ $named = append $named $image }}{{ end -}}
-{{- range $image := $named -}}
-{{- if and (kindIs "map" $image) (get $image "name") -}}
-{{- $written = append $written (ternary (printf "%v:%v" $image.name $image.tag) $image.name (not (empty $image.tag))) -}}
-{{- end -}}
-{{- end -}}
-{{- if $puller.pullProfileListImages -}}
-{{- range $_, $profile := $singleuser.profileList -}}
-{{- $written = append $written (include "roost.override_image" $profile) -}}
-{{- $options := get $profile "profile_options" -}}
-{{- if or (kindIs "map" $options) (kindIs "slice" $options) -}}
-{{- range $_, $option := $options -}}
-{{- if kindIs "map" $option -}}
-{{- $choices := get $option "choices" -}}
-{{- if or (kindIs "map" $choices) (kindIs "slice" $choices) -}}
-{{- range $_, $choice := $choices }}{{ $written = append $written (include "roost.override_image" $choice) }}{{ end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
 {{- $labels := dict -}}
-{{- range $reference := $written -}}
-{{- if $reference -}}
-{{- $full := include "roost.normalise_reference" $reference -}}
+{{- range $use := include "roost.uses" (list (index . 1) (index . 2)) | fromJsonArray -}}
+{{- if $use.image -}}
+{{- $full := include "roost.normalise_reference" $use.image -}}
 {{- $label := include "roost.pulled_label" (list $root $full) -}}
 {{- range $form := list $full (trimPrefix "docker.io/" $full) (trimPrefix "docker.io/library/" $full) -}}
 {{- $_ := set $labels $form $label -}}
@@ -172,6 +318,22 @@ each way to write that image. Which images those are: placement/managed_images.p
 {{- end -}}
 {{- end -}}
 {{- toJson $labels -}}
+{{- end }}
+
+{{- /* roost.placeholder_sets (list $ SETS): as JSON, each set as the controllers read it. */}}
+{{- define "roost.placeholder_sets" -}}
+{{- $root := index . 0 -}}
+{{- $found := list -}}
+{{- range $set := index . 1 -}}
+{{- $one := dict "name" $set.name "replicas" $set.replicas -}}
+{{- $_ := set $one "statefulSet" (include "roost.object_name" (list $root (printf "placeholder-%s" $set.name) 52)) -}}
+{{- range $key, $missing := dict "countBy" "pods" "windows" list "resources" dict "nodeSelector" dict "tolerations" list "requiredNodeTerms" list -}}
+{{- $value := get $set $key -}}
+{{- $_ := set $one $key (ternary $missing $value (or (not (hasKey $set $key)) (kindIs "invalid" $value))) -}}
+{{- end -}}
+{{- $found = append $found $one -}}
+{{- end -}}
+{{- toJson $found -}}
 {{- end }}
 
 {{- /* roost.names LIST: as JSON, the `name` of each entry. */}}
