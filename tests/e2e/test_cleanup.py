@@ -1,0 +1,112 @@
+"""`roost cleanup` on a real API server: a release's marks go, and nothing else does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from placement.labels import attract_label, images_condition, pulled_label, startup_taint
+
+if TYPE_CHECKING:
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.nodes import FakeNodes
+
+pytestmark = pytest.mark.e2e
+ROOST = Path(sys.executable).parent / "roost"
+
+
+def cleanup(cluster: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOST, "cleanup", "--kubeconfig", str(cluster.kubeconfig), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def dirty(cluster: ControlPlane, nodes: FakeNodes, name: str, release: str, namespace: str) -> None:
+    labels = {
+        pulled_label(release, namespace, "quay.io/me/image:1"): "true",
+        attract_label(release, namespace, "default"): "true",
+        "mine": "stays",
+    }
+    nodes.create(name, labels=labels)
+    nodes.set_taints(
+        name,
+        [
+            {"key": startup_taint(release, namespace), "effect": "NoSchedule"},
+            {"key": "mine", "effect": "NoSchedule", "value": "stays"},
+        ],
+    )
+    condition = {"type": images_condition(release, namespace), "status": "True", "reason": "Pulled", "message": "."}
+    cluster.kubectl(
+        "patch",
+        "node",
+        name,
+        "--subresource=status",
+        "--type=strategic",
+        "-p",
+        str({"status": {"conditions": [condition]}}).replace("'", '"'),
+    )
+
+
+def marks(node: dict[str, Any]) -> tuple[set[str], set[str], set[str]]:
+    own = {key for key in node["metadata"]["labels"] if not key.startswith("kubernetes.io/")}
+    taints = {taint["key"] for taint in node["spec"].get("taints") or ()}
+    return own, taints, {condition["type"] for condition in node["status"]["conditions"]}
+
+
+def test_a_releases_marks_go_and_nothing_else(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
+) -> None:
+    mine, other = f"{namespace}-mine", f"{namespace}-other"
+    dirty(control_plane, fake_nodes, mine, "hub", namespace)
+    # The same release name in another namespace, and a namespace that this one's name begins.
+    dirty(control_plane, fake_nodes, other, "hub", f"{namespace}2")
+    before = marks(control_plane.api.get(f"/api/v1/nodes/{other}"))
+
+    shown = cleanup(control_plane, "--release", "hub", "--namespace", namespace, "--dry-run")
+    assert shown.returncode == 0
+    assert f"change node {mine}" in shown.stdout
+    assert other not in shown.stdout
+    assert (
+        pulled_label("hub", namespace, "quay.io/me/image:1") in marks(control_plane.api.get(f"/api/v1/nodes/{mine}"))[0]
+    )
+
+    done = cleanup(control_plane, "--release", "hub", "--namespace", namespace)
+    assert done.returncode == 0, done.stderr
+    labels, taints, conditions = marks(control_plane.api.get(f"/api/v1/nodes/{mine}"))
+    assert labels == {"mine"}
+    assert taints == {"mine"}
+    assert conditions == {"Ready"}
+    assert marks(control_plane.api.get(f"/api/v1/nodes/{other}")) == before
+
+    again = cleanup(control_plane, "--release", "hub", "--namespace", namespace)
+    assert (again.returncode, again.stdout) == (0, "nothing of this release is on any node\n")
+
+
+def test_an_unreachable_cluster_is_named_without_a_traceback(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
+    done = subprocess.run(
+        [ROOST, "cleanup", "--release", "hub", "-n", "hub", "--kubeconfig", kubeconfig],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert str(kubeconfig) in done.stderr
+
+
+def test_it_wants_to_know_how_to_reach_the_cluster() -> None:
+    done = subprocess.run(
+        [ROOST, "cleanup", "--release", "hub", "-n", "hub"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "--kubeconfig" in done.stderr
