@@ -1,4 +1,4 @@
-"""Run Roost as rendered on a test cluster: manifests applied, webhook and scheduler started as their own accounts.
+"""Run Roost as rendered on a test cluster: manifests applied, its programs started as their own accounts.
 
 Owns what a kubelet would do for the rendered Deployments: it takes their command, the rendered ConfigMaps and a token
 of the rendered ServiceAccount, and starts the programs on loopback.
@@ -66,12 +66,11 @@ def read_page(port: int, path: str) -> tuple[int, str]:
         return 0, ""
 
 
-class Webhook:
-    """One replica of the rendered webhook, as a process on loopback."""
+class Replica:
+    """One replica of a rendered program of Roost's, as a process on loopback."""
 
-    def __init__(self, process: Process, port: int, metrics_port: int) -> None:
+    def __init__(self, process: Process, metrics_port: int) -> None:
         self.process = process
-        self.port = port
         self.metrics_port = metrics_port
 
     def get(self, path: str) -> tuple[int, str]:
@@ -99,8 +98,30 @@ class Webhook:
         wait_until(
             is_ready,
             timeout_seconds,
-            "the webhook to be ready",
+            f"{self.process.name} to be ready",
             explain=lambda: f"{self.get('/readyz')}\n{self.process.tail()}",
+        )
+
+
+class Webhook(Replica):
+    """One replica of the webhook; `port` is where reviews go."""
+
+    def __init__(self, process: Process, port: int, metrics_port: int) -> None:
+        super().__init__(process, metrics_port)
+        self.port = port
+
+
+class Controllers(Replica):
+    """One replica of the controllers."""
+
+    def wait_leading(self, timeout_seconds: float = READY_SECONDS) -> None:
+        """Wait until this replica plans."""
+        self.wait_ready(timeout_seconds)
+        wait_until(
+            lambda: self.metric("roost_controllers_leader") == 1.0,
+            timeout_seconds,
+            f"{self.process.name} to lead",
+            explain=self.process.tail,
         )
 
 
@@ -108,6 +129,7 @@ class Stack:
     """Roost for one hub on a test cluster.
 
     values: what differs from the defaults. Nodes, builder pods and the like are the test's own affair.
+    controllers: run a replica of the controllers, too, and return when it leads.
     """
 
     def __init__(
@@ -119,6 +141,7 @@ class Stack:
         release: str = "hub",
         scheduler: bool = True,
         webhook: bool = True,
+        controllers: bool = False,
         scheduler_flags: Sequence[str] = ("--v=3",),
     ) -> None:
         self.cluster = cluster
@@ -127,16 +150,18 @@ class Stack:
         self._values = dict(values or {})
         self._with_scheduler = scheduler
         self._with_webhook = webhook
+        self._with_controllers = controllers
         self._scheduler_flags = tuple(scheduler_flags)
         self._stack = contextlib.ExitStack()
         self._starts = 0
         self.schedulers: list[Scheduler] = []
         self.webhooks: list[Webhook] = []
+        self.controllers: list[Controllers] = []
 
     # Life
 
     def start(self) -> Self:
-        """Render, apply, start the programs, and return when the webhook is ready and the scheduler leads."""
+        """Render, apply, start the programs, and return when the webhook is ready and the others lead."""
         self.folder = self.cluster.folder / f"stack-{self.release}-{self.namespace}"
         self.folder.mkdir(exist_ok=True)
         self.port = self._stack.enter_context(ReservedPort())
@@ -146,6 +171,8 @@ class Stack:
                 self.start_webhook().wait_ready()
             if self._with_scheduler:
                 self.start_scheduler().wait_leading()
+            if self._with_controllers:
+                self.start_controllers().wait_leading()
         except BaseException:
             self.cluster.keep_logs = True
             self.stop()
@@ -154,9 +181,9 @@ class Stack:
 
     def stop(self) -> None:
         """End the programs and remove what was applied."""
-        for webhook in self.webhooks:
-            if webhook.process.exit_code is None:
-                webhook.process.kill()
+        for replica in (*self.controllers, *self.webhooks):
+            if replica.process.exit_code is None:
+                replica.process.kill()
         for scheduler in self.schedulers:
             scheduler.kill()
         if hasattr(self, "manifests"):
@@ -192,16 +219,25 @@ class Stack:
             self.cluster.kubectl("delete", "--ignore-not-found", "-f", "-", input=yaml.safe_dump_all(gone))
         self._mount("webhook")
         self._mount("scheduler")
+        self._mount("controllers")
 
     def _mount(self, component: str) -> None:
         """Write a Deployment's ConfigMaps as files, swapped by a symbolic link as a kubelet does."""
-        for volume in (
-            self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {}).get("volumes", [])
-        ):
+        for volume in self._pod_spec(component).get("volumes", []):
             if "configMap" not in volume:
                 continue
             found = self.find("ConfigMap", volume["configMap"]["name"])
-            self.write_mounted(component, found["data"])
+            self.write_mounted(self._folder_of(component, volume["name"]), found["data"])
+
+    def _pod_spec(self, component: str) -> Object:
+        """The pod of a rendered Deployment; {} when it isn't rendered."""
+        found: Object = self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {})
+        return found
+
+    @staticmethod
+    def _folder_of(component: str, volume: str) -> str:
+        """Where a volume's files are, below our folder: the controllers mount two ConfigMaps, the others one."""
+        return f"controllers-{volume}" if component == "controllers" else component
 
     def write_mounted(self, component: str, data: Mapping[str, str]) -> None:
         """Swap in a new version of what is mounted for `component`."""
@@ -235,8 +271,7 @@ class Stack:
     # Programs
 
     def _account(self, component: str) -> Path:
-        pod = self.deployments[component]["spec"]["template"]["spec"]
-        return self.cluster.service_account_kubeconfig(self.namespace, pod["serviceAccountName"])
+        return self.cluster.service_account_kubeconfig(self.namespace, self._pod_spec(component)["serviceAccountName"])
 
     def start_webhook(self, *flags: str) -> Webhook:
         """Start a replica with the rendered command; loopback and files replace what a kubelet would provide."""
@@ -267,6 +302,52 @@ class Stack:
         )
         self.schedulers.append(scheduler)
         return scheduler
+
+    def controllers_arguments(self) -> list[str]:
+        """The rendered arguments of `roost`, with the mounted files where we keep them, as the rendered account."""
+        pod = self._pod_spec("controllers")
+        (container,) = pod["containers"]
+        files = {volume["name"] for volume in pod["volumes"] if "configMap" in volume}
+        mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"] if mount["name"] in files}
+
+        def here(argument: str) -> str:
+            option, _, path = argument.partition("=")
+            volume = mounts.get(path.rpartition("/")[0])
+            if volume is None:
+                return argument
+            return f"{option}={self.folder / self._folder_of('controllers', volume) / path.rpartition('/')[2]}"
+
+        arguments = [here(argument) for argument in container["command"][1:]]
+        return [*arguments, f"--kubeconfig={self._account('controllers')}"]
+
+    def start_controllers(self, *flags: str) -> Controllers:
+        """Start a replica of the controllers with the rendered command; does not wait until it leads."""
+        self._starts += 1
+        # The machine picks the port, and the log names it.
+        arguments = [*self.controllers_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
+        process = self.cluster.run.start(f"controllers-{self.namespace}-{self._starts}", ROOST, arguments)
+        port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
+        controllers = Controllers(process, port)
+        self.controllers.append(controllers)
+        return controllers
+
+    def restart_controllers(self) -> Controllers:
+        """End all replicas and start one, as a Deployment does whose settings changed; returns when it leads."""
+        for replica in self.controllers:
+            if replica.process.exit_code is None:
+                replica.process.stop()
+        replica = self.start_controllers()
+        replica.wait_leading()
+        return replica
+
+    def plan(self) -> str:
+        """What `roost controllers --dry-run` prints, as the rendered account."""
+        done = subprocess.run(
+            [ROOST, *self.controllers_arguments(), "--dry-run"], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"roost controllers --dry-run: exit code {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
 
     # Pods
 
