@@ -201,6 +201,11 @@ class ControlPlane:
         _write_private(path, yaml.safe_dump(config))
         return path
 
+    def start_apiserver(self) -> None:
+        """Start the API server, or after `apiserver.kill()` the same one again; returns when it is ready."""
+        self.apiserver = self.run.start("kube-apiserver", self._apiserver_program, self._apiserver_arguments())
+        self._wait_ready()
+
     # Shortcuts
 
     def create_namespace(self, name: str | None = None, labels: Mapping[str, str] | None = None) -> str:
@@ -273,9 +278,11 @@ class ControlPlane:
     def _start_all(self, programs: Mapping[str, Path]) -> None:
         self._port = self._stack.enter_context(ReservedPort())
         token = secrets.token_urlsafe(32)
-        self.etcd, etcd_url = self._start_etcd(programs["etcd"])
-        self.apiserver = self._start_apiserver(programs["kube-apiserver"], etcd_url, token)
-        self._wait_ready(token)
+        self.etcd, self.etcd_url = self._start_etcd(programs["etcd"])
+        key_path, self._token = self.folder / "service-account.key", token
+        _write_private(key_path, make_ec_key())
+        self._apiserver_program = programs["kube-apiserver"]
+        self.start_apiserver()
         self.api = self.api_as(token)
         self.kubeconfig = self.write_kubeconfig(token, label=ADMIN)
         self.controller_manager = (
@@ -310,12 +317,11 @@ class ControlPlane:
         wait_until(healthy, READY_SECONDS, "etcd to be healthy", explain=process.tail)
         return process, client
 
-    def _start_apiserver(self, program: Path, etcd_url: str, token: str) -> Process:
+    def _apiserver_arguments(self) -> list[str]:
         key_path, token_path = self.folder / "service-account.key", self.folder / "tokens.csv"
-        _write_private(key_path, make_ec_key())
-        _write_private(token_path, f'{token},{ADMIN},{ADMIN},"system:masters"\n')
-        flags = [
-            f"--etcd-servers={etcd_url}",
+        _write_private(token_path, f'{self._token},{ADMIN},{ADMIN},"system:masters"\n')
+        return [
+            f"--etcd-servers={self.etcd_url}",
             f"--secure-port={self._port.number}",
             "--permit-port-sharing=true",  # beside our reservation
             f"--bind-address={LOOPBACK}",
@@ -332,7 +338,6 @@ class ControlPlane:
             *self._audit_flags(),
             *self._apiserver_flags,
         ]
-        return self.run.start("kube-apiserver", program, flags)
 
     def _audit_flags(self) -> list[str]:
         if self._audit_level is None:
@@ -349,12 +354,12 @@ class ControlPlane:
         log_flag = f"--audit-log-path={self.folder / 'audit.log'}"
         return [f"--audit-policy-file={path}", log_flag, "--audit-log-mode=blocking"]
 
-    def _wait_ready(self, token: str) -> None:
+    def _wait_ready(self) -> None:
         def ready() -> bool:
             # Until it's ready there is no certificate (it writes its own), or no listener, or an answer that says so.
             with (
                 contextlib.suppress(OSError, ApiError),
-                contextlib.closing(Api(self.server, token, str(self.ca_path))) as api,
+                contextlib.closing(Api(self.server, self._token, str(self.ca_path))) as api,
             ):
                 return bool(api.get("/readyz"))
             return self._not_ended(self.apiserver)
