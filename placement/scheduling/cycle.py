@@ -1,0 +1,152 @@
+"""Decide one pod as one kube-scheduler cycle does: filter, score, take a node; or say why not, and pre-empt.
+
+Owns the order of a cycle and the words of its failure. Whoever asks owns what happens next: add the pod to the state,
+bound or nominated, to ask for the following one.
+Source: kube-scheduler's schedule_one.go, v1.34 to v1.36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from placement.scheduling.filters import NOT_NAMED, Cycle, Rejection
+from placement.scheduling.preemption import Nomination, NoNomination, no_node_text, preempt
+from placement.scheduling.profile import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES, Profile
+from placement.scheduling.scores import ScoreTable, pick, score_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from placement.scheduling.objects import PodState
+    from placement.scheduling.state import ClusterState, NodeRow
+
+NO_NODES: Final = "no nodes available to schedule pods"
+# A cluster of fewer nodes is searched whole, and so many fitting ones are always looked for.
+_MIN_FEASIBLE: Final = 100
+_MIN_FEASIBLE_PERCENT: Final = 5
+# What fits into an event.
+_MAX_NOTE: Final = 1024
+_NOTE_END: Final = " ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of one pod."""
+
+    # None: it fits nowhere.
+    node: str | None
+    # None when one node only was looked at to the end: the only one that fits, or the nominated one.
+    table: ScoreTable | None = None
+    # Of the nodes that were looked at and don't fit, why.
+    rejections: Mapping[str, Rejection] = field(default_factory=dict)
+    # Room made for it, when it fits nowhere.
+    nomination: Nomination | None = None
+    # FailedScheduling in kube-scheduler's words; "" when it has a node.
+    message: str = ""
+    # Where the next cycle's search begins; matters with 100 nodes and more.
+    next_start: int = 0
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many nodes each reason kept the pod off."""
+        counts: dict[str, int] = {}
+        for rejection in self.rejections.values():
+            for reason in rejection.reasons:
+                counts[reason] = counts.get(reason, 0) + 1
+        return counts
+
+    @property
+    def note(self) -> str:
+        """The message as an event holds it: cut after 1024 bytes."""
+        if len(self.message.encode()) <= _MAX_NOTE:
+            return self.message
+        return self.message.encode()[: _MAX_NOTE - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
+
+
+def schedule(
+    pod: PodState, state: ClusterState, profile: Profile, *, start: int = 0, with_preemption: bool = True
+) -> Decision:
+    """Decide a pod that isn't bound, in this state, which stays as it is.
+
+    A pod that is bound in the state already stands in its own way there: ask inside `state.without(pod.key)`.
+    start: the `next_start` of the decision before. with_preemption: look for victims when it fits nowhere.
+    """
+    if not state.rows:
+        return Decision(None, message=NO_NODES)
+    cycle = Cycle(pod, state, profile)
+    rejections: dict[str, Rejection] = {}
+    absent = NOT_NAMED
+    next_start = start
+    if cycle.refusal is None:
+        nominated = state.rows.get(pod.nominated_node)
+        if nominated is not None:
+            verdict = cycle.check_with_nominated(nominated)
+            if verdict is None:
+                return Decision(nominated.name, next_start=start)
+            # Looked at, so it counts even where the search below doesn't come to it.
+            rejections[nominated.name] = verdict
+        rows: Sequence[NodeRow] = state.ordered
+        if cycle.named_nodes is not None:
+            rows = [row for row in rows if row.name in cycle.named_nodes]
+        feasible = _find_feasible(cycle, rows, start, rejections)
+        next_start = (start + len(feasible) + len(rejections)) % len(state.rows)
+        if feasible:
+            if len(feasible) == 1:
+                return Decision(feasible[0], None, rejections, next_start=next_start)
+            if not profile.scores:
+                return Decision(feasible[0], None, rejections, next_start=next_start)
+            table = score_nodes(pod, feasible, state, profile, cycle)
+            return Decision(feasible[pick(table.totals)], table, rejections, next_start=next_start)
+        text = no_node_text(len(state.rows), rejections, absent)
+    else:
+        text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
+        absent = Rejection((cycle.refusal,), True)
+    nomination, after = _post_filter(pod, state, profile, rejections) if with_preemption else (None, "")
+    return Decision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
+
+
+def _find_feasible(cycle: Cycle, rows: Sequence[NodeRow], start: int, rejections: dict[str, Rejection]) -> list[str]:
+    """Names of nodes that fit, as many as are looked for; fills in the rejections of those passed by."""
+    number = len(rows)
+    wanted = feasible_wanted(number, cycle.profile)
+    begin = start % number if number else 0
+    check = cycle.check_with_nominated
+    feasible: list[str] = []
+    for row in (*rows[begin:], *rows[:begin]) if begin else rows:
+        verdict = check(row)
+        if verdict is not None:
+            rejections[row.name] = verdict
+        elif len(feasible) == wanted:
+            # kube-scheduler stops at the first that is too many.
+            break
+        else:
+            feasible.append(row.name)
+    return feasible
+
+
+def feasible_wanted(nodes: int, profile: Profile) -> int:
+    """How many fitting nodes kube-scheduler looks for among so many."""
+    if not profile.scores:
+        return 1
+    if nodes < _MIN_FEASIBLE:
+        return nodes
+    percent = profile.percentage_of_nodes_to_score or max(50 - nodes // 125, _MIN_FEASIBLE_PERCENT)
+    return max(nodes * percent // 100, _MIN_FEASIBLE)
+
+
+def _post_filter(
+    pod: PodState, state: ClusterState, profile: Profile, rejections: Mapping[str, Rejection]
+) -> tuple[Nomination | None, str]:
+    """Ask the profile's PostFilter plugins in turn; what those say that can't help stands in the message."""
+    said = []
+    for plugin in profile.post_filters:
+        if plugin == DYNAMIC_RESOURCES:
+            said.append("no new claims to deallocate")
+        elif plugin == DEFAULT_PREEMPTION:
+            found = preempt(pod, state, profile, rejections)
+            if isinstance(found, NoNomination):
+                said.append(f"preemption: {found.message}")
+            else:
+                return found, ""
+    return None, ", ".join(said)
