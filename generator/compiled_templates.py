@@ -291,6 +291,26 @@ def macro_controllers_settings(given):
     out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'enabled': ((read_key(read_key(given['values'], 'imageGate'), 'mode') != 'off') or read_key(read_key(given['values'], 'imageGate'), 'nodeCondition')), 'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': ((read_key(read_key(given['values'], 'image'), 'digest') and (str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest')))) or (str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version'))))), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
     return ''.join(out)
 
+def macro_only_the_controllers(given):
+    out = []
+    out.append('[{"name": "by-the-controllers", "expression": ')
+    out.append(str(to_json((str("request.userInfo.username == 'system:serviceaccount:") + str(read_key(given['release'], 'namespace')) + str(':') + str(given['object_name']('controllers')) + str("'")))))
+    out.append('}]')
+    return ''.join(out)
+
+def macro_puller_resources(given):
+    out = []
+    out.append('{ ')
+    if read_key(read_key(read_key(given['values'], 'prePuller'), 'resources'), 'requests'):
+        out.append('"requests": ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'prePuller'), 'resources'), 'requests'))))
+        out.append(', ')
+    if read_key(read_key(read_key(given['values'], 'prePuller'), 'resources'), 'limits'):
+        out.append('"limits": ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'prePuller'), 'resources'), 'limits'))))
+    out.append('}')
+    return ''.join(out)
+
 
 
 def render_admission_policies(given):
@@ -385,6 +405,88 @@ def render_admission_policies(given):
             out.append('\nspec:\n  policyName: ')
             out.append(str(to_json(given['cluster_object_name']((str('class-') + str(v_name))))))
             out.append('\n')
+    return ''.join(out)
+
+
+def render_controllers_admission_policies(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(given['values'], 'clusterResources')):
+        out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-nodes'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [""]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: [nodes, nodes/status]\n        scope: Cluster\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  variables:\n    - name: labels\n      expression: object.metadata.?labels.orValue({})\n    - name: oldLabels\n      expression: oldObject.metadata.?labels.orValue({})\n    - name: taints\n      expression: object.?spec.?taints.orValue([])\n    - name: oldTaints\n      expression: oldObject.?spec.?taints.orValue([])\n    - name: conditions\n      expression: object.?status.?conditions.orValue([])\n    - name: oldConditions\n      expression: oldObject.?status.?conditions.orValue([])\n    - name: metadata\n      expression: dyn(object.metadata)\n    - name: oldMetadata\n      expression: dyn(oldObject.metadata)\n    - name: spec\n      expression: dyn(object.?spec.orValue({}))\n    - name: oldSpec\n      expression: dyn(oldObject.?spec.orValue({}))\n    - name: status\n      expression: dyn(object.?status.orValue({}))\n    - name: oldStatus\n      expression: dyn(oldObject.?status.orValue({}))\n  validations:\n    - expression: request.operation == "UPDATE"\n      message: Roost\'s controllers neither make nor delete nodes\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.labels.all(key, key.startsWith(')
+        out.append(str(to_json(given['pulled_prefix']())))
+        out.append(') || key.startsWith(')
+        out.append(str(to_json(given['attract_prefix']())))
+        out.append(')\n        || (key in variables.oldLabels && variables.labels[key] == variables.oldLabels[key]))\n        && variables.oldLabels.all(key, key in variables.labels\n        || key.startsWith(')
+        out.append(str(to_json(given['pulled_prefix']())))
+        out.append(') || key.startsWith(')
+        out.append(str(to_json(given['attract_prefix']())))
+        out.append('))\n      message: Roost\'s controllers write labels of their own release only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.metadata.all(key, key in ["labels", "managedFields", "resourceVersion", "generation"]\n        || (key in variables.oldMetadata && variables.metadata[key] == variables.oldMetadata[key]))\n        && variables.oldMetadata.all(key, key in ["labels", "managedFields", "resourceVersion", "generation"] || key in variables.metadata)\n      message: of a node\'s metadata, Roost\'s controllers write labels only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.taints.filter(taint, taint.key != ')
+        out.append(str(to_json(given['startup_taint']())))
+        out.append(')\n        == variables.oldTaints.filter(taint, taint.key != ')
+        out.append(str(to_json(given['startup_taint']())))
+        out.append(')\n      message: Roost\'s controllers write the startup taint of their own release only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.taints.all(taint, taint.key != ')
+        out.append(str(to_json(given['startup_taint']())))
+        out.append(' || taint in variables.oldTaints\n')
+        if (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'startupTaint'):
+            out.append('        || taint.effect == "NoSchedule"\n')
+        out.append('        )\n      message: Roost\'s controllers set the startup taint with NoSchedule, and only in imageGate.mode startupTaint\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.spec.all(key, key == "taints" || (key in variables.oldSpec && variables.spec[key] == variables.oldSpec[key]))\n        && variables.oldSpec.all(key, key == "taints" || key in variables.spec)\n      message: of a node\'s spec, Roost\'s controllers write the startup taint only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.status.all(key, key == "conditions" || (key in variables.oldStatus && variables.status[key] == variables.oldStatus[key]))\n        && variables.oldStatus.all(key, key == "conditions" || key in variables.status)\n      message: of a node\'s status, Roost\'s controllers write one condition only\n')
+        if read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'):
+            out.append('    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.conditions.filter(condition, condition.type != ')
+            out.append(str(to_json(given['images_condition']())))
+            out.append(')\n        == variables.oldConditions.filter(condition, condition.type != ')
+            out.append(str(to_json(given['images_condition']())))
+            out.append(')\n')
+        else:
+            out.append('    - expression: >-\n        request.operation != "UPDATE" || variables.conditions == variables.oldConditions\n')
+        out.append("      message: Roost's controllers write the condition of their own release only, where imageGate.nodeCondition asks for it\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n")
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-nodes'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-nodes'))))
+        out.append('\n  validationActions: [Deny]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-evictions'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [""]\n        apiVersions: ["*"]\n        operations: ["*"]\n        resources: [pods/eviction]\n        scope: Namespaced\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append("\n  validations:\n    # An eviction names its pod and shows nothing else of it; a StatefulSet's pods are named by its name and a number.\n    - expression: >-\n        request.namespace == ")
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append(' && dyn([\n')
+        if (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'statefulset'):
+            for v_set in each(read_key(given['values'], 'placeholders')):
+                out.append('        ')
+                out.append(str(to_json((str(given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52)) + str('-')))))
+                out.append(',\n')
+        out.append('        ]).exists(set, request.name.startsWith(string(set)) && request.name.substring(string(set).size()).matches("^[0-9]+$"))\n      message: Roost\'s controllers evict placeholders of their own release only\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-evictions'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-evictions'))))
+        out.append('\n  validationActions: [Deny]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-pods'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [""]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: [pods]\n        scope: Namespaced\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  variables:\n    - name: labels\n      expression: \'(request.operation == "DELETE" ? oldObject : object).metadata.?labels.orValue({})\'\n    - name: spec\n      expression: \'(request.operation == "DELETE" ? oldObject : object).spec\'\n    - name: containers\n      expression: variables.spec.containers + variables.spec.?initContainers.orValue([]) + variables.spec.?ephemeralContainers.orValue([])\n  validations:\n    - expression: request.operation != "UPDATE" && request.namespace == ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n      message: Roost\'s controllers make and delete pods in their own namespace only, and change none\n    - expression: >-\n        variables.labels[?"app.kubernetes.io/part-of"].orValue("") == "roost"\n        && variables.labels[?"app.kubernetes.io/instance"].orValue("") == ')
+        out.append(str(to_json(read_key(given['release'], 'name'))))
+        out.append('\n        && variables.labels[?"app.kubernetes.io/component"].orValue("") == ')
+        out.append(str(to_json('popular-puller')))
+        out.append('\n      message: Roost\'s controllers make and delete pods only that carry the labels of pods that pull popular images\n    - expression: >-\n        variables.spec.?serviceAccountName.orValue("") == ')
+        out.append(str(to_json(given['object_name']('puller'))))
+        out.append("\n        && !variables.spec.?automountServiceAccountToken.orValue(true)\n      message: pods that pull images have the puller's ServiceAccount, and no token\n    - expression: >-\n        variables.spec.?volumes.orValue([]).all(volume, has(volume.image) || has(volume.emptyDir))\n      message: pods that pull images mount images and empty folders only\n    - expression: >-\n        !variables.spec.?hostNetwork.orValue(false) && !variables.spec.?hostPID.orValue(false) && !variables.spec.?hostIPC.orValue(false)\n        && variables.spec.?resourceClaims.orValue([]).size() == 0\n        && variables.containers.all(one, one.?ports.orValue([]).size() == 0 && one.?volumeDevices.orValue([]).size() == 0)\n      message: pods that pull images use nothing of the host\n    - expression: >-\n        variables.spec.?securityContext.?runAsNonRoot.orValue(false)\n        && variables.containers.all(one, !one.?securityContext.?privileged.orValue(false)\n        && !one.?securityContext.?allowPrivilegeEscalation.orValue(true)\n        && one.?securityContext.?capabilities.?add.orValue([]).size() == 0\n        && one.?securityContext.?runAsNonRoot.orValue(true))\n      message: pods that pull images run as nobody, with no privileges\n    - expression: >-\n        variables.containers.all(one, one.?env.orValue([]).size() == 0 && one.?envFrom.orValue([]).size() == 0)\n        && variables.spec.?imagePullSecrets.orValue([]).all(secret, secret.name in dyn(")
+        out.append(str(to_json(read_key(given['values'], 'imagePullSecrets'))))
+        out.append('))\n      message: pods that pull images read no Secret and no ConfigMap, but for the pull secrets of the values\n')
+        if read_key(read_key(given['values'], 'priorityClasses'), 'enabled'):
+            out.append('    - expression: variables.spec.?priorityClassName.orValue("") == ')
+            out.append(str(to_json(given['cluster_object_name']('puller'))))
+            out.append("\n      message: pods that pull images have the puller's priority\n")
+        else:
+            out.append('    - expression: variables.spec.?priority.orValue(0) <= 0\n      message: pods that pull images rank with users at most\n')
+        out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-pods'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-pods'))))
+        out.append('\n  validationActions: [Deny]\n')
     return ''.join(out)
 
 
@@ -775,7 +877,135 @@ def render_priorityclasses(given):
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('placeholder'), 'priority', {}), 2)))
         out.append('\nvalue: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'placeholder'))))
-        out.append('\n# A seat waits for room; it never drives anybody out.\npreemptionPolicy: Never\ndescription: Spare seats, given up as soon as a user needs them.\n')
+        out.append('\n# A seat waits for room; it never drives anybody out.\npreemptionPolicy: Never\ndescription: Spare seats, given up as soon as a user needs them.\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('puller'), 'priority', {}), 2)))
+        out.append('\nvalue: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'priorityClasses'), 'puller'))))
+        out.append("\ndescription: Pods that pull images; they take a seat's room on a full node, and give way to users.\n")
+    return ''.join(out)
+
+
+def render_puller_daemonset(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'prePuller'), 'enabled')):
+        v_method = given['puller_method']()
+        for v_group in each(given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))):
+            out.append('---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n')
+            out.append(str(indent(macro_metadata(given, read_key(v_group, 'name'), 'puller', {}), 2)))
+            out.append('\nspec:\n  # A changed set of images doesn\'t wait for a node that is slow or full.\n  updateStrategy:\n    type: RollingUpdate\n    rollingUpdate: {maxUnavailable: "100%"}\n  selector:\n    matchLabels: ')
+            out.append(str(to_json(given['merge']({'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'puller'}, {'roost.hub.jupyter.org/puller-set': read_key(v_group, 'name')}))))
+            out.append('\n  template:\n    metadata:\n')
+            if read_key(read_key(given['values'], 'prePuller'), 'annotations'):
+                out.append('      annotations: ')
+                out.append(str(to_json(read_key(read_key(given['values'], 'prePuller'), 'annotations'))))
+                out.append('\n')
+            out.append('      labels: ')
+            out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), read_key(read_key(given['values'], 'prePuller'), 'labels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'puller', 'app.kubernetes.io/part-of': 'roost', 'roost.hub.jupyter.org/puller-set': read_key(v_group, 'name')}))))
+            out.append('\n    spec:\n      serviceAccountName: ')
+            out.append(str(to_json(given['object_name']('puller'))))
+            out.append('\n      automountServiceAccountToken: false\n      enableServiceLinks: false\n')
+            if read_key(read_key(given['values'], 'priorityClasses'), 'enabled'):
+                out.append('      priorityClassName: ')
+                out.append(str(to_json(given['cluster_object_name']('puller'))))
+                out.append('\n')
+            out.append('      # A pause has nothing to finish.\n      terminationGracePeriodSeconds: 0\n')
+            if read_key(given['values'], 'imagePullSecrets'):
+                out.append('      imagePullSecrets: ')
+                out.append(str(macro_pull_secrets(given)))
+                out.append('\n')
+            if read_key(v_group, 'nodeSelector'):
+                out.append('      nodeSelector: ')
+                out.append(str(to_json(read_key(v_group, 'nodeSelector'))))
+                out.append('\n')
+            out.append('      tolerations:\n        # A node sheds this taint when its images are there.\n        - {key: ')
+            out.append(str(to_json(given['startup_taint']())))
+            out.append(', operator: Exists}\n')
+            if read_key(read_key(given['values'], 'imageGate'), 'nodeReadinessRule'):
+                out.append('        - {key: ')
+                out.append(str(to_json(given['readiness_taint']())))
+                out.append(', operator: Exists}\n')
+            for v_toleration in each(read_key(read_key(given['values'], 'prePuller'), 'tolerations')):
+                out.append('        - ')
+                out.append(str(to_json(v_toleration)))
+                out.append('\n')
+            out.append('      securityContext: ')
+            out.append(str(macro_pod_security(given)))
+            out.append('\n')
+            if (v_method == 'noop'):
+                out.append('      initContainers:\n        - name: pause\n')
+                if read_key(read_key(given['values'], 'image'), 'digest'):
+                    out.append('          image: ')
+                    out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
+                    out.append('\n')
+                else:
+                    out.append('          image: ')
+                    out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
+                    out.append('\n')
+                out.append('          imagePullPolicy: ')
+                out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
+                out.append('\n          command: [cp, /usr/local/lib/roost/pause, /roost-pause/pause]\n          resources: ')
+                out.append(str(macro_puller_resources(given)))
+                out.append('\n          securityContext: ')
+                out.append(str(macro_container_security(given)))
+                out.append('\n          volumeMounts:\n            - name: roost-pause\n              mountPath: /roost-pause\n')
+            out.append('      containers:\n')
+            for v_image in each(read_key(v_group, 'images')):
+                out.append('        - name: ')
+                out.append(str(to_json(given['puller_container'](v_image))))
+                out.append('\n')
+                if (v_method == 'noop'):
+                    out.append('          image: ')
+                    out.append(str(to_json(v_image)))
+                    out.append('\n          # Never Always: a node that holds the image must not need the registry.\n          imagePullPolicy: IfNotPresent\n          command: [/roost-pause/pause]\n')
+                else:
+                    out.append('          image: ')
+                    out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))))))
+                    out.append('\n          imagePullPolicy: ')
+                    out.append(str(to_json(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'pullPolicy'))))
+                    out.append('\n')
+                out.append('          resources: ')
+                out.append(str(macro_puller_resources(given)))
+                out.append('\n          securityContext: ')
+                out.append(str(macro_container_security(given)))
+                out.append('\n          volumeMounts:\n')
+                if (v_method == 'noop'):
+                    out.append('            - name: roost-pause\n              mountPath: /roost-pause\n              readOnly: true\n')
+                else:
+                    out.append('            - name: ')
+                    out.append(str(to_json(given['puller_container'](v_image))))
+                    out.append('\n              mountPath: /image\n              readOnly: true\n')
+            out.append('      volumes:\n')
+            if (v_method == 'noop'):
+                out.append('        - name: roost-pause\n          emptyDir: {}\n')
+            else:
+                for v_image in each(read_key(v_group, 'images')):
+                    out.append('        - name: ')
+                    out.append(str(to_json(given['puller_container'](v_image))))
+                    out.append('\n          image: {reference: ')
+                    out.append(str(to_json(v_image)))
+                    out.append(', pullPolicy: IfNotPresent}\n')
+    return ''.join(out)
+
+
+def render_puller_networkpolicy(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'prePuller'), 'enabled') or (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'popularImages'), 'enabled')))) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+        out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('puller'), 'puller', {}), 2)))
+        out.append('\nspec:\n  podSelector:\n    matchLabels: ')
+        out.append(str(to_json({'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name')})))
+        out.append('\n    matchExpressions:\n      - {key: app.kubernetes.io/component, operator: In, values: ')
+        out.append(str(to_json(['puller', 'popular-puller'])))
+        out.append(' }\n  policyTypes: [Ingress, Egress]\n')
+    return ''.join(out)
+
+
+def render_puller_serviceaccount(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'prePuller'), 'enabled') or (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'popularImages'), 'enabled')))):
+        out.append('apiVersion: v1\nkind: ServiceAccount\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('puller'), 'puller', {}), 2)))
+        out.append('\nautomountServiceAccountToken: false\n')
     return ''.join(out)
 
 
@@ -2455,10 +2685,11 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '24b852fd4212e86828bc1eed43b8dee388c8e2432f4b9b052321ecd3919576ba'
+FINGERPRINT = 'dc1f3d2f111b251959a776a53767a0c2974a63799c1a460025e21874bd086b73'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
+    'controllers-admission-policies.yaml.j2': render_controllers_admission_policies,
     'controllers-clusterrole.yaml.j2': render_controllers_clusterrole,
     'controllers-clusterrolebinding.yaml.j2': render_controllers_clusterrolebinding,
     'controllers-configmap.yaml.j2': render_controllers_configmap,
@@ -2474,6 +2705,9 @@ TEMPLATES = {
     'placeholder-poddisruptionbudget.yaml.j2': render_placeholder_poddisruptionbudget,
     'placeholder-statefulset.yaml.j2': render_placeholder_statefulset,
     'priorityclasses.yaml.j2': render_priorityclasses,
+    'puller-daemonset.yaml.j2': render_puller_daemonset,
+    'puller-networkpolicy.yaml.j2': render_puller_networkpolicy,
+    'puller-serviceaccount.yaml.j2': render_puller_serviceaccount,
     'scheduler-clusterrolebindings.yaml.j2': render_scheduler_clusterrolebindings,
     'scheduler-configmap.yaml.j2': render_scheduler_configmap,
     'scheduler-deployment.yaml.j2': render_scheduler_deployment,

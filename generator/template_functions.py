@@ -31,6 +31,7 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "hostname": labels.HOSTNAME_LABEL,
         "domain": labels.DOMAIN,
         "puller": labels.OWN_PULLER,
+        "puller_set": labels.PULLER_SET_LABEL,
         "popular_puller": labels.OWN_POPULAR_PULLER,
     }
 )

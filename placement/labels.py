@@ -34,6 +34,8 @@ NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 COMPONENT_LABEL: Final = "component"
 # On Roost's own placeholder pods: the name of their set in the values.
 PLACEHOLDER_SET_LABEL: Final = "roost.hub.jupyter.org/placeholder-set"
+# On the puller's pods: the name of their DaemonSet.
+PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 
 # On all of Roost's own pods: what runs them, and as what.
 PART_OF_LABEL: Final = "app.kubernetes.io/part-of"

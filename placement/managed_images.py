@@ -1,6 +1,6 @@
 """Tell which images the puller brings to which nodes; the image gate holds pods back for these images only.
 
-Keys and meanings are zero-to-jupyterhub's: of `singleuser` image, profileList and nodeSelector, `prePuller.extraImages`.
+Keys and meanings are zero-to-jupyterhub's: `singleuser` image, profileList, nodeSelector; `prePuller.extraImages`.
 What is missing, null or of another shape is passed over: a profile list may hold whatever KubeSpawner takes.
 The chart's `_helpers.tpl` repeats `puller_groups` for Helm. Helm goes through a map by its sorted keys; so does this.
 """
