@@ -237,6 +237,8 @@ class NodeState:
     allocatable: Mapping[str, int] = field(default_factory=dict)
     # Bytes by each name that `status.images` gives an image.
     images: Mapping[str, int] = field(default_factory=dict)
+    # How many entries that list has; kubelets cut it, by default at 50.
+    image_count: int = 0
     # "True", "False" or "Unknown", by type.
     conditions: Mapping[str, str] = field(default_factory=dict)
     # Since when it is Ready (its creation when it doesn't say); None when it isn't.
@@ -302,7 +304,8 @@ def _read_node(body: object) -> NodeState:
         if kind == "Ready" and value == "True":
             ready_since = read_moment(condition.get("lastTransitionTime")) or created
     images: dict[str, int] = {}
-    for image in _objects(status, "images", "status"):
+    listed = _objects(status, "images", "status")
+    for image in listed:
         size = _whole(image, "sizeBytes", "status.images[]")
         for one in child_list(image, "names", "status.images[]") or ():
             if isinstance(one, str):
@@ -329,6 +332,7 @@ def _read_node(body: object) -> NodeState:
         created=created,
         allocatable=allocatable,
         images=images,
+        image_count=len(listed),
         conditions=conditions,
         ready_since=ready_since,
         annotations=_kept(_texts(metadata, "annotations", "metadata")),
