@@ -1,0 +1,174 @@
+"""Write the pod that brings one image to one node, and read what has become of it.
+
+Owns its manifest. The pod goes through the scheduler (node affinity on the node's name, as DaemonSet pods have it), so
+a node without room for one more pod gets none. It asks for nothing, so it takes no seat and counts for no autoscaler;
+it may be evicted at any time, holds no token, and passes the `restricted` Pod Security Standard. Nothing of the image
+needs to run: an image volume is mounted, or Roost's own static pause is run in it. It stays until it is deleted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from controllers.plans.popular_settings import PullMethod
+from placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_NAME_LABEL,
+    OWN_PART,
+    OWN_POPULAR_PULLER,
+    PART_OF_LABEL,
+    POPULAR_BYTES_ANNOTATION,
+    POPULAR_IMAGE_ANNOTATION,
+    POPULAR_NODE_ANNOTATION,
+    SAFE_TO_EVICT_ANNOTATION,
+    popular_pull_name,
+)
+
+if TYPE_CHECKING:
+    from controllers.plans.popular_settings import PopularSettings
+    from placement.scheduling.objects import NodeState, PodState
+
+JSONObject = dict[str, Any]
+
+_SECURITY: Final = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+# Zero, said aloud: a LimitRange's defaults would take seats, and make the pod push out placeholders.
+_NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
+# Why a container waits when its image doesn't come.
+FAILURES: Final = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "CrashLoopBackOff",
+    }
+)
+
+
+class Pull(NamedTuple):
+    """What a pod of ours is there for."""
+
+    image: str
+    node: str
+    image_bytes: int
+
+
+def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: str) -> JSONObject:
+    """The whole manifest. `reference`: what is pulled, by digest where it is known; `pull.image`: as users write it."""
+    made_of = settings.pull_pod
+    container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": _SECURITY}
+    spec: JSONObject = {"containers": [container]}
+    if made_of.method is PullMethod.IMAGE_VOLUME:
+        container |= {
+            "image": made_of.pause_image,
+            "volumeMounts": [{"name": "image", "mountPath": "/image", "readOnly": True}],
+        }
+        spec["volumes"] = [{"name": "image", "image": {"reference": reference, "pullPolicy": "IfNotPresent"}}]
+    else:
+        mount = {"name": "roost-pause", "mountPath": "/roost-pause"}
+        spec["initContainers"] = [
+            {
+                "name": "pause",
+                "image": made_of.image,
+                "command": ["cp", "/usr/local/lib/roost/pause", "/roost-pause/pause"],
+                "volumeMounts": [mount],
+                "resources": _NO_RESOURCES,
+                "securityContext": _SECURITY,
+            }
+        ]
+        container |= {
+            "image": reference,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/roost-pause/pause"],
+            "volumeMounts": [{**mount, "readOnly": True}],
+        }
+        spec["volumes"] = [{"name": "roost-pause", "emptyDir": {}}]
+    spec |= {
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.name]}]}
+                    ]
+                }
+            }
+        },
+        "tolerations": [dict(one) for one in made_of.tolerations],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65534,
+            "runAsGroup": 65534,
+            "fsGroup": 65534,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    if made_of.service_account:
+        spec["serviceAccountName"] = made_of.service_account
+    if made_of.priority_class:
+        spec["priorityClassName"] = made_of.priority_class
+    if made_of.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in made_of.pull_secrets]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": popular_pull_name(settings.release, node.name, node.uid, pull.image),
+            "namespace": settings.namespace,
+            "labels": {
+                OWN_NAME_LABEL: OWN_PART,
+                OWN_INSTANCE_LABEL: settings.release,
+                OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER,
+                PART_OF_LABEL: OWN_PART,
+            },
+            "annotations": {
+                POPULAR_IMAGE_ANNOTATION: pull.image,
+                POPULAR_NODE_ANNOTATION: node.name,
+                POPULAR_BYTES_ANNOTATION: str(pull.image_bytes),
+                SAFE_TO_EVICT_ANNOTATION: "true",
+            },
+        },
+        "spec": spec,
+    }
+
+
+def read_pull(pod: PodState, settings: PopularSettings) -> Pull | None:
+    """What a pod pulls; None when it is no popular pull of this release."""
+    labels = pod.labels
+    if labels.get(OWN_COMPONENT_LABEL) != OWN_POPULAR_PULLER:
+        return None
+    if labels.get(OWN_INSTANCE_LABEL) != settings.release or pod.namespace != settings.namespace:
+        return None
+    size = pod.annotations.get(POPULAR_BYTES_ANNOTATION, "")
+    return Pull(
+        pod.annotations.get(POPULAR_IMAGE_ANNOTATION, ""),
+        pod.node_name or pod.annotations.get(POPULAR_NODE_ANNOTATION, ""),
+        int(size) if size.isascii() and size.isdigit() and len(size) < 20 else 0,
+    )
+
+
+def has_pulled(pod: PodState) -> bool:
+    """Tell whether its image is on the node: its one container was started, which takes the image by either method."""
+    return pod.phase in ("Running", "Succeeded")
+
+
+def failure_of(pod: PodState) -> str:
+    """Why its image doesn't come, in the kubelet's words; "" while nothing speaks against it."""
+    for container in pod.containers:
+        if container.waiting_reason in FAILURES:
+            return f"{container.waiting_reason}: {container.waiting_message}".rstrip(": ")
+    return "the pod failed" if pod.phase == "Failed" else ""
