@@ -107,7 +107,8 @@ def _choose(planners: tuple[Planner, ...], only: frozenset[str]) -> tuple[Planne
     return tuple(planner for planner in planners if not only or planner.name in only)
 
 
-def _scope(options: ControllersOptions, settings: ControllersSettings) -> Scope:
+def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
+    """What the controllers watch."""
     classes = settings.document.get("podClasses")
     labels = [
         dict((pod_class.get("match") or {}).get("labels") or {})
@@ -117,7 +118,7 @@ def _scope(options: ControllersOptions, settings: ControllersSettings) -> Scope:
     return Scope(
         release=settings.release,
         namespace=settings.namespace,
-        all_namespaces=options.all_namespaces,
+        all_namespaces=all_namespaces,
         user_labels=tuple(labels),
     )
 
@@ -139,7 +140,12 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         if loop is not None:
             loop.wake()
 
-    watching = Watching(client, _scope(options, settings), on_change=wake, on_error=metrics.count_watch_error)
+    watching = Watching(
+        client,
+        scope_of(settings, all_namespaces=options.all_namespaces),
+        on_change=wake,
+        on_error=metrics.count_watch_error,
+    )
     applier = Applier(
         client,
         options.namespace,
@@ -187,7 +193,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
 def _print_plan(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> int:
     stop = threading.Event()
     client: Client = connect(options.kubeconfig)
-    watching = Watching(client, _scope(options, settings), on_change=lambda: None)
+    watching = Watching(client, scope_of(settings, all_namespaces=options.all_namespaces), on_change=lambda: None)
     watching.start(stop)
     deadline = time.monotonic() + LIST_SECONDS
     try:

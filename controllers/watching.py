@@ -61,7 +61,7 @@ class Watching:
     ) -> None:
         """Prepare; nothing is asked yet."""
         self._scope = scope
-        self._specs: dict[PodSpec, PodSpec] = {}
+        self._read_pod = PodReader(scope)
         own = f"/namespaces/{scope.namespace}"
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str, **selectors: str) -> WatchCache[Any]:
@@ -110,9 +110,7 @@ class Watching:
         """Take the cluster as it is known now. Mappings of an earlier snapshot change with it: plan, then ask again."""
         _follow(self._nodes_now, self._nodes)
         _follow(self._pods_now, self._pods)
-        if len(self._specs) > 2 * len(self._pods_now) + 1000:
-            # Specs of pods that are gone.
-            self._specs = {pod.spec: pod.spec for pod in self._pods_now.values()}
+        self._read_pod.forget_all_but(self._pods_now)
         return Snapshot(
             release=self._scope.release,
             namespace=self._scope.namespace,
@@ -122,13 +120,22 @@ class Watching:
             pull_events=self._pulls.objects(),
         )
 
-    def _read_pod(self, item: JSONObject) -> PodState | None:
+
+class PodReader:
+    """Reduces pods as they arrive; equal specs become one object."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._user_labels = scope.user_labels
+        self._specs: dict[PodSpec, PodSpec] = {}
+
+    def __call__(self, item: JSONObject) -> PodState | None:
+        """Read one pod; None for those that hold nothing."""
         labels = item["metadata"].get("labels") or {}
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
         keeps_containers = (
             is_own
             or labels.get(COMPONENT_LABEL) in PULLER_COMPONENTS
-            or any(wanted.items() <= labels.items() for wanted in self._scope.user_labels)
+            or any(wanted.items() <= labels.items() for wanted in self._user_labels)
         )
         try:
             pod = read_pod_state(item, keeps_containers, specs=self._specs)
@@ -136,6 +143,11 @@ class Watching:
             return None
         # Finished pods hold nothing any more; only those of our own have to be cleared away.
         return None if pod.is_finished and not is_own else pod
+
+    def forget_all_but(self, pods: Mapping[str, PodState]) -> None:
+        """Let go of specs that no pod has any more, once they are many."""
+        if len(self._specs) > 2 * len(pods) + 1000:
+            self._specs = {pod.spec: pod.spec for pod in pods.values()}
 
 
 def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
