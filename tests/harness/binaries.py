@@ -132,6 +132,15 @@ PROGRAMS: dict[str, Program] = {
             "github.com/yannh/kubeconform",
             ("main.version={version}",),
         ),
+        # Checks PromQL and evaluates alerts. Without service discovery: half the program, and nothing is discovered.
+        Program(
+            "promtool",
+            "promtool",
+            "github.com/prometheus/prometheus/cmd/promtool",
+            "github.com/prometheus/prometheus",
+            ("github.com/prometheus/common/version.Version={version}",),
+            build_tags=("remove_all_sd",),
+        ),
         # With the cloud provider whose machines are Node objects only.
         Program(
             "karpenter",
