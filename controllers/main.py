@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster import logs
 from cluster.client import ClusterError, connect
 from cluster.leases import Leadership
+from cluster.ops_server import OpsError, OpsServer
 from cluster.readiness import Readiness, Verdict
 from cluster.trust import own_service_account
 from controllers.apply import Applier
@@ -24,7 +25,6 @@ from controllers.budget import MinuteBudget
 from controllers.events import EventWriter
 from controllers.loop import Loop, show_plan
 from controllers.metrics import Metrics
-from controllers.ops_server import OpsError, OpsServer
 from controllers.plans.snapshot import Moment
 from controllers.settings import ControllersSettings, load_settings
 from controllers.watching import Scope, Watching
