@@ -262,3 +262,27 @@ def _cleanup(
 
     options = CleanupOptions(release=release, namespace=namespace, controllers=controllers, dry_run=dry_run)
     return _call("cleanup", options, kubeconfig, in_cluster)
+
+
+@cli.command("record", short_help="Record scheduling decisions and start phases until SIGTERM.")
+@click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
+@click.option(
+    "--database",
+    metavar="FILE|URL",
+    required=True,
+    envvar="ROOST_DATABASE",
+    help="An SQLite file, or postgresql://user@host/name. ROOST_DATABASE says it too, and keeps a password hidden.",
+)
+@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@click.option("--bind-address", metavar="IP", default="", help="Default: every address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes.")
+@click.option(
+    "--log-level", type=click.Choice(["Debug", "Info", "Warning", "Error"]), default="Info", show_default=True
+)
+def _record(**arguments: object) -> int:
+    """Record scheduling decisions and start phases until SIGTERM.
+
+    \b
+    roost record --settings recorder.json --database roost.db --kubeconfig ~/.kube/config
+    """
+    return _call("record", arguments)

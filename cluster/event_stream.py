@@ -1,0 +1,206 @@
+"""Tell every change of one kind of object, in order, from where an earlier run stopped, and say when some were missed.
+
+Unlike a watch cache it folds nothing together: a pod that came and went within a second is told of as often as the API
+server tells of it. Its consumer may be slow: nothing more is read until it has taken what it was given.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from cluster.client import ApiError, ClusterError
+from cluster.watch_cache import (
+    FIRST_BACKOFF_SECONDS,
+    GONE,
+    LAST_BACKOFF_SECONDS,
+    PAGE_OBJECTS,
+    SHORT_WATCH_SECONDS,
+    SILENCE_SECONDS,
+    WATCH_SECONDS,
+    object_key,
+)
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from cluster.client import Client, JSONObject
+
+log = logging.getLogger(__name__)
+
+
+class Change(StrEnum):
+    """What a stream tells."""
+
+    # A list begins; what went meanwhile isn't in it. `item` is None.
+    LISTING = "listing"
+    LISTED = "listed"
+    # The list is whole. `item` is None.
+    SYNCED = "synced"
+    ADDED = "added"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+    # Nothing changed up to `version`. `item` is None.
+    BOOKMARK = "bookmark"
+    # The server has forgotten what was between the last version and the list that follows. `item` is None.
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One thing told by a stream."""
+
+    kind: str
+    change: Change
+    # `namespace/name`, or the name; "" without an item.
+    key: str
+    # What the stream's `read` made of the object; None for changes without one, and for objects it doesn't want.
+    item: Any
+    # resourceVersion from which to go on after this.
+    version: str
+
+
+_WATCHED: Final = {"ADDED": Change.ADDED, "MODIFIED": Change.MODIFIED, "DELETED": Change.DELETED}
+
+
+class EventStream:
+    """One kind of object. `run` belongs to one thread, which also calls `read` and `tell`."""
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        kind: str,
+        read: Callable[[JSONObject], Any],
+        tell: Callable[[Told], None],
+        *,
+        position: str = "",
+        on_error: Callable[[str], None] = lambda _kind: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare. position: the version where an earlier run stopped; "": there was none."""
+        self.kind = kind
+        self._client = client
+        self._path = path
+        self._read = read
+        self._tell = tell
+        self._on_error = on_error
+        self._clock = clock
+        self._version = position
+        self._is_listed = False
+        self._fault = ""
+        self._heard_at = clock()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether a whole list has been told."""
+        return self._is_listed
+
+    @property
+    def fault(self) -> str:
+        """What the last try failed of; "" while all is well."""
+        return self._fault
+
+    def age_seconds(self) -> float:
+        """Seconds since the server was last heard of."""
+        return self._clock() - self._heard_at
+
+    def run(self, stop: threading.Event) -> None:
+        """List, watch, resume and, where the server has forgotten, list again, until `stop`."""
+        backoff_seconds = FIRST_BACKOFF_SECONDS
+        while not stop.is_set():
+            try:
+                if not self._is_listed:
+                    self._list(stop)
+                if self._watch(stop):
+                    backoff_seconds = FIRST_BACKOFF_SECONDS
+                    continue
+            except ClusterError as error:
+                self._note_failure(error)
+            stop.wait(backoff_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
+            backoff_seconds = min(2 * backoff_seconds, LAST_BACKOFF_SECONDS)
+
+    def _note_failure(self, error: ClusterError) -> None:
+        self._on_error(self.kind)
+        if isinstance(error, ApiError) and error.status == GONE:
+            if self._version:
+                self._say(Change.LOST)
+            self._version = ""
+            self._is_listed = False
+        fault = str(error)
+        if fault != self._fault:
+            self._fault = fault
+            log.warning("stream broken kind=%s: %s", self.kind, fault)
+
+    def _say(self, change: Change, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see Told.item
+        self._tell(Told(self.kind, change, key, item, self._version))
+
+    def _list(self, stop: threading.Event) -> None:
+        """Tell of everything: as it was at the position, so that the watch can go on from there without a hole."""
+        query: dict[str, str | int | bool] = {"limit": PAGE_OBJECTS}
+        if self._version:
+            query |= {"resourceVersion": self._version, "resourceVersionMatch": "Exact"}
+        page = self._client.get(self._path, query)
+        # Only now: a list that can't be had tells nothing.
+        self._say(Change.LISTING)
+        while not stop.is_set():
+            metadata = page.get("metadata") or {}
+            for item in page.get("items") or ():
+                self._say(Change.LISTED, self._read(item), object_key(item))
+            token = metadata.get("continue")
+            if not token:
+                self._version = str(metadata.get("resourceVersion") or "")
+                self._is_listed = True
+                self._hear()
+                self._say(Change.SYNCED)
+                return
+            page = self._client.get(self._path, {"limit": PAGE_OBJECTS, "continue": token})
+
+    def _watch(self, stop: threading.Event) -> bool:
+        """Watch until the server ends it; False when it did so at once and without a word."""
+        opened_at = self._clock()
+        was_told = False
+        query: dict[str, str | int | bool] = {
+            "watch": True,
+            "allowWatchBookmarks": True,
+            "resourceVersion": self._version,
+            "timeoutSeconds": WATCH_SECONDS + random.randrange(WATCH_SECONDS),  # noqa: S311 - as above
+        }
+        for line in self._client.lines(self._path, query, SILENCE_SECONDS):
+            if stop.is_set():
+                break
+            self._handle(line)
+            was_told = True
+        return was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
+
+    def _handle(self, line: bytes) -> None:
+        try:
+            event = orjson.loads(line)
+            change, item = event["type"], event["object"]
+        except (ValueError, KeyError, TypeError):
+            raise ClusterError("the watch sent something that is no event") from None
+        if change == "ERROR":
+            raise ApiError(int(item.get("code") or 0), f"watch ended: {item.get('reason')}")
+        self._hear()
+        version = str(item["metadata"]["resourceVersion"])
+        if change == "BOOKMARK":
+            self._version = version
+            self._say(Change.BOOKMARK)
+        elif change in _WATCHED:
+            read = self._read(item)
+            # Told with its own version: whoever stores it may go on after it.
+            self._tell(Told(self.kind, _WATCHED[change], object_key(item), read, version))
+            self._version = version
+
+    def _hear(self) -> None:
+        self._heard_at = self._clock()
+        if self._fault:
+            log.info("stream works again kind=%s", self.kind)
+            self._fault = ""

@@ -1,0 +1,624 @@
+"""Turn what the streams tell, in order, into records. Pure: time and the model come in as arguments.
+
+Guarantee: telling the same again, after a restart or in a list, gives records of the same keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from placement.images import normalise_reference
+from recorder.reading import MICRO_US, SECOND_US, SeenEvent, SeenNode, SeenPod, read_span
+from recorder.records import (
+    AutoscalerRecord,
+    CandidateRecord,
+    DecisionKind,
+    DecisionRecord,
+    GapRecord,
+    ImageRecord,
+    NodeChangeRecord,
+    NodeRecord,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PreemptionRecord,
+    PullRecord,
+    Record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PODS: Final = "pods"
+NODES: Final = "nodes"
+EVENTS: Final = "events"
+
+_PULLED: Final = re.compile(
+    r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>\S+)(?: \((?P<whole>\S+) including waiting\))?'
+    r"(?:\. Image size: (?P<bytes>\d+) bytes)?"
+)
+_PRESENT: Final = re.compile(r'[Cc]ontainer image "(?P<image>[^"]+)" already present on machine')
+_AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
+_REASON: Final = re.compile(r"(\d+) (.+)")
+_PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")
+_AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
+_EVICTION_REASONS: Final = {"PreemptionByScheduler": "preempted", "EvictionByEvictionAPI": "evicted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the scheduler's model says of one decision."""
+
+    model: str
+    model_node: str = ""
+    note: str = ""
+    nodes_total: int | None = None
+    nodes_feasible: int | None = None
+    # Each node as it stood; `decision_id` is filled in by the assembler.
+    candidates: tuple[CandidateRecord, ...] = ()
+
+
+class Judge(Protocol):
+    """Follows the cluster and judges decisions by the scheduler's own rules; see recorder/model.py."""
+
+    def node_changed(self, name: str, node: SeenNode | None) -> None:
+        """Learn of a node; None: it is gone."""
+
+    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str) -> None:
+        """Learn of a pod; None: it is gone."""
+
+    def judge(self, decision_id: str, pod: SeenPod, node_name: str) -> Judgement:
+        """Say where the pod would have gone. Asked before the pod itself is known to be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the database holds as still there, when recording begins."""
+
+    # uid -> when it was created.
+    pods: Mapping[str, int] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    # Node uid -> image -> since when.
+    images: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # Kind -> when its stream was last heard of.
+    heard_us: Mapping[str, int] = field(default_factory=dict)
+
+
+class Step(NamedTuple):
+    """When a phase was reached, and how exactly that is known."""
+
+    at_us: int
+    resolution_us: int
+
+
+class Assembler:
+    """One cluster's story so far. One thread owns it."""
+
+    def __init__(self, classify: Any, known: Known, judge: Judge | None = None) -> None:  # noqa: ANN401 - see below
+        """Prepare. classify: (labels, namespace) -> a pod class's name, "" for none."""
+        self._classify = classify
+        self._judge = judge
+        self._pods: dict[str, SeenPod] = {}
+        self._nodes: dict[str, SeenNode] = {}
+        self._images: dict[str, dict[str, int]] = {uid: dict(images) for uid, images in known.images.items()}
+        # Those that the database has and no list has shown yet.
+        self._unseen_pods = dict(known.pods)
+        self._unseen_nodes = dict(known.nodes)
+        self._listed: dict[str, set[str]] = {}
+        self._heard_us = dict(known.heard_us)
+        self._lost: set[str] = set()
+
+    # Streams
+
+    def listing(self, kind: str) -> None:
+        """A list begins."""
+        self._listed[kind] = set()
+
+    def lost(self, kind: str) -> None:
+        """Some of the past can't be had any more."""
+        self._lost.add(kind)
+
+    def synced(self, kind: str, now_us: int) -> list[Record]:
+        """A list is whole: what isn't in it went while nobody watched."""
+        records: list[Record] = []
+        if kind in self._lost:
+            self._lost.discard(kind)
+            since_us = self._heard_us.get(kind, now_us)
+            why = "the API server had forgotten what came after the last position"
+            records.append(GapRecord(kind=kind, from_us=since_us, to_us=now_us, why=why))
+        listed = self._listed.pop(kind, set())
+        if kind == PODS:
+            for key in [key for key in self._pods if key not in listed]:
+                records += self._pod_gone(key, self._pods[key], now_us, "unseen")
+            for uid, created_us in self._unseen_pods.items():
+                records.append(_unseen_pod(uid, created_us, now_us))
+                records.append(_phase(uid, Phase.GONE, Step(now_us, MICRO_US), "watch"))
+            self._unseen_pods.clear()
+        elif kind == NODES:
+            for name in [name for name in self._nodes if name not in listed]:
+                records += self._node_gone(name, now_us)
+            for uid, name in self._unseen_nodes.items():
+                records.append(_unseen_node(uid, name, now_us))
+                records += self._images_gone(uid, now_us)
+            self._unseen_nodes.clear()
+        self._heard_us[kind] = now_us
+        return records
+
+    def heard(self, kind: str, now_us: int) -> None:
+        """The stream is alive."""
+        self._heard_us[kind] = now_us
+
+    # Pods
+
+    def pod(self, key: str, pod: SeenPod | None, now_us: int, *, listed: bool = False) -> list[Record]:
+        """A pod as it is now; `listed`: how it came to be so wasn't watched."""
+        self._heard_us[PODS] = now_us
+        if PODS in self._listed:
+            self._listed[PODS].add(key)
+        if pod is None:
+            return []
+        self._unseen_pods.pop(pod.state.uid, None)
+        records: list[Record] = []
+        before = self._pods.get(key)
+        if before is not None and before.state.uid != pod.state.uid:
+            records += self._pod_gone(key, before, now_us, "unseen")
+            before = None
+        pod_class = self._classify(pod.state.labels, pod.state.namespace)
+        if before is None or _digest(before) != _digest(pod):
+            records.append(_pod_record(pod, pod_class))
+        told = steps_of(before) if before is not None else {}
+        for (phase, detail), step in steps_of(pod).items():
+            if told.get((phase, detail)) != step:
+                records.append(_phase(pod.state.uid, phase, step, "pod", detail))
+        records += self._pod_decisions(before, pod, now_us, watched=not listed)
+        records += _disruption(before, pod)
+        self._pods[key] = pod
+        if self._judge is not None:
+            self._judge.pod_changed(key, pod, pod_class)
+        return records
+
+    def pod_deleted(self, key: str, pod: SeenPod | None, now_us: int) -> list[Record]:
+        """A pod is gone; `pod` is how it was last."""
+        self._heard_us[PODS] = now_us
+        records: list[Record] = []
+        if pod is not None:
+            records += self.pod(key, pod, now_us)
+        last = self._pods.get(key)
+        if last is not None:
+            records += self._pod_gone(key, last, now_us, end_reason(last))
+        return records
+
+    def _pod_gone(self, key: str, pod: SeenPod, now_us: int, why: str) -> Iterator[Record]:
+        self._pods.pop(key, None)
+        if self._judge is not None:
+            self._judge.pod_changed(key, None, "")
+        pod_class = self._classify(pod.state.labels, pod.state.namespace)
+        yield _pod_record(pod, pod_class, deleted_us=now_us, reason=why)
+        yield _phase(pod.state.uid, Phase.GONE, Step(now_us, MICRO_US), "watch")
+
+    def _pod_decisions(self, before: SeenPod | None, pod: SeenPod, now_us: int, *, watched: bool) -> Iterator[Record]:
+        state = pod.state
+        status, since_us, reason, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
+        if state.node_name and (before is None or not before.state.node_name):
+            decision_id = f"{state.uid}/bind"
+            judgement = Judgement("unknown", note="bound before it was watched")
+            if watched and self._judge is not None:
+                judgement = self._judge.judge(decision_id, pod, state.node_name)
+            node = self._nodes.get(state.node_name)
+            yield DecisionRecord(
+                id=decision_id,
+                pod_uid=state.uid,
+                kind=DecisionKind.BIND,
+                node_name=state.node_name,
+                node_uid=node.state.uid if node is not None else "",
+                at_us=since_us if status == "True" and since_us is not None else pod.created_us,
+                resolution_us=SECOND_US,
+                last_us=since_us or now_us,
+                scheduler=state.scheduler_name,
+                source="watch",
+                nodes_total=judgement.nodes_total,
+                nodes_feasible=judgement.nodes_feasible,
+                model=judgement.model,
+                model_node=judgement.model_node,
+                model_note=judgement.note,
+            )
+            yield from judgement.candidates
+        elif (
+            status == "False"
+            and reason == "Unschedulable"
+            and (before is None or before.conditions.get("PodScheduled", ("", None, "", ""))[3] != message)
+        ):
+            yield _failure(
+                state.uid, state.scheduler_name, message, Step(since_us or now_us, SECOND_US), source="watch"
+            )
+        nominated = state.nominated_node
+        if nominated and not state.node_name and (before is None or before.state.nominated_node != nominated):
+            yield DecisionRecord(
+                id=f"{state.uid}/nominate/{nominated}",
+                pod_uid=state.uid,
+                kind=DecisionKind.NOMINATE,
+                node_name=nominated,
+                node_uid=self._node_uid(nominated),
+                at_us=now_us,
+                resolution_us=MICRO_US,
+                last_us=now_us,
+                scheduler=state.scheduler_name,
+                source="watch",
+            )
+            yield _phase(state.uid, Phase.NOMINATED, Step(now_us, MICRO_US), "watch")
+
+    def _node_uid(self, name: str) -> str:
+        node = self._nodes.get(name)
+        return node.state.uid if node is not None else ""
+
+    # Nodes
+
+    def node(self, name: str, node: SeenNode | None, now_us: int) -> list[Record]:
+        """A node as it is now."""
+        self._heard_us[NODES] = now_us
+        if NODES in self._listed:
+            self._listed[NODES].add(name)
+        if node is None:
+            return []
+        self._unseen_nodes.pop(node.state.uid, None)
+        records: list[Record] = []
+        before = self._nodes.get(name)
+        if before is not None and before.state.uid != node.state.uid:
+            records += self._node_gone(name, now_us)
+            before = None
+        if before is None or before.ready_us != node.ready_us:
+            records.append(_node_record(node))
+        if before is not None:
+            records += _node_changes(before, node, now_us)
+        records += self._image_changes(node, now_us)
+        self._nodes[name] = node
+        if self._judge is not None:
+            self._judge.node_changed(name, node)
+        return records
+
+    def node_deleted(self, name: str, now_us: int) -> list[Record]:
+        """A node is gone."""
+        self._heard_us[NODES] = now_us
+        return list(self._node_gone(name, now_us))
+
+    def _node_gone(self, name: str, now_us: int) -> Iterator[Record]:
+        node = self._nodes.pop(name, None)
+        if node is None:
+            return
+        if self._judge is not None:
+            self._judge.node_changed(name, None)
+        yield _node_record(node, gone_us=now_us)
+        yield from self._images_gone(node.state.uid, now_us)
+
+    def _images_gone(self, node_uid: str, now_us: int) -> Iterator[Record]:
+        for image, first_us in self._images.pop(node_uid, {}).items():
+            yield _image_record(node_uid, image, first_us, 0, gone_us=now_us)
+
+    def _image_changes(self, node: SeenNode, now_us: int) -> Iterator[Record]:
+        known = self._images.setdefault(node.state.uid, {})
+        # By tag where there is one: digests are the same image's other name.
+        there = {name: size for name, size in node.state.images.items() if "@" not in name} or node.state.images
+        for image, size in there.items():
+            if image not in known:
+                known[image] = now_us
+                yield _image_record(node.state.uid, image, now_us, size)
+        for image in [image for image in known if image not in there]:
+            yield _image_record(node.state.uid, image, known.pop(image), 0, gone_us=now_us)
+
+    # Events
+
+    def event(self, event: SeenEvent, now_us: int) -> list[Record]:
+        """An Event as it is now: new, or repeated."""
+        self._heard_us[EVENTS] = now_us
+        kind, _, _, uid = event.about
+        when = Step(event.first_us, event.resolution_us)
+        if kind == "Pod" and event.reason == "Scheduled":
+            return self._scheduled(event, uid, when)
+        if kind == "Pod" and event.reason == "FailedScheduling":
+            failure = _failure(
+                uid, event.controller, event.note, when, source="event", last_us=event.last_us, tries=event.count
+            )
+            return [failure, _phase(uid, Phase.UNSCHEDULABLE, when, "event")]
+        if kind == "Pod" and event.reason == "Pulled":
+            return list(_pull(event, uid, when))
+        if kind == "Pod" and event.reason == "Preempted":
+            return list(self._preempted(event, uid))
+        if any(event.controller.startswith(name) for name in _AUTOSCALERS):
+            return [
+                AutoscalerRecord(
+                    event_uid=event.uid,
+                    at_us=event.first_us,
+                    last_us=event.last_us,
+                    count=event.count,
+                    reason=event.reason,
+                    about="/".join(filter(None, event.about[:3])),
+                    message=event.note,
+                )
+            ]
+        return []
+
+    def _scheduled(self, event: SeenEvent, uid: str, when: Step) -> list[Record]:
+        node_name = event.note.rpartition(" to ")[2]
+        return [
+            _phase(uid, Phase.SCHEDULED, when, "event"),
+            DecisionRecord(
+                id=f"{uid}/bind",
+                pod_uid=uid,
+                kind=DecisionKind.BIND,
+                node_name=node_name,
+                node_uid=self._node_uid(node_name),
+                at_us=when.at_us,
+                resolution_us=when.resolution_us,
+                last_us=event.last_us,
+                scheduler=event.controller,
+                source="event",
+            ),
+        ]
+
+    def _preempted(self, event: SeenEvent, uid: str) -> Iterator[Record]:
+        match = _PREEMPTED_BY.search(event.note)
+        by_uid = event.related[3] or (match["uid"] if match else None)
+        node_name = (match["node"] if match else None) or ""
+        yield PreemptionRecord(
+            victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.first_us, kind="preempted"
+        )
+        if by_uid:
+            yield DecisionRecord(
+                id=f"{by_uid}/preempt/{uid}",
+                pod_uid=by_uid,
+                kind=DecisionKind.PREEMPT,
+                node_name=node_name,
+                node_uid=self._node_uid(node_name),
+                at_us=event.first_us,
+                resolution_us=event.resolution_us,
+                last_us=event.last_us,
+                scheduler=event.controller,
+                source="event",
+                message=event.note,
+            )
+
+
+# What a pod, a node or an Event says
+
+
+def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
+    """Every phase that the pod's object tells of, with the container or image it is about."""
+    steps: dict[tuple[Phase, str], Step] = {(Phase.CREATED, ""): Step(pod.created_us, SECOND_US)}
+
+    def put(phase: Phase, at_us: int | None, detail: str = "") -> None:
+        if at_us is not None:
+            steps[phase, detail] = Step(at_us, SECOND_US)
+
+    status, since_us, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
+    if status == "True":
+        put(Phase.SCHEDULED, since_us)
+    elif reason == "SchedulingGated":
+        put(Phase.GATED, since_us)
+    elif reason == "Unschedulable":
+        put(Phase.UNSCHEDULABLE, since_us)
+    put(Phase.ACCEPTED, pod.accepted_us)
+    for phase, kind in ((Phase.INITIALIZED, "Initialized"), (Phase.READY, "Ready")):
+        if pod.conditions.get(kind, ("", None, "", ""))[0] == "True":
+            put(phase, pod.conditions[kind][1])
+    for container in pod.containers:
+        put(Phase.STARTED, container.started_us, container.name)
+    put(Phase.TERMINATING, pod.deletion_us)
+    return steps
+
+
+def end_reason(pod: SeenPod) -> str:
+    """Why a pod that is gone went: a word of PodRecord.end_reason."""
+    status, _, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
+    if status == "True":
+        if reason in _EVICTION_REASONS:
+            return _EVICTION_REASONS[reason]
+        if reason == "DeletionByPodGC":
+            return "node-gone"
+        return "evicted"
+    if pod.reason == "Evicted":
+        return "evicted"
+    if pod.state.phase == "Succeeded":
+        return "finished"
+    return "failed" if pod.state.phase == "Failed" else "deleted"
+
+
+def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
+    """Nodes in all, and how many each reason refused, of a FailedScheduling message."""
+    available = _AVAILABLE.search(message)
+    total = int(available[1]) if available else None
+    reasons: dict[str, int] = {}
+    listed = message.partition(": ")[2].partition(". ")[0].removesuffix(".")
+    for part in listed.split(", "):
+        match = _REASON.fullmatch(part)
+        if match:
+            reasons[match[2]] = reasons.get(match[2], 0) + int(match[1])
+    return total, reasons
+
+
+def _failure(
+    uid: str,
+    scheduler: str,
+    message: str,
+    when: Step,
+    *,
+    source: str,
+    last_us: int | None = None,
+    tries: int = 1,
+) -> DecisionRecord:
+    total, reasons = read_reasons(message)
+    # The same words from the pod's condition and from the Event are one failure.
+    digest = sha256(message.encode()).hexdigest()[:16]
+    return DecisionRecord(
+        id=f"{uid}/fail/{digest}",
+        pod_uid=uid,
+        kind=DecisionKind.FAIL,
+        node_name="",
+        node_uid="",
+        at_us=when.at_us,
+        resolution_us=when.resolution_us,
+        last_us=last_us or when.at_us,
+        tries=tries,
+        scheduler=scheduler,
+        source=source,
+        nodes_total=total,
+        nodes_feasible=0 if total is not None else None,
+        reasons=json.dumps(reasons, sort_keys=True),
+        message=message,
+    )
+
+
+def _pull(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
+    pulled, present = _PULLED.search(event.note), _PRESENT.search(event.note)
+    if pulled:
+        image = pulled["image"]
+        size = pulled["bytes"]
+        yield PullRecord(
+            pod_uid=uid,
+            image=image,
+            node_name=event.host,
+            at_us=when.at_us,
+            warm=False,
+            pull_us=read_span(pulled["pull"]),
+            pull_and_wait_us=read_span(pulled["whole"] or pulled["pull"]),
+            image_bytes=int(size) if size else None,
+        )
+    elif present:
+        image = present["image"]
+        yield PullRecord(pod_uid=uid, image=image, node_name=event.host, at_us=when.at_us, warm=True)
+    else:
+        return
+    yield _phase(uid, Phase.PULLED, when, "event", image)
+
+
+def _phase(uid: str, phase: Phase, step: Step, source: str, detail: str = "") -> PhaseRecord:
+    return PhaseRecord(
+        pod_uid=uid, phase=phase, detail=detail, at_us=step.at_us, resolution_us=step.resolution_us, source=source
+    )
+
+
+def _digest(pod: SeenPod) -> str | None:
+    for container in pod.containers:
+        if not container.init:
+            _, _, digest = container.image_id.rpartition("@")
+            return digest if digest.startswith("sha256:") else None
+    return None
+
+
+def _pod_record(pod: SeenPod, pod_class: str, deleted_us: int | None = None, reason: str | None = None) -> PodRecord:
+    state = pod.state
+    requests = dict(state.spec.requests)
+    image = state.spec.images[0] if state.spec.images else ""
+    return PodRecord(
+        uid=state.uid,
+        namespace=state.namespace,
+        name=state.name,
+        pod_class=pod_class,
+        hub=state.labels.get("release") or state.labels.get("app.kubernetes.io/instance") or "",
+        repo=pod.repo,
+        ref=pod.ref,
+        image=normalise_reference(image) if image else "",
+        image_digest=_digest(pod),
+        scheduler=state.scheduler_name,
+        priority=state.priority,
+        cpu_millicores=requests.get("cpu", 0),
+        memory_bytes=requests.get("memory", 0),
+        created_us=pod.created_us,
+        deleted_us=deleted_us,
+        end_reason=reason,
+    )
+
+
+def _unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
+    """A pod that only the database knows: all but its end is there already, and stays."""
+    return PodRecord(
+        uid=uid,
+        namespace="",
+        name="",
+        pod_class="",
+        hub="",
+        repo="",
+        ref="",
+        image="",
+        scheduler="",
+        priority=0,
+        cpu_millicores=0,
+        memory_bytes=0,
+        created_us=created_us,
+        deleted_us=now_us,
+        end_reason="unseen",
+    )
+
+
+def _disruption(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
+    status, since_us, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
+    if status != "True" or reason not in _EVICTION_REASONS:
+        return
+    if before is None or "DisruptionTarget" not in before.conditions:
+        yield PreemptionRecord(
+            victim_uid=pod.state.uid,
+            node_name=pod.state.node_name,
+            at_us=since_us or pod.created_us,
+            kind=_EVICTION_REASONS[reason],
+        )
+
+
+def _node_record(node: SeenNode, gone_us: int | None = None) -> NodeRecord:
+    state = node.state
+    return NodeRecord(
+        uid=state.uid,
+        name=state.name,
+        created_us=node.created_us,
+        ready_us=node.ready_us,
+        gone_us=gone_us,
+        allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
+        labels=json.dumps(dict(state.fact.labels), sort_keys=True),
+    )
+
+
+def _unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
+    return NodeRecord(uid=uid, name=name, created_us=0, gone_us=now_us, allocatable="{}", labels="{}")
+
+
+def _node_changes(before: SeenNode, node: SeenNode, now_us: int) -> Iterator[Record]:
+    old, new = before.state, node.state
+    changes: list[tuple[str, str, str]] = []
+
+    def compare(name: str, one: object, other: object) -> None:
+        if one != other:
+            changes.append((name, str(one), str(other)))
+
+    compare("ready", old.fact.ready, new.fact.ready)
+    compare("unschedulable", old.fact.unschedulable, new.fact.unschedulable)
+    compare("taints", _taints(old), _taints(new))
+    for label in sorted(old.fact.labels.keys() | new.fact.labels.keys()):
+        compare(f"label:{label}", old.fact.labels.get(label, ""), new.fact.labels.get(label, ""))
+    for name, one, other in changes:
+        yield NodeChangeRecord(
+            node_uid=new.uid,
+            resource_version=node.resource_version,
+            field=name[:320],
+            at_us=now_us,
+            old=one,
+            new=other,
+        )
+
+
+def _taints(node: Any) -> str:  # noqa: ANN401 - a NodeState
+    return ", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.fact.taints))
+
+
+def _image_record(
+    node_uid: str, image: str, first_us: int, image_bytes: int, gone_us: int | None = None
+) -> ImageRecord:
+    return ImageRecord(
+        node_uid=node_uid,
+        image=image[:512],
+        first_us=first_us,
+        image_bytes=image_bytes,
+        gone_us=gone_us,
+        source="node",
+    )

@@ -1,0 +1,142 @@
+"""Wire the recorder: settings, database, streams and probes, from options to exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Final
+
+from cluster import logs
+from cluster.client import ClusterError, connect
+from cluster.ops_server import OpsError, OpsServer
+from cluster.readiness import Readiness
+from placement.documents import SettingsError
+from recorder.metrics import Metrics
+from recorder.recording import Recording
+from recorder.settings import load_settings
+from recorder.store import Store, StoreError, Unavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+    from recorder.settings import RecorderSettings
+
+log = logging.getLogger(__name__)
+
+# A database that starts together with us.
+START_SECONDS: Final = 120.0
+RETRY_SECONDS: Final = 2.0
+FORGET_SECONDS: Final = 3600.0
+_DAY_US: Final = 86_400 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderOptions:
+    """What the recorder is told at start."""
+
+    # recorder.json.
+    settings_path: Path
+    # A file of SQLite, or postgresql://…
+    database: str
+    # None: the pod's own service account.
+    kubeconfig: Path | None = None
+    bind_address: str = ""
+    port: int = 8080
+    log_level: str = "Info"
+
+
+def serve(options: RecorderOptions) -> int:
+    """Record until SIGTERM. 0: ended in order; 1: it could not start, and stderr says why."""
+    logs.configure(options.log_level)
+    try:
+        _run(options, load_settings(options.settings_path))
+    except SettingsError as error:
+        for fault in error.faults:
+            print(f"roost record: {options.settings_path}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except (ClusterError, OpsError, StoreError) as error:
+        print(f"roost record: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    client = connect(options.kubeconfig)
+    metrics = Metrics(version())
+    store = Store.open(options.database)
+    _migrate(store, stop)
+    if stop.is_set():
+        return
+    run_id = store.start_run(client.api_client.configuration.host, version(), settings.settings_hash)
+    recording = Recording(client, settings, store, metrics)
+    ops = OpsServer(
+        options.bind_address,
+        options.port,
+        metrics_text=metrics.text,
+        is_alive=lambda: True,
+        readiness=Readiness({"recording": recording.verdict}),
+    )
+    ops.start()
+    if settings.retention_days:
+        threading.Thread(
+            target=_forget, args=(store, settings.retention_days, stop), name="forget", daemon=True
+        ).start()
+    log.info("recording database=%s port=%d version=%s", store.shown_url, ops.port, version())
+    try:
+        recording.run(stop)
+    finally:
+        with contextlib.suppress(StoreError):
+            store.end_run(run_id)
+        ops.stop()
+        store.close()
+    log.info("stopped")
+
+
+def _migrate(store: Store, stop: threading.Event) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not stop.is_set():
+        try:
+            store.migrate()
+        except Unavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("waiting for the database: %s", error)
+            stop.wait(RETRY_SECONDS)
+        else:
+            return
+
+
+def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            counts = store.forget_before(time.time_ns() // 1000 - retention_days * _DAY_US)
+        except StoreError as error:
+            log.warning("nothing forgotten: %s", error)
+        else:
+            if any(counts.values()):
+                log.info("forgotten: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count))
+        stop.wait(FORGET_SECONDS)
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)
+
+
+def version() -> str:
+    """Return the installed version, "unknown" when run from a bare checkout."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version("roost")
+    return "unknown"

@@ -1,0 +1,228 @@
+"""Record one cluster: streams in their threads, one thread that turns what they tell into rows, one database.
+
+Backpressure is the whole of the buffering: when the database is down the rows wait, then the queue fills, then the
+streams stop reading, and go on from where they stood. Nothing is dropped here; what the API server forgets meanwhile is
+marked as a gap.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.event_stream import Change, EventStream, Told
+from cluster.readiness import Verdict
+from cluster.watch_cache import WatchCache
+from placement.classes import Classes
+from recorder.assembler import EVENTS, NODES, PODS, Assembler
+from recorder.reading import read_event, read_node, read_pod
+from recorder.store import StoreError, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.client import Client, JSONObject
+    from placement.scheduling.objects import PodSpec
+    from recorder.assembler import Judge
+    from recorder.metrics import Metrics
+    from recorder.records import Record
+    from recorder.settings import RecorderSettings
+    from recorder.store import Store
+
+log = logging.getLogger(__name__)
+
+PATHS: Final[Mapping[str, str]] = {
+    NODES: "/api/v1/nodes",
+    PODS: "/api/v1/pods",
+    EVENTS: "/apis/events.k8s.io/v1/events",
+}
+# Things told and not yet turned into rows: reduced objects, a few kilobytes each.
+MAX_WAITING: Final = 10_000
+# Rows that wait for the database at most; then nothing more is taken from the queue.
+MAX_ROWS: Final = 20_000
+# A transaction a second at most at rest, so that a burst shares one.
+FLUSH_SECONDS: Final = 0.5
+RETRY_SECONDS: Final = 2.0
+STALE_SECONDS: Final = 180.0
+_US: Final = 1_000_000
+
+
+class Recording:
+    """One run of the recorder. `run` blocks until `stop`."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: RecorderSettings,
+        store: Store,
+        metrics: Metrics,
+        *,
+        judge: Judge | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Prepare: read from the database where an earlier run left off. Raises StoreError."""
+        self._settings = settings
+        self._store = store
+        self._metrics = metrics
+        self._wall = wall
+        self._classes = Classes(settings)
+        self._specs: dict[PodSpec, PodSpec] = {}
+        self._queue: queue.Queue[Told] = queue.Queue(MAX_WAITING)
+        self._rows: list[Record] = []
+        self._positions: dict[str, tuple[str, int]] = {}
+        self._stop = threading.Event()
+        self._fault = ""
+        positions = store.positions()
+        self._assembler = Assembler(self._classify, store.known(), judge)
+        self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
+            client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
+        )
+        readers: Mapping[str, Callable[[JSONObject], Any]] = {
+            NODES: read_node,
+            PODS: lambda item: read_pod(item, settings.key_sources, self._specs),
+            EVENTS: read_event,
+        }
+        self._streams = [
+            EventStream(
+                client,
+                path,
+                kind,
+                readers[kind],
+                self._take,
+                position=positions.get(kind, ("", 0))[0],
+                on_error=metrics.count_stream_error,
+            )
+            for kind, path in PATHS.items()
+        ]
+
+    def verdict(self) -> Verdict:
+        """Whether every stream has listed and is heard of, and the database takes rows."""
+        for stream in self._streams:
+            if not stream.is_listed:
+                return Verdict(False, f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}")
+            if stream.age_seconds() > STALE_SECONDS:
+                return Verdict(False, f"nothing heard of {stream.kind} for {stream.age_seconds():.0f} s")
+        return Verdict(not self._fault, self._fault)
+
+    def run(self, stop: threading.Event) -> None:
+        """Record until `stop`; what was told by then is stored, as far as the database takes it."""
+        self._stop = stop
+        cache = threading.Thread(target=self._namespaces.run, args=(stop,), name="watch-namespaces", daemon=True)
+        cache.start()
+        while not stop.wait(0.02) and not (self._namespaces.synced or self._namespaces.is_forbidden):
+            # A pod's class may hang on its namespace's labels.
+            pass
+        for stream in self._streams:
+            threading.Thread(target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True).start()
+        flushed_at = time.monotonic()
+        while not stop.is_set():
+            self._collect(flushed_at + FLUSH_SECONDS)
+            if time.monotonic() - flushed_at >= FLUSH_SECONDS or len(self._rows) >= MAX_ROWS:
+                self._flush()
+                flushed_at = time.monotonic()
+        # What has been told already; the streams take nothing more.
+        while not self._queue.empty() and len(self._rows) < MAX_ROWS:
+            self._follow(self._queue.get_nowait())
+        self._try_flush()
+
+    def _take(self, told: Told) -> None:
+        """Called in a stream's thread; waits while the queue is full."""
+        while not self._stop.is_set():
+            try:
+                self._queue.put(told, timeout=1.0)
+            except queue.Full:
+                self._metrics.count_wait()
+            else:
+                return
+
+    def _collect(self, until: float) -> None:
+        while len(self._rows) < MAX_ROWS:
+            wait_seconds = until - time.monotonic()
+            try:
+                told = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
+            except queue.Empty:
+                return
+            self._follow(told)
+            if self._stop.is_set():
+                return
+
+    def _follow(self, told: Told) -> None:
+        now_us = int(self._wall() * _US)
+        try:
+            self._rows += self._records(told, now_us)
+        except Exception:  # one odd object must not end the recording; it is counted, and its key is in the log
+            log.exception("not recorded kind=%s key=%s", told.kind, told.key)
+            self._metrics.count_odd(told.kind)
+        self._metrics.count_told(told.kind, told.change.value)
+        if told.version:
+            self._positions[told.kind] = (told.version, now_us)
+
+    def _records(self, told: Told, now_us: int) -> list[Record]:  # one case a change; each is one line
+        assembler, kind = self._assembler, told.kind
+        match told.change:
+            case Change.LISTING:
+                assembler.listing(kind)
+            case Change.LOST:
+                assembler.lost(kind)
+            case Change.SYNCED:
+                return assembler.synced(kind, now_us)
+            case Change.BOOKMARK:
+                assembler.heard(kind, now_us)
+            case Change.DELETED if kind == PODS:
+                return assembler.pod_deleted(told.key, told.item, now_us)
+            case Change.DELETED if kind == NODES:
+                return assembler.node_deleted(told.key, now_us)
+            case Change.DELETED:
+                # An Event that expired says nothing.
+                return []
+            case _ if kind == PODS:
+                return assembler.pod(told.key, told.item, now_us, listed=told.change is Change.LISTED)
+            case _ if kind == NODES:
+                return assembler.node(told.key, told.item, now_us)
+            case _ if told.item is not None:
+                return assembler.event(told.item, now_us)
+        return []
+
+    def _flush(self) -> None:
+        """Store what waits; try until it is stored or we are stopped."""
+        while not self._try_flush():
+            if self._stop.wait(RETRY_SECONDS):
+                return
+
+    def _try_flush(self) -> bool:
+        if not self._rows and not self._positions:
+            return True
+        began_at = time.monotonic()
+        try:
+            self._store.write(self._rows, self._positions)
+        except Unavailable as error:
+            self._note_fault(str(error))
+            return False
+        except StoreError as error:
+            self._note_fault(str(error))
+            return False
+        self._note_fault("")
+        self._metrics.count_rows(self._rows, time.monotonic() - began_at)
+        self._rows = []
+        self._positions = {}
+        return True
+
+    def _note_fault(self, fault: str) -> None:
+        if fault and fault != self._fault:
+            log.warning("rows wait: %s", fault)
+            self._metrics.count_store_error()
+        elif self._fault and not fault:
+            log.info("rows are stored again")
+        self._fault = fault
+
+    def _classify(self, labels: Mapping[str, str], namespace: str) -> str:
+        namespaces = self._namespaces.objects() if self._namespaces.synced else None
+        found = self._classes.classify(labels, namespace, namespaces)
+        return found.name if found is not None else ""
+
+
+def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
+    return namespace["metadata"].get("labels") or {}

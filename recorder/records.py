@@ -1,0 +1,339 @@
+"""Name the facts that are stored, one class a table, each with the key that makes storing it twice storing it once.
+
+All moments are microseconds since 1970, UTC, of the clock of whoever says so: API server, scheduler or kubelet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+JSONObject = dict[str, Any]
+
+
+class Merge(StrEnum):
+    """What becomes of a column when a record of the same key is there already. NULL never replaces anything."""
+
+    # What came first stays.
+    FIRST = "first"
+    # What came last stays.
+    LAST = "last"
+    # The earliest moment, the latest moment.
+    MIN = "min"
+    MAX = "max"
+    # That of the record with the smaller `resolution_us`; the first of equals.
+    FINER = "finer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRecord:
+    """One pod. `owner`, `hub` and the like are what its labels said when it was seen first."""
+
+    TABLE: ClassVar[str] = "pod"
+    KEY: ClassVar[tuple[str, ...]] = ("uid",)
+    MERGE: ClassVar[dict[str, Merge]] = {"deleted_us": Merge.FIRST, "end_reason": Merge.FIRST}
+
+    uid: str
+    namespace: str
+    name: str
+    # A key of the values' `podClasses`; "" for a pod of none.
+    pod_class: str
+    # The hub's user or "" (never a token, never an environment variable's value).
+    hub: str
+    repo: str
+    ref: str
+    # Of the first main container.
+    image: str
+    # sha256:… as the kubelet reported it; None until then.
+    image_digest: str | None = None
+    scheduler: str
+    priority: int
+    cpu_millicores: int
+    memory_bytes: int
+    created_us: int
+    # None while it is there.
+    deleted_us: int | None = None
+    # deleted, preempted, evicted, finished, failed, node-gone, unseen (it went while nobody watched).
+    end_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecord:
+    """One node."""
+
+    TABLE: ClassVar[str] = "node"
+    KEY: ClassVar[tuple[str, ...]] = ("uid",)
+    MERGE: ClassVar[dict[str, Merge]] = {"ready_us": Merge.MIN, "gone_us": Merge.FIRST, "images_ready_us": Merge.MIN}
+
+    uid: str
+    name: str
+    created_us: int
+    ready_us: int | None = None
+    # When it first held every image that the hub's gate asks for.
+    images_ready_us: int | None = None
+    gone_us: int | None = None
+    # JSON objects as text: resource -> amount; key -> value.
+    allocatable: str
+    labels: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChangeRecord:
+    """One change of a node: ready, cordoned, taints, a label."""
+
+    TABLE: ClassVar[str] = "node_change"
+    KEY: ClassVar[tuple[str, ...]] = ("node_uid", "resource_version", "field")
+    MERGE: ClassVar[dict[str, Merge]] = {}
+
+    node_uid: str
+    resource_version: str
+    # ready, unschedulable, taints, label:KEY, condition:TYPE.
+    field: str
+    at_us: int
+    old: str
+    new: str
+
+
+class Phase(StrEnum):
+    """A step of a pod's start, in the usual order."""
+
+    CREATED = "created"
+    GATED = "gated"
+    # The scheduler found no node; the first time.
+    UNSCHEDULABLE = "unschedulable"
+    NOMINATED = "nominated"
+    SCHEDULED = "scheduled"
+    # status.startTime: the kubelet has taken it up.
+    ACCEPTED = "accepted"
+    # Of one image, in `detail`.
+    PULLED = "pulled"
+    INITIALIZED = "initialized"
+    # Of one container, in `detail`.
+    STARTED = "started"
+    READY = "ready"
+    TERMINATING = "terminating"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRecord:
+    """One step of one pod, the first time it was reached."""
+
+    TABLE: ClassVar[str] = "phase"
+    KEY: ClassVar[tuple[str, ...]] = ("pod_uid", "phase", "detail")
+    # An Event tells to the microsecond what the pod itself tells to the second.
+    MERGE: ClassVar[dict[str, Merge]] = {"at_us": Merge.FINER, "source": Merge.FINER, "resolution_us": Merge.FINER}
+
+    pod_uid: str
+    phase: Phase
+    # The image or the container; "" for the pod as a whole.
+    detail: str = ""
+    at_us: int
+    # How exact `at_us` is: 1 or 1,000,000.
+    resolution_us: int
+    # pod (its object), event, watch (the moment we saw it).
+    source: str
+
+
+class DecisionKind(StrEnum):
+    """What a scheduler did with a pod."""
+
+    BIND = "bind"
+    FAIL = "fail"
+    NOMINATE = "nominate"
+    PREEMPT = "preempt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRecord:
+    """One decision about one pod."""
+
+    TABLE: ClassVar[str] = "decision"
+    KEY: ClassVar[tuple[str, ...]] = ("id",)
+    MERGE: ClassVar[dict[str, Merge]] = {
+        "tries": Merge.MAX,
+        "last_us": Merge.MAX,
+        "at_us": Merge.FINER,
+        "source": Merge.FINER,
+        "resolution_us": Merge.FINER,
+        # The Event may come before the pod: what the model says comes with the pod.
+        "nodes_total": Merge.FIRST,
+        "nodes_feasible": Merge.FIRST,
+        "model": Merge.FIRST,
+        "model_node": Merge.FIRST,
+        "model_note": Merge.FIRST,
+    }
+
+    # `<pod uid>/<kind>/<what tells it from others of its kind>`: the same for whoever sees it.
+    id: str
+    pod_uid: str
+    kind: DecisionKind
+    # "" for kind fail.
+    node_name: str
+    node_uid: str
+    at_us: int
+    # How exact `at_us` is: 1 or 1,000,000.
+    resolution_us: int
+    # Of the last repeat, and how many tries the scheduler's event counted (a lower bound).
+    last_us: int
+    tries: int = 1
+    scheduler: str
+    # watch or event.
+    source: str
+    nodes_total: int | None = None
+    nodes_feasible: int | None = None
+    # JSON object as text: reason -> number of nodes.
+    reasons: str = "{}"
+    message: str = ""
+    # What the scheduler's model says of it: agrees, differs, not-among-best, unknown (with `model_note`).
+    model: str | None = None
+    model_node: str | None = None
+    model_note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRecord:
+    """One node as it stood when a decision was made."""
+
+    TABLE: ClassVar[str] = "candidate"
+    KEY: ClassVar[tuple[str, ...]] = ("decision_id", "node_name")
+    MERGE: ClassVar[dict[str, Merge]] = {}
+
+    decision_id: str
+    node_name: str
+    node_uid: str
+    users: int
+    placeholders: int
+    builds: int
+    free_cpu_millicores: int
+    free_memory_bytes: int
+    has_image: bool
+    # Why the model's filters refuse it; "" when they don't.
+    refused: str
+    # None where nothing was scored.
+    score_total: int | None
+    # JSON object as text: plugin -> weighted score.
+    scores: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRecord:
+    """One image of one pod, as its kubelet told."""
+
+    TABLE: ClassVar[str] = "pull"
+    KEY: ClassVar[tuple[str, ...]] = ("pod_uid", "image")
+    # A restarted container finds its image warm: that is no news about the start.
+    MERGE: ClassVar[dict[str, Merge]] = {}
+
+    pod_uid: str
+    image: str
+    node_name: str
+    # When it was there.
+    at_us: int
+    # It was there already.
+    warm: bool
+    # Without and with the wait in the kubelet's queue; None for warm ones.
+    pull_us: int | None = None
+    pull_and_wait_us: int | None = None
+    image_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRecord:
+    """An image on a node, from `status.images` or a pull."""
+
+    TABLE: ClassVar[str] = "image_on_node"
+    KEY: ClassVar[tuple[str, ...]] = ("node_uid", "image", "first_us")
+    MERGE: ClassVar[dict[str, Merge]] = {"gone_us": Merge.FIRST}
+
+    node_uid: str
+    image: str
+    first_us: int
+    image_bytes: int
+    gone_us: int | None = None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionRecord:
+    """A pod that had to go for another, or was evicted."""
+
+    TABLE: ClassVar[str] = "preemption"
+    KEY: ClassVar[tuple[str, ...]] = ("victim_uid",)
+    MERGE: ClassVar[dict[str, Merge]] = {"by_uid": Merge.LAST, "at_us": Merge.MIN}
+
+    victim_uid: str
+    # None when nobody said (an eviction, or an event that was lost).
+    by_uid: str | None = None
+    node_name: str
+    at_us: int
+    # preempted or evicted.
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerRecord:
+    """What an autoscaler said."""
+
+    TABLE: ClassVar[str] = "autoscaler"
+    KEY: ClassVar[tuple[str, ...]] = ("event_uid",)
+    MERGE: ClassVar[dict[str, Merge]] = {"count": Merge.MAX, "last_us": Merge.MAX}
+
+    event_uid: str
+    at_us: int
+    last_us: int
+    count: int
+    # TriggeredScaleUp, NotTriggerScaleUp, ScaleDown…, Nominated, DisruptionLaunching …
+    reason: str
+    about: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRecord:
+    """One launch as BinderHub's archive has it; joined to a pod where one is known."""
+
+    TABLE: ClassVar[str] = "launch"
+    KEY: ClassVar[tuple[str, ...]] = ("id",)
+    MERGE: ClassVar[dict[str, Merge]] = {"pod_uid": Merge.LAST}
+
+    # A hash of what tells launches apart.
+    id: str
+    at_us: int
+    provider: str
+    spec: str
+    ref: str
+    status: str
+    pod_uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapRecord:
+    """A time in which something may have happened that nobody saw."""
+
+    TABLE: ClassVar[str] = "gap"
+    KEY: ClassVar[tuple[str, ...]] = ("kind", "from_us")
+    MERGE: ClassVar[dict[str, Merge]] = {"to_us": Merge.MAX}
+
+    # pods, nodes or events.
+    kind: str
+    from_us: int
+    to_us: int
+    why: str
+
+
+Record = (
+    PodRecord
+    | NodeRecord
+    | NodeChangeRecord
+    | PhaseRecord
+    | DecisionRecord
+    | CandidateRecord
+    | PullRecord
+    | ImageRecord
+    | PreemptionRecord
+    | AutoscalerRecord
+    | LaunchRecord
+    | GapRecord
+)

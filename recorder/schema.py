@@ -1,0 +1,203 @@
+"""Lay out the tables, the same in SQLite and PostgreSQL; records.py says what the columns mean."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+_UID: Final = sa.String(64)
+_NAME: Final = sa.String(253)
+_TIME: Final = sa.BigInteger
+
+
+def _moment(name: str, *, optional: bool = False) -> sa.Column[int]:
+    return sa.Column(name, _TIME, nullable=optional)
+
+
+def _text(name: str, kind: sa.types.TypeEngine[str] | None = None, *, optional: bool = False) -> sa.Column[str]:
+    return sa.Column(name, kind or sa.Text, nullable=optional)
+
+
+# One line a start of `roost record`.
+run = sa.Table(
+    "run",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    _text("cluster"),
+    _text("version", sa.String(64)),
+    _text("settings_hash", sa.String(64)),
+    _moment("started_us"),
+    _moment("stopped_us", optional=True),
+)
+# Where each watch stood when the records before it were stored: written in their transaction.
+checkpoint = sa.Table(
+    "checkpoint",
+    metadata,
+    sa.Column("kind", sa.String(32), primary_key=True),
+    _text("resource_version", sa.String(64)),
+    _moment("at_us"),
+)
+pod = sa.Table(
+    "pod",
+    metadata,
+    sa.Column("uid", _UID, primary_key=True),
+    _text("namespace", sa.String(63)),
+    _text("name", _NAME),
+    _text("pod_class", sa.String(63)),
+    _text("hub"),
+    _text("repo"),
+    _text("ref"),
+    _text("image"),
+    _text("image_digest", optional=True),
+    _text("scheduler", sa.String(63)),
+    sa.Column("priority", sa.BigInteger, nullable=False),
+    sa.Column("cpu_millicores", sa.BigInteger, nullable=False),
+    sa.Column("memory_bytes", sa.BigInteger, nullable=False),
+    _moment("created_us"),
+    _moment("deleted_us", optional=True),
+    _text("end_reason", sa.String(32), optional=True),
+    sa.Index("pod_by_name", "namespace", "name", "created_us"),
+    sa.Index("pod_by_time", "created_us"),
+)
+node = sa.Table(
+    "node",
+    metadata,
+    sa.Column("uid", _UID, primary_key=True),
+    _text("name", _NAME),
+    _moment("created_us"),
+    _moment("ready_us", optional=True),
+    _moment("images_ready_us", optional=True),
+    _moment("gone_us", optional=True),
+    _text("allocatable"),
+    _text("labels"),
+    sa.Index("node_by_name", "name", "created_us"),
+)
+node_change = sa.Table(
+    "node_change",
+    metadata,
+    sa.Column("node_uid", _UID, primary_key=True),
+    sa.Column("resource_version", sa.String(64), primary_key=True),
+    sa.Column("field", sa.String(320), primary_key=True),
+    _moment("at_us"),
+    _text("old"),
+    _text("new"),
+    sa.Index("node_change_by_time", "at_us"),
+)
+phase = sa.Table(
+    "phase",
+    metadata,
+    sa.Column("pod_uid", _UID, primary_key=True),
+    sa.Column("phase", sa.String(16), primary_key=True),
+    sa.Column("detail", sa.String(512), primary_key=True),
+    _moment("at_us"),
+    sa.Column("resolution_us", sa.Integer, nullable=False),
+    _text("source", sa.String(8)),
+)
+decision = sa.Table(
+    "decision",
+    metadata,
+    sa.Column("id", sa.String(160), primary_key=True),
+    _text("pod_uid", _UID),
+    _text("kind", sa.String(8)),
+    _text("node_name", _NAME),
+    _text("node_uid", _UID),
+    _moment("at_us"),
+    sa.Column("resolution_us", sa.Integer, nullable=False),
+    _moment("last_us"),
+    sa.Column("tries", sa.Integer, nullable=False),
+    _text("scheduler", sa.String(63)),
+    _text("source", sa.String(8)),
+    sa.Column("nodes_total", sa.Integer, nullable=True),
+    sa.Column("nodes_feasible", sa.Integer, nullable=True),
+    _text("reasons"),
+    _text("message"),
+    _text("model", sa.String(16), optional=True),
+    _text("model_node", _NAME, optional=True),
+    _text("model_note", optional=True),
+    sa.Index("decision_by_pod", "pod_uid"),
+    sa.Index("decision_by_time", "at_us"),
+)
+candidate = sa.Table(
+    "candidate",
+    metadata,
+    sa.Column("decision_id", sa.String(160), primary_key=True),
+    sa.Column("node_name", _NAME, primary_key=True),
+    _text("node_uid", _UID),
+    sa.Column("users", sa.Integer, nullable=False),
+    sa.Column("placeholders", sa.Integer, nullable=False),
+    sa.Column("builds", sa.Integer, nullable=False),
+    sa.Column("free_cpu_millicores", sa.BigInteger, nullable=False),
+    sa.Column("free_memory_bytes", sa.BigInteger, nullable=False),
+    sa.Column("has_image", sa.Boolean, nullable=False),
+    _text("refused"),
+    sa.Column("score_total", sa.BigInteger, nullable=True),
+    _text("scores"),
+)
+pull = sa.Table(
+    "pull",
+    metadata,
+    sa.Column("pod_uid", _UID, primary_key=True),
+    sa.Column("image", sa.String(512), primary_key=True),
+    _text("node_name", _NAME),
+    _moment("at_us"),
+    sa.Column("warm", sa.Boolean, nullable=False),
+    sa.Column("pull_us", sa.BigInteger, nullable=True),
+    sa.Column("pull_and_wait_us", sa.BigInteger, nullable=True),
+    sa.Column("image_bytes", sa.BigInteger, nullable=True),
+    sa.Index("pull_by_time", "at_us"),
+)
+image_on_node = sa.Table(
+    "image_on_node",
+    metadata,
+    sa.Column("node_uid", _UID, primary_key=True),
+    sa.Column("image", sa.String(512), primary_key=True),
+    sa.Column("first_us", _TIME, primary_key=True),
+    sa.Column("image_bytes", sa.BigInteger, nullable=False),
+    _moment("gone_us", optional=True),
+    _text("source", sa.String(8)),
+)
+preemption = sa.Table(
+    "preemption",
+    metadata,
+    sa.Column("victim_uid", _UID, primary_key=True),
+    _text("by_uid", _UID, optional=True),
+    _text("node_name", _NAME),
+    _moment("at_us"),
+    _text("kind", sa.String(16)),
+    sa.Index("preemption_by_time", "at_us"),
+)
+autoscaler = sa.Table(
+    "autoscaler",
+    metadata,
+    sa.Column("event_uid", _UID, primary_key=True),
+    _moment("at_us"),
+    _moment("last_us"),
+    sa.Column("count", sa.Integer, nullable=False),
+    _text("reason", sa.String(128)),
+    _text("about"),
+    _text("message"),
+    sa.Index("autoscaler_by_time", "at_us"),
+)
+launch = sa.Table(
+    "launch",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    _moment("at_us"),
+    _text("provider", sa.String(64)),
+    _text("spec"),
+    _text("ref"),
+    _text("status", sa.String(32)),
+    _text("pod_uid", _UID, optional=True),
+    sa.Index("launch_by_time", "at_us"),
+)
+gap = sa.Table(
+    "gap",
+    metadata,
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("from_us", _TIME, primary_key=True),
+    _moment("to_us"),
+    _text("why"),
+)

@@ -1,0 +1,271 @@
+"""Keep records in SQLite or PostgreSQL: each batch and the watches' positions in one transaction.
+
+Guarantee: a batch is stored whole or not at all, and storing it again changes nothing; so after a crash everything is
+asked for again from the stored position, and nothing is there twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from recorder import schema
+from recorder.assembler import Known
+from recorder.records import Merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from recorder.records import Record
+
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+SQLITE: Final = "sqlite"
+POSTGRESQL: Final = "postgresql"
+# PostgreSQL takes at most 65,535 parameters a statement, SQLite 32,766.
+MAX_PARAMETERS: Final = 30_000
+# How long SQLite waits for another process (a reader that checkpoints, a vacuum).
+BUSY_SECONDS: Final = 30
+_US: Final = 1_000_000
+
+
+class StoreError(Exception):
+    """The database can't be used; the message says which one, why and what to do. It holds no password."""
+
+
+class Unavailable(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
+    """The database doesn't answer now; trying again later may help."""
+
+
+class Store:
+    """One database. Connections are made as needed, so it may come and go."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self.shown_url = engine.url.render_as_string(hide_password=True)
+        self._upserts: dict[type, Any] = {}
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name). Raises StoreError."""
+        if "://" not in url:
+            url = f"sqlite:///{Path(url).absolute()}"
+        try:
+            parsed = sa.make_url(url)
+        except sa.exc.ArgumentError:
+            raise StoreError("the database's URL can't be read: give a file, or postgresql://user@host/name") from None
+        backend = parsed.get_backend_name()
+        if backend == POSTGRESQL:
+            # Psycopg 3, whatever driver the URL's author is used to.
+            engine = sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        elif backend == SQLITE:
+            engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
+            sa.event.listen(engine, "connect", _set_up_sqlite)
+        else:
+            raise StoreError(f"database {backend!r} is not known: give an SQLite file, or postgresql://user@host/name")
+        return cls(engine)
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; safe when several do at once. Raises StoreError."""
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        with self._faults(), self.engine.begin() as connection:
+            if self.engine.dialect.name == POSTGRESQL:
+                # One at a time; given back at the end of the transaction. The number is Roost's own, without meaning.
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7026421)"))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError, Unavailable."""
+        by_kind: dict[type[Record], dict[tuple[Any, ...], Record]] = {}
+        for record in records:
+            kind = type(record)
+            key = tuple(getattr(record, name) for name in kind.KEY)
+            kept = by_kind.setdefault(kind, {})
+            # One statement can't touch a row twice.
+            kept[key] = record if key not in kept else _merged(kept[key], record)
+        with self._faults(), self.engine.begin() as connection:
+            for kind, kept in by_kind.items():
+                self._upsert(connection, kind, list(kept.values()))
+            for name, (version, at_us) in positions.items():
+                self._save_position(connection, name, version, at_us)
+
+    def positions(self) -> dict[str, tuple[str, int]]:
+        """Where each kind's watch stood, by kind: (resourceVersion, µs)."""
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(schema.checkpoint)).mappings()
+            return {row["kind"]: (row["resource_version"], row["at_us"]) for row in rows}
+
+    def known(self) -> Known:
+        """What is stored as still there: where an earlier run left off."""
+        pods, nodes, images = schema.pod.c, schema.node.c, schema.image_on_node.c
+        with self.reading() as connection:
+            alive_pods = connection.execute(sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None)))
+            alive_nodes = connection.execute(sa.select(nodes.uid, nodes.name).where(nodes.gone_us.is_(None)))
+            there = connection.execute(
+                sa.select(images.node_uid, images.image, images.first_us).where(images.gone_us.is_(None))
+            )
+            by_node: dict[str, dict[str, int]] = {}
+            for node_uid, image, first_us in there:
+                by_node.setdefault(node_uid, {})[image] = first_us
+            known_pods = dict(alive_pods.tuples().all())
+            known_nodes = dict(alive_nodes.tuples().all())
+        heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
+        return Known(known_pods, known_nodes, by_node, heard_us)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection for queries. Raises StoreError."""
+        with self._faults(), self.engine.connect() as connection:
+            yield connection
+
+    def start_run(self, cluster: str, version: str, settings_hash: str) -> int:
+        """Note that recording begins; returns the run's id."""
+        values = {
+            "cluster": cluster,
+            "version": version,
+            "settings_hash": settings_hash,
+            "started_us": time.time_ns() // 1000,
+        }
+        with self._faults(), self.engine.begin() as connection:
+            done = connection.execute(sa.insert(schema.run).values(**values).returning(schema.run.c.id))
+            return int(done.scalar_one())
+
+    def end_run(self, run_id: int) -> None:
+        """Note that recording ended in order."""
+        with self._faults(), self.engine.begin() as connection:
+            connection.execute(
+                sa.update(schema.run).where(schema.run.c.id == run_id).values(stopped_us=time.time_ns() // 1000)
+            )
+
+    def forget_before(self, moment_us: int) -> dict[str, int]:
+        """Delete what ended before that moment; returns rows by table. Pods and nodes that are still there stay."""
+        old_pods = sa.select(schema.pod.c.uid).where(schema.pod.c.deleted_us < moment_us)
+        old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < moment_us)
+        old_decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(old_pods))
+        deletions: Sequence[tuple[sa.Table, Any]] = (
+            (schema.candidate, schema.candidate.c.decision_id.in_(old_decisions)),
+            (schema.decision, schema.decision.c.pod_uid.in_(old_pods)),
+            (schema.phase, schema.phase.c.pod_uid.in_(old_pods)),
+            (schema.pull, schema.pull.c.pod_uid.in_(old_pods)),
+            (schema.preemption, schema.preemption.c.at_us < moment_us),
+            (schema.autoscaler, schema.autoscaler.c.last_us < moment_us),
+            (schema.launch, schema.launch.c.at_us < moment_us),
+            (schema.gap, schema.gap.c.to_us < moment_us),
+            (schema.node_change, schema.node_change.c.at_us < moment_us),
+            (schema.image_on_node, schema.image_on_node.c.gone_us < moment_us),
+            (schema.image_on_node, schema.image_on_node.c.node_uid.in_(old_nodes)),
+            (schema.pod, schema.pod.c.deleted_us < moment_us),
+            (schema.node, schema.node.c.gone_us < moment_us),
+        )
+        counts: dict[str, int] = {}
+        for table, condition in deletions:
+            # A transaction a table: a recorder that writes at the same time waits for one at most.
+            with self._faults(), self.engine.begin() as connection:
+                done = connection.execute(sa.delete(table).where(condition))
+                counts[table.name] = counts.get(table.name, 0) + done.rowcount
+        return counts
+
+    def vacuum(self) -> None:
+        """Give the room of deleted rows back."""
+        with self._faults(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(sa.text("VACUUM"))
+
+    def close(self) -> None:
+        """Drop all connections."""
+        self.engine.dispose()
+
+    def _save_position(self, connection: sa.Connection, kind: str, version: str, at_us: int) -> None:
+        insert = self._insert(schema.checkpoint)
+        values = {"resource_version": version, "at_us": at_us}
+        statement = insert.values(kind=kind, **values).on_conflict_do_update(index_elements=["kind"], set_=values)
+        connection.execute(statement)
+
+    def _upsert(self, connection: sa.Connection, kind: type[Record], records: Sequence[Record]) -> None:
+        names = [one.name for one in fields(kind)]
+        statement = self._upserts.get(kind)
+        if statement is None:
+            statement = self._upserts[kind] = self._upsert_statement(kind)
+        chunk = MAX_PARAMETERS // len(names)
+        for start in range(0, len(records), chunk):
+            rows = [{name: getattr(one, name) for name in names} for one in records[start : start + chunk]]
+            connection.execute(statement, rows)
+
+    def _insert(self, table: sa.Table) -> Any:  # noqa: ANN401 - the two dialects' inserts share no class
+        return postgresql.insert(table) if self.engine.dialect.name == POSTGRESQL else sqlite.insert(table)
+
+    def _upsert_statement(self, kind: type[Record]) -> Any:  # noqa: ANN401 - as above
+        table = schema.metadata.tables[kind.TABLE]
+        insert = self._insert(table)
+        if not kind.MERGE:
+            return insert.on_conflict_do_nothing(index_elements=list(kind.KEY))
+        is_postgresql = self.engine.dialect.name == POSTGRESQL
+        lesser, greater = (sa.func.least, sa.func.greatest) if is_postgresql else (sa.func.min, sa.func.max)
+        updates: dict[str, Any] = {}
+        for name, merge in kind.MERGE.items():
+            old, new = table.c[name], insert.excluded[name]
+            match merge:
+                case Merge.FIRST:
+                    updates[name] = sa.func.coalesce(old, new)
+                case Merge.LAST:
+                    updates[name] = sa.func.coalesce(new, old)
+                case Merge.MIN:
+                    # SQLite's min of NULL is NULL.
+                    updates[name] = lesser(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
+                case Merge.MAX:
+                    updates[name] = greater(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
+                case Merge.FINER:
+                    is_finer = insert.excluded.resolution_us < table.c.resolution_us
+                    updates[name] = sa.case((is_finer, new), else_=old)
+        return insert.on_conflict_do_update(index_elements=list(kind.KEY), set_=updates)
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            # The driver's own words, in one line; statements and values stay out of logs.
+            reason = " ".join(str(error.orig).split())
+            unavailable = error.connection_invalidated or isinstance(error, sa.exc.OperationalError)
+            kind = Unavailable if unavailable else StoreError
+            raise kind(f"database {self.shown_url}: {reason}") from None
+        except SQLAlchemyError as error:
+            raise StoreError(f"database {self.shown_url}: {type(error).__name__}") from None
+        except OSError as error:
+            raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
+
+
+def _merged(old: Record, new: Record) -> Record:
+    """What two records of one key come to, by the same rules as in the database."""
+    values: dict[str, Any] = {one.name: getattr(old, one.name) for one in fields(old)}
+    is_finer = getattr(new, "resolution_us", 0) < getattr(old, "resolution_us", 0)
+    for name, merge in old.MERGE.items():
+        before, after = values[name], getattr(new, name)
+        if before is None or after is None:
+            values[name] = after if before is None else before
+        elif merge is Merge.LAST:
+            values[name] = after
+        elif merge is Merge.MIN:
+            values[name] = min(before, after)
+        elif merge is Merge.MAX:
+            values[name] = max(before, after)
+        elif merge is Merge.FINER and is_finer:
+            values[name] = after
+    return type(old)(**values)
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
+    cursor = connection.cursor()
+    # Readers don't stop the writer, and a kill leaves a whole database.
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
