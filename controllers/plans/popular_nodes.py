@@ -86,7 +86,7 @@ class NodeViews:
         if before is not None and before.state.images == state.images:
             holds, image_bytes, unseen_below = before.holds, before.image_bytes, before.unseen_below_bytes
         else:
-            holds, image_bytes, unseen_below = _read_images(state.images)
+            holds, image_bytes, unseen_below = _read_images(state)
         disk = state.allocatable.get(EPHEMERAL_STORAGE)
         if self._same_rules and before is not None and before.state.fact == fact:
             admits, pullers, is_complete = before.admits, before.pullers, before.is_managed_complete
@@ -148,11 +148,13 @@ def _closed(state: NodeState, settings: PopularSettings) -> str:
     return ""
 
 
-def _read_images(images: Mapping[str, int]) -> tuple[frozenset[str], int, int]:
+def _read_images(state: NodeState) -> tuple[frozenset[str], int, int]:
+    images = state.images
     # A node gives an image up to five names, all with the same bytes. Two images of one repository that are equal to
     # the byte are one, or as good as.
     distinct = set(zip(map(_repository, images), images.values(), strict=True))
-    smallest = min((size for _, size in distinct), default=0) if len(distinct) >= MOST_REPORTED_IMAGES else 0
+    is_cut = state.image_count >= MOST_REPORTED_IMAGES
+    smallest = min(images.values(), default=0) if is_cut else 0
     return frozenset(map(_normal, images)), sum(size for _, size in distinct), smallest
 
 

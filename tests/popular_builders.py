@@ -1,0 +1,212 @@
+"""Make the nodes, pods and settings that popular images are about, and a world that does what their plans ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from controllers.plans.actions import CreatePod, DeletePod, Notice, Planned
+from controllers.plans.popular_images import PopularMemory, plan_popular_images
+from controllers.plans.popular_settings import PopularSettings, read_popular_settings
+from controllers.plans.snapshot import Moment, Snapshot
+from placement.documents import Reader
+from placement.nodes import NodeFact
+from placement.scheduling.objects import ContainerState, NodeState, PodState, read_pod_state
+from tests.builders import NAMESPACE, RELEASE, default_values, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from placement.selectors import Taint
+
+GB = 10**9
+WALL = 1_800_000_000.0
+DIGEST = "sha256:" + "d" * 64
+
+
+def popular_document(**changes: object) -> dict[str, Any]:
+    """controllers.json with popular images on; `changes` are merged at the top."""
+    values = default_values()
+    document = {
+        "version": 1,
+        "release": RELEASE,
+        "namespace": NAMESPACE,
+        "podClasses": values["podClasses"],
+        "gate": {"enabled": True, "mode": "requireLabel", "startupTaintDeadlineSeconds": 600, "pullers": []},
+        "popularImages": {**values["popularImages"], "enabled": True, "bytesPerMinute": 10**15},
+        "puller": {
+            "method": "imageVolume",
+            "image": "quay.io/jupyterhub/roost:1",
+            "pauseImage": "registry.k8s.io/pause:3",
+            "pullSecrets": ["regcred"],
+            "tolerations": values["prePuller"]["tolerations"],
+            "priorityClassName": "hub.jhub.roost-puller",
+            "serviceAccountName": "hub-roost-puller",
+        },
+    }
+    return merged(document, changes)
+
+
+def popular_settings(*, document: Mapping[str, object] | None = None, **changes: object) -> PopularSettings:
+    """Settings with `popularImages` changed; `document`: other parts."""
+    read = Reader()
+    settings = read_popular_settings(read, popular_document(popularImages=changes, **(document or {})))
+    assert not read.faults, [str(fault) for fault in read.faults]
+    assert settings is not None
+    return settings
+
+
+def node_state(
+    name: str,
+    *,
+    images: Mapping[str, int] | None = None,
+    disk: int | None = 1000 * GB,
+    labels: Mapping[str, str] | None = None,
+    taints: tuple[Taint, ...] = (),
+    conditions: Mapping[str, str] | None = None,
+    ready: bool = True,
+    unschedulable: bool = False,
+    leaving: bool = False,
+    joined: float = WALL,
+    pods: int = 110,
+    image_count: int = 0,
+) -> NodeState:
+    """A node that joined just now, so that it may be empty."""
+    allocatable = {"pods": pods} if disk is None else {"pods": pods, "ephemeral-storage": disk}
+    return NodeState(
+        fact=NodeFact(
+            name=name,
+            labels={"kubernetes.io/hostname": name, **(labels or {})},
+            taints=taints,
+            ready=ready,
+            unschedulable=unschedulable,
+        ),
+        uid=f"uid-{name}-{joined:.0f}",
+        created=joined,
+        allocatable=allocatable,
+        images=dict(images or {}),
+        conditions=dict(conditions or {}),
+        ready_since=joined if ready else None,
+        leaving=leaving,
+        image_count=image_count,
+    )
+
+
+def user(
+    name: str,
+    image: str,
+    node: str = "elsewhere",
+    *,
+    namespace: str = NAMESPACE,
+    image_id: str = "",
+    phase: str = "Running",
+    started: float = WALL,
+    component: str = "singleuser-server",
+    **spec: object,
+) -> PodState:
+    """A user's pod that runs `image`."""
+    body = {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{namespace}-{name}",
+            "labels": {"component": component, "app": "jupyterhub"},
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "notebook", "image": image}], **spec},
+        "status": {"phase": phase},
+    }
+    pod = read_pod_state(body)
+    containers = (ContainerState(image=image, image_id=image_id, running=phase == "Running", name="notebook"),)
+    return replace(pod, created=started, started=started, containers=containers)
+
+
+def users(count: int, image: str, **details: Any) -> list[PodState]:
+    """So many users of one image."""
+    slug = image.replace("/", "-").replace(":", "-").replace("@", "-")
+    return [user(f"{slug}-{index}", image, **details) for index in range(count)]
+
+
+def cluster(nodes: Iterable[NodeState], pods: Iterable[PodState]) -> Snapshot:
+    """A snapshot of these."""
+    return Snapshot(
+        release=RELEASE,
+        namespace=NAMESPACE,
+        nodes={node.name: node for node in nodes},
+        pods={pod.key: pod for pod in pods},
+    )
+
+
+def at(seconds: float) -> Moment:
+    """A moment so long after the beginning."""
+    return Moment(WALL + seconds, seconds)
+
+
+def plan_after_a_while(snapshot: Snapshot, settings: PopularSettings) -> Planned[PopularMemory]:
+    """The plan of a leader that has led for two minutes, so that its budget isn't empty any more."""
+    first = plan_popular_images(snapshot, PopularMemory(), settings, at(0))
+    assert not pulls(first), "a new leader begins nothing: it may have begun it a moment ago"
+    return plan_popular_images(snapshot, first.memory, settings, at(120))
+
+
+def created(planned: Planned[PopularMemory]) -> list[dict[str, Any]]:
+    """Bodies of the pods that a plan makes."""
+    return [action.body for action in planned.actions if isinstance(action, CreatePod)]
+
+
+def pulls(planned: Planned[PopularMemory]) -> list[tuple[str, str]]:
+    """(node, what is pulled) of the pods that a plan makes."""
+    return [(node_of(body), reference_of(body)) for body in created(planned)]
+
+
+def deleted(planned: Planned[PopularMemory]) -> list[str]:
+    """Names of the pods that a plan deletes."""
+    return [action.name for action in planned.actions if isinstance(action, DeletePod)]
+
+
+def notices(planned: Planned[PopularMemory]) -> list[str]:
+    """Reasons of the Events that a plan writes."""
+    return [action.reason for action in planned.actions if isinstance(action, Notice)]
+
+
+def node_of(body: Mapping[str, Any]) -> str:
+    """The one node where a pulling pod may run."""
+    required = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = required["nodeSelectorTerms"]
+    (name,) = term["matchFields"][0]["values"]
+    return str(name)
+
+
+def reference_of(body: Mapping[str, Any]) -> str:
+    """What a pulling pod pulls."""
+    volumes = [volume["image"]["reference"] for volume in body["spec"]["volumes"] if "image" in volume]
+    return str(volumes[0] if volumes else body["spec"]["containers"][0]["image"])
+
+
+def as_pod(
+    body: Mapping[str, Any],
+    *,
+    phase: str = "Pending",
+    node: str | None = None,
+    waiting: str = "",
+    leaving: bool = False,
+) -> PodState:
+    """A pulling pod as the cluster has it."""
+    metadata = {**body["metadata"], "uid": f"uid-{body['metadata']['name']}"}
+    if leaving:
+        metadata["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+    state = {"waiting": {"reason": waiting, "message": "told so"}} if waiting else {}
+    status = {"phase": phase, "containerStatuses": [{"name": "pull", "state": state}]}
+    spec = {**body["spec"], "nodeName": node_of(body) if node is None else node}
+    return read_pod_state({"metadata": metadata, "spec": spec, "status": status}, keep_containers=True)
+
+
+def follow(
+    snapshot: Snapshot, settings: PopularSettings, seconds: Sequence[float], memory: PopularMemory | None = None
+) -> Planned[PopularMemory]:
+    """Plan at each of these moments with nothing changing, and return the last plan."""
+    planned: Planned[PopularMemory] | None = None
+    for moment in seconds:
+        before = memory if planned is None else planned.memory
+        planned = plan_popular_images(snapshot, before or PopularMemory(), settings, at(moment))
+    assert planned is not None
+    return planned
