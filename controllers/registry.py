@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from controllers.image_gate import make_image_gate
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -11,4 +13,4 @@ if TYPE_CHECKING:
     from placement.documents import Reader
 
 # Each reads its part of the settings (faults go to the reader) and returns None when it is switched off there.
-FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = ()
+FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (make_image_gate,)

@@ -1,0 +1,207 @@
+"""Keep true on every node's labels which images it holds; take the startup taint off, and tell what can't be pulled.
+
+Guarantees: no label, taint or condition of another release is ever written; a label is given only where a kubelet has
+said that the image is there; it goes when the image has left the node, or when the image has left the set and no
+pending pod requires it. What a node that isn't Ready says may be old: labels of its images stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from controllers.plans.actions import (
+    Action,
+    ChangeNode,
+    Done,
+    GaugeDefinition,
+    Gauges,
+    Notice,
+    Outcome,
+    Planned,
+    SetCondition,
+)
+from controllers.plans.image_gate_facts import PodEvidence, find_evidence
+from controllers.plans.image_gate_faults import find_cause
+from controllers.plans.image_gate_node import (
+    ECHO_SECONDS,
+    Circumstances,
+    Judgement,
+    NodeMemory,
+    RequiredLabels,
+    judge_node,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controllers.plans.image_gate_settings import GateSettings, ManagedImage
+    from controllers.plans.snapshot import Moment, Snapshot
+
+# Beside the causes of `find_cause`: no pod is there that could pull.
+NO_PULLER: Final = "no-puller"
+
+GAUGES: Final = (
+    GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
+    GaugeDefinition("gate_images_held", "Nodes that hold an image that belongs on them.", ("image",)),
+    GaugeDefinition("gate_nodes_waiting", "Nodes that still lack one image at least."),
+    GaugeDefinition("gate_oldest_wait_seconds", "How long the node that waits longest lacks an image; 0: none does."),
+    GaugeDefinition("gate_pull_faults", "Images that can't be pulled now, once for each node, by cause.", ("reason",)),
+    GaugeDefinition("gate_nodes_tainted", "Nodes that carry the startup taint."),
+    GaugeDefinition(
+        "gate_nodes_opened_without_images", "Nodes whose startup taint went at its deadline and that still lack images."
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateMemory:
+    """What the gate remembers; losing it costs at most some minutes of certainty."""
+
+    nodes: Mapping[str, NodeMemory] = field(default_factory=dict)
+    # By uid of the puller's pod.
+    evidence: Mapping[str, PodEvidence] = field(default_factory=dict)
+    # The size that lists give an image, by normalised reference.
+    image_bytes: Mapping[str, int] = field(default_factory=dict)
+    # What was written last, by node, with the steady second: it may not have come back yet.
+    changes: Mapping[str, tuple[ChangeNode, float]] = field(default_factory=dict)
+    conditions: Mapping[str, SetCondition] = field(default_factory=dict)
+    # To be told by the next plan.
+    notices: tuple[Notice, ...] = ()
+    # Names of nodes opened at the deadline.
+    opened_late: frozenset[str] = frozenset()
+
+
+def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment) -> Planned[GateMemory]:
+    """Say which labels, taints and conditions to write, in order of what they unlock, and what to tell."""
+    evidence = find_evidence(snapshot, settings, memory.evidence)
+    of = Circumstances(
+        settings=settings,
+        now=now,
+        required=RequiredLabels(snapshot.pods.values(), settings.label_prefix),
+        conditions=memory.conditions,
+        image_bytes=dict(memory.image_bytes),
+    )
+    nodes, judged = _judge_all(snapshot, memory, evidence, of)
+    sent = {name: one for name, one in memory.changes.items() if 0 <= now.steady - one[1] < ECHO_SECONDS}
+    asked = [one.change for one in judged if one.change is not None]
+    changes = [one for one in asked if one.node not in sent or sent[one.node][0] != one]
+    opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].missing)
+    actions: list[Action] = [one for one in changes if _unlocks(one)]
+    actions += [one for one in changes if not _unlocks(one)]
+    actions += [one.condition for one in judged if one.condition is not None]
+    actions += memory.notices
+    actions += [notice for one in judged for notice in one.notices]
+    return Planned(
+        actions=actions,
+        memory=GateMemory(
+            nodes=nodes,
+            evidence=evidence,
+            image_bytes=of.image_bytes,
+            changes=sent,
+            conditions={name: one for name, one in memory.conditions.items() if name in nodes},
+            opened_late=opened_late,
+        ),
+        wake_after_seconds=min(
+            (one.wake_after_seconds for one in judged if one.wake_after_seconds is not None), default=None
+        ),
+        gauges=_gauges(nodes, settings, opened_late, now),
+    )
+
+
+def _judge_all(
+    snapshot: Snapshot, memory: GateMemory, evidence: Mapping[str, PodEvidence], of: Circumstances
+) -> tuple[dict[str, NodeMemory], list[Judgement]]:
+    """Judge every node of which anything is new, or where something is still to be done."""
+    by_node: dict[str, list[PodEvidence]] = {}
+    for found in evidence.values():
+        by_node.setdefault(found.pod.node_name, []).append(found)
+    nodes: dict[str, NodeMemory] = {}
+    judged: list[Judgement] = []
+    for name, node in snapshot.nodes.items():
+        before = memory.nodes.get(name)
+        if before is not None and before.node.uid != node.uid:
+            before = None
+        said = tuple(by_node.get(name, ()))
+        if before is not None and before.is_settled and before.node is node and before.evidence == said:
+            nodes[name] = before
+            continue
+        one = judge_node(node, said, before, of)
+        nodes[name] = one.memory
+        judged.append(one)
+    return nodes, judged
+
+
+def _unlocks(change: ChangeNode) -> bool:
+    return bool(change.set_labels or change.remove_taints)
+
+
+def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> GateMemory:
+    """Remember what was written: watches bring it back a little later."""
+    changes, conditions = dict(memory.changes), dict(memory.conditions)
+    notices, opened_late = list(memory.notices), set(memory.opened_late)
+    for action, outcome in done:
+        if outcome is not Outcome.DONE:
+            continue
+        if isinstance(action, SetCondition):
+            conditions[action.node] = action
+        elif isinstance(action, ChangeNode):
+            changes[action.node] = (action, now.steady)
+            if action.remove_taints:
+                known = memory.nodes.get(action.node)
+                missing = known.missing if known is not None else ()
+                notices.append(_opened(action, missing))
+                if missing:
+                    opened_late.add(action.node)
+    return replace(
+        memory,
+        changes=changes,
+        conditions=conditions,
+        notices=tuple(notices),
+        opened_late=frozenset(opened_late),
+    )
+
+
+def _opened(action: ChangeNode, missing: tuple[ManagedImage, ...]) -> Notice:
+    return Notice(
+        kind="Node",
+        namespace="",
+        name=action.node,
+        uid=action.uid,
+        reason="OpenedWithoutImages" if missing else "StartupTaintLifted",
+        message=f"Node {action.node} lost its startup taint: {action.why}.",
+        warning=bool(missing),
+    )
+
+
+def _gauges(
+    nodes: Mapping[str, NodeMemory], settings: GateSettings, opened_late: frozenset[str], now: Moment
+) -> Gauges:
+    missing: Counter[str] = Counter()
+    wanted: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    waiting = tainted = 0
+    oldest = now.steady
+    for one in nodes.values():
+        wanted.update(image.normalised for image in one.wanted)
+        tainted += any(taint.key == settings.taint_key for taint in one.node.fact.taints)
+        if not one.missing:
+            continue
+        waiting += 1
+        missing.update(image.normalised for image in one.missing)
+        faults.update(find_cause(fault).value for fault in one.faults.values())
+        if not one.evidence:
+            faults[NO_PULLER] += len(one.missing)
+        if one.waiting_since is not None:
+            oldest = min(oldest, one.waiting_since)
+    images = settings.images.items()
+    return {
+        "gate_images_missing": {(image.reference,): float(missing[name]) for name, image in images},
+        "gate_images_held": {(image.reference,): float(wanted[name] - missing[name]) for name, image in images},
+        "gate_nodes_waiting": {(): float(waiting)},
+        "gate_oldest_wait_seconds": {(): now.steady - oldest},
+        "gate_pull_faults": {(reason,): float(number) for reason, number in sorted(faults.items())},
+        "gate_nodes_tainted": {(): float(tainted)},
+        "gate_nodes_opened_without_images": {(): float(len(opened_late))},
+    }

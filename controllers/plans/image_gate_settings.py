@@ -1,0 +1,151 @@
+"""Hold what the image gate is told: its mode, and which images belong on which nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from placement.images import normalise_reference
+from placement.labels import (
+    images_condition,
+    pulled_label,
+    pulled_prefix,
+    puller_container,
+    readiness_taint,
+    startup_taint,
+)
+from placement.selectors import untolerated
+from placement.settings import GateMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from placement.nodes import NodeFact
+    from placement.selectors import Taint
+
+# What the DaemonSet controller lets every daemon pod tolerate.
+# Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
+DAEMON_TOLERATIONS: Final[tuple[Mapping[str, object], ...]] = tuple(
+    {"key": f"node.kubernetes.io/{name}", "operator": "Exists"}
+    for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+)
+
+
+class PullerPods(StrEnum):
+    """`imageGate.pullerPods`: whose pods tell that an image is there."""
+
+    ROOST = "roost"
+    ZERO_TO_JUPYTERHUB = "zeroToJupyterHub"
+
+
+@dataclass(frozen=True)
+class ManagedImage:
+    """One image that the puller brings to nodes; compared by its normalised reference."""
+
+    # As the values write it.
+    reference: str
+    normalised: str
+    # The node label that says "it is there".
+    label: str
+    # Every way in which a node's list may spell it.
+    spellings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PullerGroup:
+    """The images that one DaemonSet brings to the nodes with these labels."""
+
+    name: str
+    node_selector: Mapping[str, str]
+    images: tuple[ManagedImage, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateSettings:
+    """`gate` of controllers.json, and whose it is."""
+
+    release: str
+    namespace: str
+    mode: GateMode
+    # Seconds since a node is ready; then its startup taint goes although images are missing.
+    startup_taint_deadline_seconds: int
+    node_condition: bool
+    puller_pods: PullerPods
+    groups: tuple[PullerGroup, ...]
+    # What the puller's pods tolerate, besides what all daemon pods do.
+    tolerations: tuple[Mapping[str, object], ...] = ()
+
+    @cached_property
+    def labels_nodes(self) -> bool:
+        """Whether nodes carry labels at all."""
+        return self.mode is not GateMode.OFF
+
+    @cached_property
+    def label_prefix(self) -> str:
+        """How all labels of this hub begin."""
+        return pulled_prefix(self.release, self.namespace)
+
+    @cached_property
+    def taint_key(self) -> str:
+        """The startup taint's key."""
+        return startup_taint(self.release, self.namespace)
+
+    @cached_property
+    def condition_type(self) -> str:
+        """The node condition's type."""
+        return images_condition(self.release, self.namespace)
+
+    @cached_property
+    def images(self) -> Mapping[str, ManagedImage]:
+        """All managed images, by normalised reference."""
+        return {image.normalised: image for group in self.groups for image in group.images}
+
+    @cached_property
+    def by_container(self) -> Mapping[str, ManagedImage]:
+        """All managed images, by the name of Roost's container that pulls them."""
+        return {puller_container(image.reference): image for image in self.images.values()}
+
+    @cached_property
+    def _wanted(self) -> dict[tuple[bool, ...], tuple[ManagedImage, ...]]:
+        return {}
+
+    def images_for(self, node: NodeFact) -> tuple[ManagedImage, ...]:
+        """The images of all groups that select the node, in order of use; equal answers are one object."""
+        selected = tuple(group.node_selector.items() <= node.labels.items() for group in self.groups)
+        found = self._wanted.get(selected)
+        if found is None:
+            images = [
+                image
+                for group, is_selected in zip(self.groups, selected, strict=True)
+                if is_selected
+                for image in group.images
+            ]
+            found = self._wanted[selected] = tuple({image.normalised: image for image in images}.values())
+        return found
+
+    @cached_property
+    def _tolerations(self) -> tuple[Mapping[str, object], ...]:
+        own = (self.taint_key, readiness_taint(self.release, self.namespace))
+        return (*self.tolerations, *DAEMON_TOLERATIONS, *({"key": key, "operator": "Exists"} for key in own))
+
+    def taint_against_pullers(self, node: NodeFact) -> Taint | None:
+        """The taint that keeps the puller's pods off the node; None: they may go there."""
+        if not node.taints:
+            return None
+        return untolerated(node.taints, self._tolerations)
+
+
+def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
+    """Describe an image for one hub."""
+    normalised = normalise_reference(reference)
+    return ManagedImage(
+        reference, normalised, pulled_label(release, namespace, reference), tuple(_spellings(normalised))
+    )
+
+
+def _spellings(normalised: str) -> list[str]:
+    """The full form, and the short forms that some runtimes list for Docker's registry."""
+    prefixes = [prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)]
+    return [normalised, *map(normalised.removeprefix, prefixes)]
