@@ -12,12 +12,22 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
+import yaml
+
 from cluster import logs
 from cluster.client import ClusterError, connect
 from cluster.ops_server import OpsError, OpsServer
 from cluster.readiness import Readiness
-from placement.documents import SettingsError
+from placement.documents import Fault, SettingsError
+from placement.scheduling.profile import (
+    NEWEST_MINOR,
+    OLDEST_MINOR,
+    ProfileError,
+    default_profile,
+    read_profiles,
+)
 from recorder.metrics import Metrics
+from recorder.model import Model
 from recorder.recording import Recording
 from recorder.settings import load_settings
 from recorder.store import Store, StoreError, Unavailable
@@ -26,6 +36,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
+    from cluster.client import Client
+    from placement.scheduling.profile import Profile
     from recorder.settings import RecorderSettings
 
 log = logging.getLogger(__name__)
@@ -43,6 +55,8 @@ class RecorderOptions:
 
     # recorder.json.
     settings_path: Path
+    # The rendered KubeSchedulerConfiguration; its profiles and the cluster's default one are judged.
+    scheduler_configuration_path: Path | None = None
     # A file of SQLite, or postgresql://…
     database: str
     # None: the pod's own service account.
@@ -71,13 +85,14 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     stop = threading.Event()
     _stop_on_signals(stop)
     client = connect(options.kubeconfig)
+    profiles = _profiles(options.scheduler_configuration_path, client)
     metrics = Metrics(version())
     store = Store.open(options.database)
     _migrate(store, stop)
     if stop.is_set():
         return
     run_id = store.start_run(client.api_client.configuration.host, version(), settings.settings_hash)
-    recording = Recording(client, settings, store, metrics)
+    recording = Recording(client, settings, store, metrics, model=Model(profiles))
     ops = OpsServer(
         options.bind_address,
         options.port,
@@ -99,6 +114,22 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
         ops.stop()
         store.close()
     log.info("stopped")
+
+
+def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
+    """The release's own profiles, and the default scheduler's, by the cluster's minor. Raises SettingsError."""
+    minor = int("".join(filter(str.isdigit, str(client.get("/version").get("minor")))) or NEWEST_MINOR)
+    profiles = {"default-scheduler": default_profile(max(minor, OLDEST_MINOR))}
+    if path is None:
+        return profiles
+    try:
+        configuration = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        return profiles | read_profiles(configuration, max(minor, OLDEST_MINOR))
+    except OSError as error:
+        raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
+    except (yaml.YAMLError, ProfileError, AttributeError) as error:
+        found = " ".join(str(error).split())
+        raise SettingsError([Fault(str(path), found, "a KubeSchedulerConfiguration")]) from None
 
 
 def _migrate(store: Store, stop: threading.Event) -> None:

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from cluster.client import Client, JSONObject
     from placement.scheduling.objects import PodSpec
-    from recorder.assembler import Judge
     from recorder.metrics import Metrics
+    from recorder.model import Model
+    from recorder.reading import SeenPod
     from recorder.records import Record
     from recorder.settings import RecorderSettings
     from recorder.store import Store
@@ -43,6 +44,8 @@ PATHS: Final[Mapping[str, str]] = {
 MAX_WAITING: Final = 10_000
 # Rows that wait for the database at most; then nothing more is taken from the queue.
 MAX_ROWS: Final = 20_000
+# Specs of pods, each kept once.
+MAX_SPECS: Final = 50_000
 # A transaction a second at most at rest, so that a burst shares one.
 FLUSH_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 2.0
@@ -60,7 +63,7 @@ class Recording:
         store: Store,
         metrics: Metrics,
         *,
-        judge: Judge | None = None,
+        model: Model | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """Prepare: read from the database where an earlier run left off. Raises StoreError."""
@@ -76,13 +79,14 @@ class Recording:
         self._stop = threading.Event()
         self._fault = ""
         positions = store.positions()
-        self._assembler = Assembler(self._classify, store.known(), judge)
+        self._model = model
+        self._assembler = Assembler(self._classify, store.known(), model)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
             NODES: read_node,
-            PODS: lambda item: read_pod(item, settings.key_sources, self._specs),
+            PODS: self._read_pod,
             EVENTS: read_event,
         }
         self._streams = [
@@ -128,6 +132,12 @@ class Recording:
             self._follow(self._queue.get_nowait())
         self._try_flush()
 
+    def _read_pod(self, item: JSONObject) -> SeenPod | None:
+        if len(self._specs) > MAX_SPECS:
+            # Mostly of pods that are gone; those that are there come back as they change.
+            self._specs.clear()
+        return read_pod(item, self._settings.key_sources, self._specs)
+
     def _take(self, told: Told) -> None:
         """Called in a stream's thread; waits while the queue is full."""
         while not self._stop.is_set():
@@ -145,6 +155,8 @@ class Recording:
                 told = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
             except queue.Empty:
                 return
+            if self._model is not None and self._namespaces.take_changes():
+                self._model.namespaces_changed(self._namespaces.objects())
             self._follow(told)
             if self._stop.is_set():
                 return

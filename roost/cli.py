@@ -266,6 +266,7 @@ def _cleanup(
 
 @cli.command("record", short_help="Record scheduling decisions and start phases until SIGTERM.")
 @click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
+@click.option("--scheduler-config", metavar="FILE", help="The rendered KubeSchedulerConfiguration.")
 @click.option(
     "--database",
     metavar="FILE|URL",

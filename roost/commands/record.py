@@ -12,6 +12,7 @@ class Arguments(TypedDict):
     """What the command line gives; see roost/cli.py."""
 
     settings: str
+    scheduler_config: str | None
     database: str
     kubeconfig: str | None
     bind_address: str
@@ -21,14 +22,18 @@ class Arguments(TypedDict):
 
 def run(arguments: Arguments) -> int:
     """Record until SIGTERM."""
-    kubeconfig = arguments["kubeconfig"]
     return serve(
         RecorderOptions(
             settings_path=Path(arguments["settings"]),
+            scheduler_configuration_path=_path(arguments["scheduler_config"]),
             database=arguments["database"],
-            kubeconfig=Path(kubeconfig) if kubeconfig else None,
+            kubeconfig=_path(arguments["kubeconfig"]),
             bind_address=arguments["bind_address"],
             port=arguments["port"],
             log_level=arguments["log_level"],
         )
     )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
