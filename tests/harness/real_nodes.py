@@ -304,6 +304,8 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
             "makeIPTablesUtilChains": False,
             "oomScoreAdj": 0,
             "resolvConf": str(self.folder / "resolv.conf"),
+            "clusterDNS": ["127.0.0.1"],  # nobody answers there; without one each pod gets a warning
+            "clusterDomain": "cluster.local",
             "registerWithTaints": self._taints,
             "evictionHard": dict.fromkeys(
                 (
