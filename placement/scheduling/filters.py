@@ -98,9 +98,11 @@ class Cycle:
     )  # fmt: skip
 
     def __init__(self, pod: PodState, state: ClusterState, profile: Profile) -> None:
+        state.look()
         self.pod = pod
         self.state = state
         self.profile = profile
+        self._verdicts: NodeVerdicts | None = None
         # The whole cluster is refused before any node is looked at.
         self.refusal: str | None = None
         # The pod can only be about these nodes.
@@ -109,7 +111,6 @@ class Cycle:
             self._read_names()
         self.spread = SpreadCounts.of(self) if POD_TOPOLOGY_SPREAD in profile.filters else None
         self.others = OtherPods.of(self) if INTER_POD_AFFINITY in profile.filters else None
-        self._verdicts: NodeVerdicts | None = None
         self._checks = self._make_checks()
 
     def _read_names(self) -> None:

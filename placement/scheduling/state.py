@@ -176,7 +176,7 @@ class ClusterState:
     """Nodes and pods, to be asked by `filters`, `scores` and `preemption`.
 
     stale_images: keep for each node the counts of image holders that its own entry last saw, as kube-scheduler does:
-    they are refreshed when that node or a pod on it changes. Off, every node sees the present counts.
+    they are refreshed in the first cycle after that node or a pod on it changed. Off, every node sees present counts.
     """
 
     def __init__(
@@ -193,6 +193,8 @@ class ClusterState:
         self.stale_images = stale_images
         # Pods by "namespace/name", and the node each is on or nominated to.
         self._pods: dict[str, PodState] = {}
+        # With `stale_images`: nodes that changed since the last cycle.
+        self._unseen: set[str] = set()
         # Bound to nodes that aren't known (yet).
         self._homeless: dict[str, dict[str, PodState]] = {}
         # Pods with a term, counted by node name.
@@ -243,11 +245,12 @@ class ClusterState:
             if before.fact != node.fact:
                 old_zone, zone = _zone_of(before), _zone_of(node)
                 if old_zone != zone:
+                    # As in kube-scheduler, the order follows only when another node comes or goes.
                     self._leave_zone(old_zone, name)
                     self._zones.setdefault(zone, {})[name] = None
-                self._nodes_changed()
+                self._forget_verdicts()
             self._move_images(before.images, node.images, name)
-        self._see_images(row)
+        self._changed(row)
 
     def remove_node(self, name: str) -> None:
         """Forget a node. Its pods wait for it to come back, or to be removed themselves. Raises KeyError."""
@@ -268,6 +271,9 @@ class ClusterState:
 
     def _nodes_changed(self) -> None:
         self._ordered = None
+        self._forget_verdicts()
+
+    def _forget_verdicts(self) -> None:
         self.nodes_version += 1
         self.verdicts.clear()
 
@@ -287,13 +293,21 @@ class ClusterState:
                 use = self.images[image] = ImageUse(size_bytes)
             use.holders.add(name)
 
-    def _see_images(self, row: NodeRow) -> None:
+    def look(self) -> None:
+        """Begin a cycle: with `stale_images`, nodes that changed since the last one see the present counts."""
+        if self._unseen:
+            for name in self._unseen:
+                row = self.rows.get(name)
+                if row is not None:
+                    row.image_view = {
+                        image: (self.images[image].size_bytes, len(self.images[image].holders))
+                        for image in row.node.images
+                    }
+            self._unseen.clear()
+
+    def _changed(self, row: NodeRow) -> None:
         if self.stale_images:
-            found = {}
-            for image in row.node.images:
-                use = self.images[image]
-                found[image] = (use.size_bytes, len(use.holders))
-            row.image_view = found
+            self._unseen.add(row.name)
 
     # Pods
 
@@ -314,7 +328,7 @@ class ClusterState:
                 self._homeless.setdefault(pod.node_name, {})[pod.key] = pod
             else:
                 self._place(row, pod)
-                self._see_images(row)
+                self._changed(row)
         elif (row := self.rows.get(pod.nominated_node)) is not None:
             row.nominated[pod.key] = pod
 
@@ -333,7 +347,7 @@ class ClusterState:
                 del self._homeless[pod.node_name]
         else:
             self._displace(row, pod)
-            self._see_images(row)
+            self._changed(row)
         return pod
 
     @contextlib.contextmanager

@@ -1,0 +1,351 @@
+"""Draw small clusters and pods that touch every rule of kube-scheduler that the model knows; manifests from a seed.
+
+Owns chance. What is drawn is accepted by an API server but for a few pods (a host port twice, requests above the pod's
+own); whoever creates them leaves those out.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+Object = dict[str, Any]
+
+MIB = 1024**2
+ZONES = ("z1", "z2", "z3")
+APPS = ("a", "b", "c")
+TIERS = ("x", "y")
+TEAMS = ("red", "blue")
+PURPOSES = ("user", "build", "core")
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 (a pod's hostIP; nothing is bound here)
+GPU = "example.com/gpu"
+STATEFUL_SET = "seats"
+RUNTIME_CLASS = "heavy"
+# Name, value and whether such pods pre-empt.
+PRIORITIES = (("low", -10, True), ("lower", -20, True), ("middle", 5, True), ("high", 100, True), ("meek", 200, False))
+IMAGES = {
+    "quay.io/jupyter/base:1": 500 * MIB,
+    "quay.io/jupyter/science:2": 3000 * MIB,
+    "registry:5000/lab:3": 1200 * MIB,
+    "docker.io/library/small:latest": 20 * MIB,
+    "busy/box@sha256:" + "a" * 64: 800 * MIB,
+    "plain:latest": 2000 * MIB,
+    "tiny/one:1": 24 * MIB,
+}
+# As pods write them: some are never found on a node.
+WRITTEN_IMAGES = (*IMAGES, "plain", "docker.io/library/small", "small", "quay.io/jupyter/base", "absent:1")
+
+
+class Drawing:
+    """One cluster's chance."""
+
+    def __init__(self, seed: int, *, nodes: int, minor: int) -> None:
+        self._random = Random(seed)
+        self._minor = minor
+        self.node_names = [f"n{index:03d}" for index in range(nodes)]
+        self.namespaces = {
+            f"world-{name}": {"team": self.one(TEAMS), "stage": name} for name in ("one", "two", "three")
+        }
+
+    def one(self, choices: Any) -> Any:
+        return self._random.choice(choices)
+
+    def happens(self, probability: float) -> bool:
+        return self._random.random() < probability
+
+    def number(self, lowest: int, highest: int) -> int:
+        return self._random.randint(lowest, highest)
+
+    def some(self, choices: Any, most: int) -> list[Any]:
+        choices = list(choices)
+        return self._random.sample(choices, self.number(0, min(most, len(choices))))
+
+    # Nodes
+
+    def node(self, name: str) -> Object:
+        """Arguments of FakeNodes.create."""
+        labels = {"purpose": self.one(PURPOSES), "gen": str(self.number(1, 9))}
+        if self.happens(0.9):
+            labels[ZONE] = self.one(ZONES)
+        if self.happens(0.7):
+            labels["rack"] = self.one("rst")
+        if self.happens(0.05):
+            labels[HOSTNAME] = f"host-of-{name}"
+        return {
+            "cpu": self.one(["2", "4", "3900m", "8"]),
+            "memory": self.one(["4Gi", "8Gi", "7777777Ki", "16G"]),
+            "pods": self.number(6, 14),
+            "labels": labels,
+            "taints": self.taints(),
+            "images": self.images(),
+            "extra_resources": {GPU: str(self.number(1, 4))} if self.happens(0.3) else {},
+        }
+
+    def taints(self) -> list[str]:
+        effects = ["NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute"]
+        return [
+            f"{key}={self.one('12')}:{self.one(effects)}"
+            for key in self.some(["dirty", "old", "gpu"], 2)
+            if self.happens(0.4)
+        ]
+
+    def images(self) -> dict[str, int]:
+        # Sizes differ a little between nodes, as they do after another unpacking.
+        return {name: size + self.number(0, 3) * 4096 for name, size in IMAGES.items() if self.happens(0.4)}
+
+    # Pods
+
+    def pod(self, name: str, scheduler_name: str) -> Object:
+        """A pod that waits for a node."""
+        spec: Object = {
+            "schedulerName": scheduler_name,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [self._container(f"c{index}") for index in range(self.one([1, 1, 1, 2]))],
+        }
+        if self.happens(0.25):
+            spec["initContainers"] = [self._init_container(f"i{index}") for index in range(self.one([1, 2, 3]))]
+        if self.happens(0.1):
+            spec["resources"] = {"requests": self._pick({"cpu": "6", "memory": "12Gi"}, 0.7)}
+        if self.happens(0.1):
+            spec["runtimeClassName"] = RUNTIME_CLASS
+        if self.happens(0.3):
+            spec["nodeSelector"] = self.one([{"purpose": self.one(PURPOSES)}, {ZONE: self.one(ZONES)}, {"gen": "5"}])
+        tolerations = [self._toleration() for _ in range(self.one([0, 0, 1, 2, 3]))]
+        if tolerations:
+            spec["tolerations"] = tolerations
+        affinity = self._affinity()
+        if affinity:
+            spec["affinity"] = affinity
+        if self.happens(0.25):
+            spec["topologySpreadConstraints"] = self._spread()
+        if self.happens(0.6):
+            spec["priorityClassName"] = self.one(PRIORITIES)[0]
+        if self._minor >= 35 and self.happens(0.1):
+            spec["volumes"] = [{"name": "model", "image": {"reference": self.one(WRITTEN_IMAGES)}}]
+        metadata: Object = {"name": name, "namespace": self.one(list(self.namespaces)), "labels": self.labels()}
+        if self.happens(0.2):
+            owner = {
+                "apiVersion": "apps/v1",
+                "kind": "StatefulSet",
+                "name": STATEFUL_SET,
+                "uid": "u",
+                "controller": True,
+            }
+            metadata["ownerReferences"] = [owner]
+        return {"metadata": metadata, "spec": spec}
+
+    def labels(self) -> dict[str, str]:
+        return self._pick({"app": self.one(APPS), "tier": self.one(TIERS), "revision": self.one("12")}, 0.8)
+
+    def _pick(self, items: Object, probability: float) -> Object:
+        return {key: value for key, value in items.items() if self.happens(probability)}
+
+    def _container(self, name: str) -> Object:
+        requests = self._pick(
+            {
+                "cpu": self.one(["50m", "100m", "0.25", "1", "1500m", "0", "333m"]),
+                "memory": self.one(["64Mi", "200M", "1Gi", "2.5Gi", "0", "123456789"]),
+            },
+            0.7,
+        )
+        if self.happens(0.1):
+            requests["ephemeral-storage"] = self.one(["1Gi", "40Gi"])
+        limits = {GPU: self.one(["0", "1", "2"])} if self.happens(0.1) else {}
+        container: Object = {
+            "name": name,
+            "image": self.one(WRITTEN_IMAGES),
+            "resources": {"requests": {**requests, **limits}, "limits": limits},
+        }
+        if self.happens(0.12):
+            port: Object = {
+                "containerPort": 80,
+                "hostPort": self.one([8080, 8081]),
+                "protocol": self.one(["TCP", "UDP"]),
+            }
+            if self.happens(0.4):
+                port["hostIP"] = self.one(["127.0.0.1", "127.0.0.2", ALL_ADDRESSES])
+            container["ports"] = [port]
+        return container
+
+    def _init_container(self, name: str) -> Object:
+        container = self._container(name)
+        if self.happens(0.4):
+            container["restartPolicy"] = "Always"
+        else:
+            container.pop("ports", None)
+        return container
+
+    def _toleration(self) -> Object:
+        if self.happens(0.1):
+            return {"operator": "Exists"}
+        if self.happens(0.15):
+            return {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+        found: Object = {"key": self.one(["dirty", "old", "gpu"]), "operator": self.one(["Exists", "Equal"])}
+        if found["operator"] == "Equal":
+            found["value"] = self.one("12")
+        if self.happens(0.6):
+            found["effect"] = self.one(["NoSchedule", "PreferNoSchedule", "NoExecute"])
+        return found
+
+    # Affinity
+
+    def _affinity(self) -> Object:
+        found: Object = {}
+        node: Object = {}
+        if self.happens(0.2):
+            terms = [self._node_term() for _ in range(self.one([1, 1, 2]))]
+            node["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
+        if self.happens(0.35):
+            node["preferredDuringSchedulingIgnoredDuringExecution"] = [
+                {"weight": self.number(1, 100), "preference": self._node_term()} for _ in range(self.number(1, 3))
+            ]
+        if node:
+            found["nodeAffinity"] = node
+        for kind, required in (("podAffinity", 0.1), ("podAntiAffinity", 0.12)):
+            of_kind: Object = {}
+            if self.happens(required):
+                of_kind["requiredDuringSchedulingIgnoredDuringExecution"] = [
+                    self._pod_term() for _ in range(self.one([1, 1, 2]))
+                ]
+            if self.happens(0.3):
+                of_kind["preferredDuringSchedulingIgnoredDuringExecution"] = [
+                    {"weight": self.number(1, 100), "podAffinityTerm": self._pod_term()}
+                    for _ in range(self.one([1, 2]))
+                ]
+            if of_kind:
+                found[kind] = of_kind
+        return found
+
+    def _node_term(self) -> Object:
+        if self.happens(0.06):
+            return {"matchFields": [self._field("In")]}
+        if self.happens(0.03):
+            return {"matchFields": [self._field("In"), self._field("In")]}
+        expressions = [
+            {"key": "purpose", "operator": self.one(["In", "NotIn"]), "values": self.some(PURPOSES, 2) or ["user"]},
+            {"key": "gen", "operator": self.one(["Gt", "Lt"]), "values": [str(self.number(2, 8))]},
+            {"key": ZONE, "operator": self.one(["In", "NotIn"]), "values": [self.one(ZONES)]},
+            {"key": "rack", "operator": self.one(["Exists", "DoesNotExist"])},
+        ]
+        term: Object = {"matchExpressions": self._random.sample(expressions, self.one([1, 1, 2]))}
+        if self.happens(0.1):
+            term["matchFields"] = [self._field("NotIn")]
+        return term
+
+    def _field(self, operator: str) -> Object:
+        return {"key": "metadata.name", "operator": operator, "values": [self.one(self.node_names)]}
+
+    def _pod_term(self) -> Object:
+        term: Object = {"topologyKey": self.one([HOSTNAME, HOSTNAME, ZONE, "rack"])}
+        if self.happens(0.95):
+            term["labelSelector"] = self._label_selector()
+        if self.happens(0.25):
+            term["namespaces"] = self.some(self.namespaces, 2) or ["world-one"]
+        if self.happens(0.25):
+            term["namespaceSelector"] = self.one(
+                [{}, {"matchLabels": {"team": self.one(TEAMS)}}, {"matchLabels": {"no": "ne"}}]
+            )
+        return term
+
+    def _label_selector(self) -> Object:
+        selector: Object = self.one(
+            [
+                {},
+                {"matchLabels": {"app": self.one(APPS)}},
+                {"matchLabels": {"app": self.one(APPS), "tier": self.one(TIERS)}},
+                {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
+                {"matchExpressions": [{"key": "tier", "operator": self.one(["Exists", "DoesNotExist"])}]},
+                {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [self.one(APPS)]}]},
+            ]
+        )
+        return selector
+
+    def _spread(self) -> list[Object]:
+        found = []
+        for key in self.some([HOSTNAME, ZONE, "rack"], 2) or [ZONE]:
+            constraint: Object = {
+                "topologyKey": key,
+                "maxSkew": self.number(1, 4),
+                "whenUnsatisfiable": self.one(["DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"]),
+            }
+            if self.happens(0.9):
+                constraint["labelSelector"] = self._label_selector()
+            if self.happens(0.2):
+                constraint["nodeAffinityPolicy"] = self.one(["Honor", "Ignore"])
+            if self.happens(0.2):
+                constraint["nodeTaintsPolicy"] = self.one(["Honor", "Ignore"])
+            if constraint["whenUnsatisfiable"] == "DoNotSchedule" and self.happens(0.2):
+                constraint["minDomains"] = self.number(1, 4)
+            if "labelSelector" in constraint and self.happens(0.15):
+                constraint["matchLabelKeys"] = ["revision"]
+            found.append(constraint)
+        return found
+
+    # What else is there
+
+    def budgets(self) -> list[tuple[Object, int]]:
+        """PodDisruptionBudgets, each with the disruptions that its status allows."""
+        return [
+            (
+                {
+                    "apiVersion": "policy/v1",
+                    "kind": "PodDisruptionBudget",
+                    "metadata": {"name": f"budget-{index}", "namespace": self.one(list(self.namespaces))},
+                    "spec": {"minAvailable": 1, "selector": self._label_selector()},
+                },
+                self.number(0, 2),
+            )
+            for index in range(self.number(1, 4))
+        ]
+
+    def services(self) -> list[Object]:
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": f"service-{app}", "namespace": namespace},
+                "spec": {"selector": {"app": app}, "ports": [{"port": 80}]},
+            }
+            for namespace in self.namespaces
+            for app in self.some(APPS, 1)
+        ]
+
+    def stateful_set(self, namespace: str) -> Object:
+        labels = {"app": self.one(APPS)}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": STATEFUL_SET, "namespace": namespace},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "serviceName": STATEFUL_SET,
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            },
+        }
+
+
+def cluster_wide() -> list[Object]:
+    """Priority classes and the runtime class that drawn pods name."""
+    found: list[Object] = [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "preemptionPolicy": "PreemptLowerPriority" if preempts else "Never",
+        }
+        for name, value, preempts in PRIORITIES
+    ]
+    found.append(
+        {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": RUNTIME_CLASS},
+            "handler": RUNTIME_CLASS,
+            "overhead": {"podFixed": {"cpu": "120m", "memory": "77Mi"}},
+        }
+    )
+    return found

@@ -1,0 +1,461 @@
+"""Ask a real kube-scheduler and the model the same question, one pod after the other, and tell where they differ.
+
+Owns the comparison: a cluster drawn from a seed, a kube-scheduler that logs every score, and a `ClusterState` that is
+told what the scheduler's cache was told. Nothing is compared by eye: each `Difference` is a fault of the model.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from placement.scheduling.cycle import Decision, schedule
+from placement.scheduling.objects import PodSpec, PodState, read_moment, read_node_state, read_pod_state
+from placement.scheduling.profile import Profile, read_profiles
+from placement.scheduling.state import ClusterState, DisruptionBudget, Surroundings
+from placement.selectors import read_label_selector
+from tests.e2e.drawn_clusters import HOSTNAME, ZONE, Drawing, Object, cluster_wide
+from tests.harness.api import ApiError
+from tests.harness.nodes import FakeNodes
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import WaitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.scheduler import Scheduler
+
+BOUND = "Successfully bound pod to node"
+UNSCHEDULABLE = "Unable to schedule pod; no fit; waiting"
+SCORED = "Plugin scored node for pod"
+TOTAL = "Calculated node's final score for pod"
+ATTEMPT = "Attempting to schedule pod"
+NODE_ORDER = "Added node to NodeTree"
+TARGET = "the target node for the preemption is determined"
+VICTIMS = ("Preemptor Pod preempted victim Pod", "Victim Pod is already being deleted, skipping the API call for it")
+PREEMPTED = "Async Preemption finished completely"
+_LINE = re.compile(r'\S+ \S+ +\d+ \S+\] "((?:[^"\\]|\\.)*)"(.*)')
+_FIELD = re.compile(r' ([\w ]+?)=(?:"((?:[^"\\]|\\.)*)"|(\S+))')
+PODS_PER_WORLD = 70
+WAIT_SECONDS = 60.0
+
+
+class Entry(NamedTuple):
+    """One line of the scheduler's log."""
+
+    message: str
+    fields: Mapping[str, str]
+
+
+class Log:
+    """A scheduler's log as it grows, read once."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._rest = b""
+        self._entries: list[Entry] = []
+        self._position = 0
+
+    def close(self) -> None:
+        self._file.close()
+
+    def forget(self) -> None:
+        """Start anew: what was logged until now was waited for."""
+        self._read()
+        del self._entries[:]
+
+    def wait(self, *messages: str, **fields: str) -> Entry:
+        """The first entry since `forget` with one of these messages and these fields."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        seen = 0
+        while True:
+            for entry in self._entries[seen:]:
+                if entry.message in messages and all(entry.fields.get(key) == value for key, value in fields.items()):
+                    return entry
+            seen = len(self._entries)
+            if time.monotonic() > deadline:
+                raise WaitError(f"waited {WAIT_SECONDS:g} s for {messages} {fields}; found {self._entries[-20:]}")
+            if not self._read():
+                time.sleep(0.002)
+
+    def wait_count(self, number: int, message: str, **fields: str) -> None:
+        """Wait for so many entries with this message and these fields since `forget`."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while len(found := self.all(message, **fields)) < number:
+            if time.monotonic() > deadline:
+                raise WaitError(f"waited {WAIT_SECONDS:g} s for {number} of {message} {fields}; found {found}")
+            time.sleep(0.002)
+
+    def all(self, *messages: str, **fields: str) -> list[Entry]:
+        """All entries since `forget` with one of these messages and these fields."""
+        self._read()
+        return [
+            entry
+            for entry in self._entries
+            if entry.message in messages and all(entry.fields.get(key) == value for key, value in fields.items())
+        ]
+
+    def _read(self) -> bool:
+        data = self._file.read()
+        if not data:
+            return False
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            match = _LINE.match(line.decode(errors="replace"))
+            if match:
+                fields = {key: _unquoted(text) if text else bare for key, text, bare in _FIELD.findall(match[2])}
+                self._entries.append(Entry(_unquoted(match[1]), fields))
+        return True
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r'\\(["\\])', r"\1", text) if "\\" in text else text
+
+
+@dataclass
+class Tally:
+    """What was compared, over all worlds."""
+
+    pods: int = 0
+    score_rows: int = 0
+    rejected_rows: int = 0
+    ties: int = 0
+    unschedulable: int = 0
+    nominations: int = 0
+    victims: int = 0
+    refused_by_api: int = 0
+    plugins: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+class World:
+    """One drawn cluster under one kube-scheduler with several profiles, and the model of it."""
+
+    def __init__(self, cluster: ControlPlane, configuration: Object, seed: int, tally: Tally) -> None:
+        self._cluster = cluster
+        self._api = cluster.api
+        self._seed = seed
+        self._minor = int(cluster.minor.partition(".")[2])
+        self._drawing = Drawing(seed, nodes=20 + seed * 7 % 50, minor=self._minor)
+        self._configuration = configuration
+        self._profiles: dict[str, Profile] = read_profiles(configuration, self._minor)
+        self._tally = tally
+        self._nodes = FakeNodes(self._api)
+        self._specs: dict[PodSpec, PodSpec] = {}
+        self._starts = 0
+        self._start_index = 0
+        self._names = 0
+        self._bound: dict[str, PodState] = {}
+
+    def run(self, pods: int = PODS_PER_WORLD) -> None:
+        """Set the cluster up, start the scheduler, and compare pod after pod."""
+        self._set_up()
+        flags = ["--v=3", "--vmodule=schedule_one=10,eventhandlers=4"]
+        if self._minor >= 35:
+            flags.append("--feature-gates=OpportunisticBatching=false")
+        with start_scheduler(self._cluster, self._configuration, flags=flags) as scheduler:
+            log = Log(scheduler.log_path)
+            try:
+                self._begin(scheduler, log)
+                for _ in range(pods):
+                    if self._drawing.happens(0.15):
+                        self._change_node(log)
+                    if self._drawing.happens(0.15):
+                        self._remove_pod(log)
+                    self._compare_one(log)
+            finally:
+                log.close()
+
+    # The cluster
+
+    def _set_up(self) -> None:
+        drawing, api = self._drawing, self._api
+        for manifest in cluster_wide():
+            api.create(manifest)
+        for name, labels in drawing.namespaces.items():
+            self._cluster.create_namespace(name, labels)
+            api.create(drawing.stateful_set(name))
+        for manifest in drawing.services():
+            api.create(manifest)
+        for manifest, allowed in drawing.budgets():
+            api.create(manifest)
+            status = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1, "disruptionsAllowed": allowed}
+            api.patch(f"{api.path_of(manifest)}/status", {"status": status})
+        nodes = {name: drawing.node(name) for name in drawing.node_names}
+        without_hostname = [name for name in nodes if drawing.happens(0.04)]
+        cordoned = [name for name in nodes if drawing.happens(0.08)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda name: self._nodes.create(name, **nodes[name]), nodes))
+            list(pool.map(lambda name: self._nodes.set_labels(name, {HOSTNAME: None}), without_hostname))
+            list(pool.map(self._nodes.cordon, cordoned))
+        for name in nodes:
+            for _ in range(drawing.number(0, 4)):
+                self._create_bound(name)
+
+    def _create_bound(self, node_name: str) -> None:
+        """A pod that is there from the beginning; now and then one that is being deleted and can't go."""
+        body = self._draw_pod()
+        body["spec"]["nodeName"] = node_name
+        leaving = self._drawing.happens(0.06)
+        if leaving:
+            body["metadata"]["finalizers"] = ["example.com/stays"]
+        for container in (*body["spec"]["containers"], *body["spec"].get("initContainers", ())):
+            # kube-scheduler forgets a port that two pods of a node hold when the first of them goes.
+            container.pop("ports", None)
+        created = self._create(body)
+        if created is None:
+            return
+        self._start_pod(created)
+        if leaving:
+            self._api.delete(_path(created), gracePeriodSeconds=0)
+
+    def _draw_pod(self) -> Object:
+        self._names += 1
+        return self._drawing.pod(f"p{self._names:04d}", self._drawing.one(sorted(self._profiles)))
+
+    def _create(self, body: Object) -> Object | None:
+        try:
+            return self._cluster.create_pod(body)
+        except ApiError as error:
+            if error.status != 422:
+                raise
+            self._tally.refused_by_api += 1
+            return None
+
+    def _start_pod(self, pod: Object) -> Object:
+        """Give the pod a start time of its own: which of two started first decides pre-emptions."""
+        self._starts += 1
+        # No order that the names have too.
+        moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=self._starts * 7919 % 100_003)
+        status = {"phase": "Running", "startTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return self._api.patch(f"{_path(pod)}/status", {"status": status})
+
+    def _begin(self, scheduler: Scheduler, log: Log) -> None:
+        """Wait until the scheduler knows the cluster, and tell the model the same."""
+        scheduler.wait_for_log("Handlers synced")
+        nodes = {body["metadata"]["name"]: body for body in self._api.list("/api/v1/nodes")}
+        order: list[str] = []
+        while len(order) < len(nodes):
+            log.wait(NODE_ORDER)
+            order = [entry.fields["node"] for entry in log.all(NODE_ORDER)]
+        self._state = ClusterState(
+            [read_node_state(nodes[name]) for name in order], (), self._surroundings(), stale_images=True
+        )
+        for body in self._api.list("/api/v1/pods"):
+            pod = read_pod_state(body, specs=self._specs)
+            log.wait("Add event for scheduled pod", pod=pod.key)
+            self._state.add_pod(pod)
+            self._bound[pod.key] = pod
+
+    def _surroundings(self) -> Surroundings:
+        services: dict[str, tuple[Mapping[str, str], ...]] = {}
+        for body in self._api.list("/api/v1/services"):
+            selector = body["spec"].get("selector")
+            if selector:
+                namespace = body["metadata"]["namespace"]
+                services[namespace] = (*services.get(namespace, ()), selector)
+        return Surroundings(
+            namespaces={
+                body["metadata"]["name"]: body["metadata"]["labels"] for body in self._api.list("/api/v1/namespaces")
+            },
+            budgets=tuple(
+                DisruptionBudget(
+                    body["metadata"]["namespace"],
+                    read_label_selector(body["spec"].get("selector")),
+                    body["status"]["disruptionsAllowed"],
+                )
+                for body in self._api.list("/apis/policy/v1/poddisruptionbudgets")
+            ),
+            services=services,
+            controllers={
+                ("StatefulSet", body["metadata"]["namespace"], body["metadata"]["name"]): read_label_selector(
+                    body["spec"]["selector"]
+                )
+                or frozenset()
+                for body in self._api.list("/apis/apps/v1/statefulsets")
+            },
+        )
+
+    def _change_node(self, log: Log) -> None:
+        """Another label, taint, cordon, or report of images; other nodes aren't touched, so their counts go stale."""
+        drawing, nodes = self._drawing, self._nodes
+        name = drawing.one(drawing.node_names)
+        log.forget()
+        versions = [nodes.get(name)["metadata"]["resourceVersion"]]
+        what = drawing.one(["labels", "taints", "cordon", "images", "images"])
+        if what == "labels":
+            zone = drawing.one(["z1", "z2", None])
+            body = nodes.set_labels(name, {"gen": str(drawing.number(1, 9)), ZONE: zone})
+        elif what == "taints":
+            body = nodes.set_taints(name, drawing.taints())
+        elif what == "cordon":
+            body = nodes.cordon(name, on=drawing.happens(0.3))
+        else:
+            body = nodes.set_images(name, drawing.images())
+        versions.append(body["metadata"]["resourceVersion"])
+        # A change that changed nothing brings no event.
+        body = nodes.set_labels(name, {"touched": str(self._names)})
+        versions.append(body["metadata"]["resourceVersion"])
+        log.wait_count(len(set(versions)) - 1, "Update event for node", node=name)
+        self._state.set_node(read_node_state(body))
+
+    def _remove_pod(self, log: Log) -> None:
+        candidates = sorted(key for key, pod in self._bound.items() if not pod.leaving)
+        if not candidates:
+            return
+        key = self._drawing.one(candidates)
+        log.forget()
+        namespace, _, name = key.partition("/")
+        self._api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}", gracePeriodSeconds=0)
+        log.wait("Delete event for scheduled pod", pod=key)
+        self._state.remove_pod(key)
+        del self._bound[key]
+
+    # The comparison
+
+    def _compare_one(self, log: Log) -> None:
+        body = self._draw_pod()
+        log.forget()
+        created = self._create(body)
+        if created is None:
+            return
+        pod = read_pod_state(created, specs=self._specs)
+        profile = self._profiles[pod.scheduler_name]
+        decision = schedule(pod, self._state, profile, start=self._start_index)
+        end = log.wait(BOUND, UNSCHEDULABLE, pod=pod.key)
+        tally = self._tally
+        tally.pods += 1
+        faults = self._faults_of(pod, decision, end, log)
+        if faults:
+            head = f"seed {self._seed}, {pod.key}, profile {pod.scheduler_name}, 1.{self._minor}"
+            tally.differences.append(
+                "\n".join([head, *(f"  {fault}" for fault in faults), json.dumps(created["spec"])])
+            )
+        tally.reasons.update(decision.reasons)
+        tally.rejected_rows += len(decision.rejections)
+        if end.message == BOUND:
+            node = end.fields["node"]
+        else:
+            tally.unschedulable += 1
+            found = self._follow_preemption(pod, created, decision, log)
+            if found is None:
+                self._count_attempts(pod, decision, log)
+                return
+            node = found
+        self._count_attempts(pod, decision, log)
+        log.wait("Add event for scheduled pod", pod=pod.key)
+        started = self._start_pod(created)
+        log.wait("Update event for scheduled pod", pod=pod.key)
+        bound = replace(pod, node_name=node, started=read_moment(started["status"]["startTime"]), phase="Running")
+        # As the scheduler's cache did: assumed, then started.
+        self._state.add_pod(bound)
+        self._bound[bound.key] = bound
+
+    def _count_attempts(self, pod: PodState, decision: Decision, log: Log) -> None:
+        """The search goes on where it ended; a further attempt goes as far again."""
+        move = decision.next_start - self._start_index
+        nodes = len(self._state.rows)
+        self._start_index = (self._start_index + move * len(log.all(ATTEMPT, pod=pod.key))) % nodes
+
+    def _faults_of(self, pod: PodState, decision: Decision, end: Entry, log: Log) -> list[str]:
+        tally = self._tally
+        faults = []
+        rows: dict[str, dict[str, int]] = {}
+        for entry in log.all(SCORED, pod=pod.key):
+            rows.setdefault(entry.fields["node"], {})[entry.fields["plugin"]] = int(entry.fields["score"])
+        totals = {entry.fields["node"]: int(entry.fields["score"]) for entry in log.all(TOTAL, pod=pod.key)}
+        tally.score_rows += len(totals)
+        expected = {node: (points, total) for node, points, total in decision.table.rows()} if decision.table else {}
+        if list(totals) != list(expected):
+            faults.append(f"nodes that fit, in order: kube-scheduler {list(totals)}, model {list(expected)}")
+            wrongly = {node: decision.rejections[node].reasons for node in totals if node in decision.rejections}
+            faults.append(f"the model rejects {wrongly}")
+        for node, total in totals.items():
+            points, sum_of_model = expected.get(node, ({}, None))
+            if node in expected and (rows.get(node, {}) != points or total != sum_of_model):
+                faults += [
+                    f"{node} {plugin}: kube-scheduler {rows.get(node, {}).get(plugin)}, model {points.get(plugin)}"
+                    for plugin in sorted({*rows.get(node, {}), *points})
+                    if rows.get(node, {}).get(plugin) != points.get(plugin)
+                ]
+                faults.append(f"{node} total: kube-scheduler {total}, model {sum_of_model}")
+            tally.plugins.update(plugin for plugin, points_of in rows.get(node, {}).items() if points_of)
+        if end.message == BOUND:
+            node = end.fields["node"]
+            best = decision.table.best if decision.table else ()
+            tally.ties += len(best) > 1
+            # 1.34 draws lots among the best.
+            if node != decision.node and not (self._minor < 35 and node in best):
+                faults.append(f"pick: kube-scheduler {node}, model {decision.node} of {best}; {decision.message}")
+            looked_at = len(decision.rejections) + (len(decision.table.nodes) if decision.table else 1)
+            if int(end.fields["evaluatedNodes"]) != looked_at:
+                faults.append(f"nodes looked at: kube-scheduler {end.fields['evaluatedNodes']}, model {looked_at}")
+        else:
+            if decision.node is not None:
+                faults.append(f"pick: kube-scheduler none, model {decision.node}")
+            if end.fields["err"] != decision.message:
+                faults.append(f"text:\n    kube-scheduler {end.fields['err']}\n    model          {decision.message}")
+        return faults
+
+    def _follow_preemption(self, pod: PodState, created: Object, decision: Decision, log: Log) -> str | None:
+        """Compare node and victims; the node to which the pod is bound in the end, None when it is given up."""
+        targets = log.all(TARGET, pod=pod.key)
+        if not targets:
+            if decision.nomination is not None:
+                self._differ(pod, f"pre-emption: kube-scheduler none, model {_told(decision)}")
+            self._give_up(created, log)
+            return None
+        tally, nomination, node = self._tally, decision.nomination, targets[0].fields["node"]
+        log.wait(PREEMPTED, preemptor=pod.key)
+        victims = {entry.fields["victim"] for entry in log.all(*VICTIMS, preemptor=pod.key)}
+        tally.nominations += 1
+        tally.victims += len(victims)
+        if nomination is None or node not in (nomination.node, *nomination.equals):
+            self._differ(pod, f"pre-emption: kube-scheduler {node} {sorted(victims)}, model {_told(decision)}")
+        elif node == nomination.node and victims != {one.key for one in nomination.victims}:
+            self._differ(pod, f"victims on {node}: kube-scheduler {sorted(victims)}, model {_told(decision)}")
+        stuck = False
+        for key in sorted(victims):
+            if self._bound[key].leaving:
+                stuck = True
+            else:
+                log.wait("Delete event for scheduled pod", pod=key)
+                self._state.remove_pod(key)
+                del self._bound[key]
+        if stuck:
+            # It waits for pods that never go.
+            self._give_up(created, log)
+            return None
+        again = schedule(replace(pod, nominated_node=node), self._state, self._profiles[pod.scheduler_name])
+        bound = log.wait(BOUND, pod=pod.key).fields["node"]
+        if bound != again.node:
+            self._differ(pod, f"after pre-emption: kube-scheduler {bound}, model {again.node} {again.message}")
+        return bound
+
+    def _differ(self, pod: PodState, fault: str) -> None:
+        self._tally.differences.append(f"seed {self._seed}, {pod.key}, profile {pod.scheduler_name}\n  {fault}")
+
+    def _give_up(self, created: Object, log: Log) -> None:
+        self._api.delete(_path(created), gracePeriodSeconds=0)
+        key = f"{created['metadata']['namespace']}/{created['metadata']['name']}"
+        log.wait("Delete event for unscheduled pod", pod=key)
+
+
+def _told(decision: Decision) -> str:
+    nomination = decision.nomination
+    if nomination is None:
+        return f"none: {decision.message}"
+    return f"{nomination.node} {[one.key for one in nomination.victims]}, just as good {nomination.equals}"
+
+
+def _path(pod: Mapping[str, Any]) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
