@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from controllers.image_gate import make_image_gate
+from controllers.placeholder_mover import make_placeholder_mover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,4 +14,4 @@ if TYPE_CHECKING:
     from placement.documents import Reader
 
 # Each reads its part of the settings (faults go to the reader) and returns None when it is switched off there.
-FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (make_image_gate,)
+FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (make_image_gate, make_placeholder_mover)

@@ -167,11 +167,16 @@ def _read_node(item: JSONObject) -> NodeState | None:
 
 def _read_stateful_set(item: JSONObject) -> StatefulSetState:
     replicas = item["spec"].get("replicas")
+    status = item.get("status") or {}
+    containers = item["spec"].get("template", {}).get("spec", {}).get("containers") or [{}]
     return StatefulSetState(
         name=item["metadata"]["name"],
         uid=item["metadata"].get("uid") or "",
         replicas=1 if replicas is None else int(replicas),
-        ready_replicas=int((item.get("status") or {}).get("readyReplicas") or 0),
+        ready_replicas=int(status.get("readyReplicas") or 0),
+        is_rolling=bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision"),
+        requests=(containers[0].get("resources") or {}).get("requests") or {},
+        container=str(containers[0].get("name") or ""),
     )
 
 

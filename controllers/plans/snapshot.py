@@ -29,6 +29,12 @@ class StatefulSetState:
     # Wanted now.
     replicas: int
     ready_replicas: int
+    # Its template changed, and not all of its pods follow yet.
+    is_rolling: bool = False
+    # What the first container of its template asks for, as written: resource -> quantity.
+    requests: Mapping[str, object] = field(default_factory=dict)
+    # Of that container.
+    container: str = ""
 
 
 class PullEvent(NamedTuple):

@@ -1,0 +1,174 @@
+"""Tell which nodes are fit to draw placeholders, or to give them away: ready for a while, wanted, with their images.
+
+What a node was before is remembered in `NodeHistory`; a fresh one judges by what the node itself says of its past.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controllers.plans.image_gate_facts import PULL_FAULTS
+from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, OWN_POPULAR_PULLER, OWN_PULLER, PART_OF_LABEL
+from placement.nodes import NodeRules, node_admits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controllers.plans.placeholder_mover_settings import MoverSettings
+    from controllers.plans.snapshot import Moment, Snapshot
+    from placement.scheduling.objects import NodeState, PodState
+
+# An autoscaler is about to take such a node away, or thinks of it. Source: cluster-autoscaler's taints package;
+# Karpenter's apis/v1/taints.go.
+AUTOSCALER_TAINTS: Final = frozenset(
+    {"DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}
+)
+_PULLERS: Final = frozenset({OWN_PULLER, OWN_POPULAR_PULLER})
+
+
+class Unfit(NamedTuple):
+    """Why a node is not fit now."""
+
+    reason: str
+    # When that may be over though nothing changes.
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHistory:
+    """What earlier plans saw, by the node's uid. Moments are steady seconds."""
+
+    # Ready at the last plan. None: there was no earlier plan.
+    ready: frozenset[str] | None = None
+    # When they stopped being ready, as long as that matters.
+    lost: Mapping[str, float] = field(default_factory=dict)
+    # Since when nothing but their age speaks against them, of nodes that were looked at.
+    fit_since: Mapping[str, float] = field(default_factory=dict)
+    # Nothing was seen before this very plan.
+    is_fresh: bool = True
+
+
+def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
+    """Note which nodes stopped being ready since the last plan."""
+    ready = frozenset(node.uid for node in snapshot.nodes.values() if node.fact.ready)
+    horizon = now.steady - settings.flap_seconds
+    lost = {uid: at for uid, at in history.lost.items() if at > horizon}
+    if history.ready is not None:
+        lost.update(dict.fromkeys(history.ready - ready, now.steady))
+    return NodeHistory(ready, lost, history.fit_since, is_fresh=history.ready is None)
+
+
+class NodeJudge:
+    """Judges the nodes of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, settings: MoverSettings, history: NodeHistory, now: Moment) -> None:
+        """Look at nothing yet."""
+        self._snapshot = snapshot
+        self._settings = settings
+        self._history = history
+        self._now = now
+        # Of nodes that were looked at; becomes the next history's.
+        self.fit_since: dict[str, float] = {}
+
+    def why_undrawn(self, node: NodeState, rules: NodeRules) -> Unfit | None:
+        """Why placeholders with these rules must not be drawn to the node; None when they may."""
+        why = self._why_unfit(node, rules)
+        if why is not None:
+            self.fit_since.pop(node.uid, None)
+            return why
+        since = self._history.fit_since.get(node.uid)
+        if since is None:
+            # On a first look, it may have been so for as long as it is ready.
+            known_for = self._ready_seconds(node) if self._history.is_fresh else 0.0
+            since = self._now.steady - known_for
+        self.fit_since[node.uid] = since
+        left = since + self._settings.mark_after_seconds - self._now.steady
+        return Unfit("ready for too short a time", left) if left > 0 else None
+
+    def why_unmoved(self, node: NodeState) -> Unfit | None:
+        """Why placeholders should neither be taken from the node nor be led to it now."""
+        why = self._why_unusable(node)
+        if why is None and node.name in self.pulling:
+            why = Unfit("images are being pulled")
+        return why
+
+    def _why_unfit(self, node: NodeState, rules: NodeRules) -> Unfit | None:
+        why = self._why_unusable(node)
+        if why is None and not node_admits(rules, node.fact):
+            why = Unfit("not of the pool")
+        # Labels tell of images where there are labels.
+        if why is None and not self._settings.images and node.name in self.pulling:
+            why = Unfit("images are being pulled")
+        return why
+
+    def _why_unusable(self, node: NodeState) -> Unfit | None:
+        if node.leaving:
+            return Unfit("being deleted")
+        if not node.fact.ready:
+            return Unfit("not ready")
+        if node.fact.unschedulable:
+            return Unfit("cordoned")
+        for taint in node.fact.taints:
+            if taint.key in AUTOSCALER_TAINTS:
+                return Unfit("an autoscaler wants it gone")
+            if taint.key == self._settings.startup_taint:
+                return Unfit("its startup taint is there")
+        if self._lacks_images(node):
+            return Unfit("images are missing")
+        return self._flapping(node)
+
+    def _flapping(self, node: NodeState) -> Unfit | None:
+        flap_seconds = self._settings.flap_seconds
+        lost_at = self._history.lost.get(node.uid)
+        if lost_at is not None:
+            left = lost_at + flap_seconds - self._now.steady
+        elif node.ready_since is not None and node.ready_since - node.created > flap_seconds:
+            # It became ready long after it joined: it has been ready before.
+            left = flap_seconds - self._ready_seconds(node)
+        else:
+            return None
+        return Unfit("flapping", left) if left > 0 else None
+
+    def _lacks_images(self, node: NodeState) -> bool:
+        labels = node.fact.labels
+        for group in self._settings.images:
+            if group.node_selector.items() <= labels.items():
+                missing = group.pulled_labels - labels.keys()
+                # What no node holds can't be had just now (a wrong name, say): the rest has to do, if there is a rest.
+                held = self._held & group.pulled_labels
+                if missing and (not held or missing & held):
+                    return True
+        return False
+
+    def _ready_seconds(self, node: NodeState) -> float:
+        return 0.0 if node.ready_since is None else max(0.0, self._now.wall - node.ready_since)
+
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        """Labels of managed images that at least one node carries."""
+        wanted = frozenset().union(*(group.pulled_labels for group in self._settings.images))
+        found: set[str] = set()
+        for node in self._snapshot.nodes.values():
+            if len(found) == len(wanted):
+                break
+            found |= wanted & node.fact.labels.keys()
+        return frozenset(found)
+
+    @cached_property
+    def pulling(self) -> frozenset[str]:
+        """Names of nodes on which a puller's pod is at work: not done, and not stuck at an image that can't be had."""
+        return frozenset(
+            pod.node_name
+            for pod in self._snapshot.pods.values()
+            if pod.phase == "Pending" and pod.node_name and _is_puller(pod) and not _is_stuck(pod)
+        )
+
+
+def _is_puller(pod: PodState) -> bool:
+    return pod.labels.get(PART_OF_LABEL) == OWN_PART and pod.labels.get(OWN_COMPONENT_LABEL) in _PULLERS
+
+
+def _is_stuck(pod: PodState) -> bool:
+    return any(container.waiting_reason in PULL_FAULTS for container in pod.containers)
