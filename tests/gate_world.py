@@ -1,0 +1,207 @@
+"""A small world for the image gate's plans: nodes, puller pods and what kubelets say, changed by hand or by plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from controllers.plans.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
+from controllers.plans.image_gate import GateMemory, note_image_gate, plan_image_gate
+from controllers.plans.image_gate_settings import GateSettings, PullerGroup, PullerPods, managed_image
+from controllers.plans.snapshot import Moment, PullEvent, Snapshot
+from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, OWN_PULLER, PART_OF_LABEL, pulled_label, puller_container
+from placement.nodes import NodeFact
+from placement.scheduling.objects import ContainerState, NodeState, NodeTerm, PodSpec, PodState
+from placement.selectors import Requirement, Taint
+from placement.settings import GateMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+RELEASE, NAMESPACE = "hub", "jhub"
+SCIPY = "quay.io/jupyter/scipy-notebook:2026-11-03"
+GPU = "quay.io/jupyter/pytorch-notebook:cuda12"
+OTHER = "registry.k8s.io/pause:3.10.1"
+MB = 10**6
+
+
+def label(image: str) -> str:
+    return pulled_label(RELEASE, NAMESPACE, image)
+
+
+def gate_settings(
+    *images: str,
+    mode: GateMode = GateMode.REQUIRE_LABEL,
+    groups: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] | None = None,
+    deadline_seconds: int = 600,
+    node_condition: bool = False,
+    puller_pods: PullerPods = PullerPods.ROOST,
+) -> GateSettings:
+    """A gate for these images on every node. groups: name -> (node selector, images), instead."""
+    groups = groups if groups is not None else {"hub-roost-puller": ({}, images)}
+    return GateSettings(
+        release=RELEASE,
+        namespace=NAMESPACE,
+        mode=mode,
+        startup_taint_deadline_seconds=deadline_seconds,
+        node_condition=node_condition,
+        puller_pods=puller_pods,
+        groups=tuple(
+            PullerGroup(name, selector, tuple(managed_image(RELEASE, NAMESPACE, image) for image in found))
+            for name, (selector, found) in groups.items()
+        ),
+        tolerations=({"key": "hub.jupyter.org/dedicated", "operator": "Equal", "value": "user"},),
+    )
+
+
+class GateWorld:
+    """Everything at one moment; `plan` looks at it, `apply` carries a plan out."""
+
+    def __init__(self, settings: GateSettings) -> None:
+        self.settings = settings
+        self.memory = GateMemory()
+        self.nodes: dict[str, NodeState] = {}
+        self.pods: dict[str, PodState] = {}
+        self.events: dict[str, PullEvent] = {}
+        self.wall = 1_800_000_000.0
+        self.steady = 1000.0
+        self._made = 0
+
+    # The cluster
+
+    def add_node(
+        self,
+        name: str = "a",
+        *,
+        images: Iterable[str] = (OTHER,),
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[Taint] = (),
+        ready: bool = True,
+    ) -> None:
+        self._made += 1
+        self.nodes[name] = NodeState(
+            fact=NodeFact(name=name, labels=dict(labels or {}), taints=tuple(taints), ready=ready),
+            uid=f"{name}-{self._made}",
+            created=self.wall,
+            ready_since=self.wall if ready else None,
+            conditions={"Ready": "True" if ready else "False"},
+        )
+        self.list_images(*images, node=name)
+
+    def list_images(self, *images: str, node: str = "a", mb: int = 500) -> None:
+        """What the node's own list says from now on."""
+        self.nodes[node] = replace(self.nodes[node], images=dict.fromkeys(images, mb * MB), image_count=len(images))
+
+    def set_fact(self, node: str = "a", **changes: object) -> None:
+        found = self.nodes[node]
+        fact = replace(found.fact, **changes)  # type: ignore[arg-type] # fields by name
+        self.nodes[node] = replace(found, fact=fact, ready_since=self.wall if fact.ready else None)
+
+    def set_taints(self, *taints: Taint, node: str = "a") -> None:
+        self.set_fact(node, taints=taints)
+
+    def labels(self, node: str = "a") -> dict[str, str]:
+        return dict(self.nodes[node].fact.labels)
+
+    def puller(self, node: str = "a", *images: str, **states: ContainerState) -> str:
+        """A puller pod of Roost's on a node, its containers all being created; returns its key."""
+        self._made += 1
+        name = f"puller-{self._made}"
+        images = images or tuple(image.reference for image in self.settings.images_for(self.nodes[node].fact))
+        pod = PodState(
+            NAMESPACE,
+            name,
+            uid=f"uid-{name}",
+            labels={PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_PULLER},
+            node_name=node,
+            created=self.wall,
+            containers=tuple(
+                ContainerState(image=OTHER, name=puller_container(image), waiting_reason="ContainerCreating")
+                for image in images
+            ),
+        )
+        self.pods[pod.key] = pod
+        return pod.key
+
+    def say(self, pod: str, image: str, **state: object) -> None:
+        """The kubelet writes the status of the container that pulls `image`."""
+        found = self.pods[pod]
+        told = ContainerState(image=OTHER, name=puller_container(image), **state)  # type: ignore[arg-type] # by name
+        containers = tuple(told if one.name == told.name else one for one in found.containers)
+        self.pods[pod] = replace(found, containers=containers)
+
+    def fail(self, pod: str, image: str, message: str, reason: str = "ErrImagePull") -> None:
+        self.say(pod, image, waiting_reason=reason, waiting_message=message)
+
+    def pulled_event(self, pod: str, image: str, *, seconds_ago: float = 0.0) -> None:
+        """The kubelet says `Pulled`."""
+        found = self.pods[pod]
+        at = self.wall - seconds_ago
+        self.events[f"{found.name}.{image}"] = PullEvent(
+            found.name, found.uid, found.node_name, image, "Pulled", "", at
+        )
+
+    def pending_user(self, *images: str, name: str = "jupyter-ada") -> str:
+        """A user's pod that waits for a node and requires the labels of these images."""
+        expressions = tuple(Requirement(label(image), "In", frozenset({"true"})) for image in images)
+        pod = PodState(NAMESPACE, name, uid=name, spec=PodSpec(required_node_terms=(NodeTerm(expressions, ()),)))
+        self.pods[pod.key] = pod
+        return pod.key
+
+    # Time and plans
+
+    def wait(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.wall, self.steady)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, {}, self.events)
+
+    def plan(self) -> Planned[GateMemory]:
+        planned = plan_image_gate(self.snapshot, self.memory, self.settings, self.now)
+        self.memory = planned.memory
+        return planned
+
+    def changes(self) -> list[Action]:
+        """What a plan would write now: no Events."""
+        return [action for action in self.plan().actions if not isinstance(action, Notice)]
+
+    def apply(self, planned: Planned[GateMemory]) -> None:
+        """Carry a plan out, as the API server would."""
+        for action in planned.actions:
+            if isinstance(action, ChangeNode):
+                self._change(action)
+            elif isinstance(action, SetCondition):
+                found = self.nodes[action.node]
+                conditions = {**found.conditions, action.type: action.status or ""}
+                self.nodes[action.node] = replace(found, conditions=conditions)
+        done = [Done(action, Outcome.DONE) for action in planned.actions]
+        self.memory = note_image_gate(self.memory, done, self.now)
+
+    def turn(self) -> Planned[GateMemory]:
+        """Plan and apply."""
+        planned = self.plan()
+        self.apply(planned)
+        return planned
+
+    def notices(self) -> list[Notice]:
+        """What a plan tells, after those before have been carried out."""
+        return [action for action in self.turn().actions if isinstance(action, Notice)]
+
+    def new_leader(self) -> None:
+        """Somebody else leads, and knows nothing."""
+        self.memory = GateMemory()
+        self.steady = 5.0
+
+    def _change(self, action: ChangeNode) -> None:
+        found = self.nodes[action.node]
+        assert found.uid == action.uid
+        labels = {key: value for key, value in found.fact.labels.items() if key not in action.remove_labels}
+        taints = tuple(taint for taint in found.fact.taints if taint.key not in action.remove_taints)
+        fact = replace(found.fact, labels={**labels, **action.set_labels}, taints=(*taints, *action.add_taints))
+        self.nodes[action.node] = replace(found, fact=fact)
