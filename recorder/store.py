@@ -117,8 +117,8 @@ class Store:
             by_node: dict[str, dict[str, int]] = {}
             for node_uid, image, first_us in there:
                 by_node.setdefault(node_uid, {})[image] = first_us
-            known_pods = dict(alive_pods.tuples().all())
-            known_nodes = dict(alive_nodes.tuples().all())
+            known_pods = {row.uid: row.created_us for row in alive_pods}
+            known_nodes = {row.uid: row.name for row in alive_nodes}
         heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
         return Known(known_pods, known_nodes, by_node, heard_us)
 

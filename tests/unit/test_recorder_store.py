@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import functools
+import random
+import tempfile
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recorder import schema
+from recorder.assembler import EVENTS, NODES, PODS, Assembler, Known
+from recorder.reading import read_event, read_node, read_pod
+from recorder.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord, Record
+from recorder.store import Store, StoreError
+
+Object = dict[str, Any]
+SECOND = 1_000_000
+
+
+@functools.cache
+def empty_database() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "roost.db"
+        store = Store.open(str(path))
+        store.migrate()
+        store.vacuum()
+        store.close()
+        return path.read_bytes()
+
+
+def open_store(folder: Path) -> Store:
+    (folder / "roost.db").write_bytes(empty_database())
+    return Store.open(str(folder / "roost.db"))
+
+
+def rows(store: Store, table: sa.Table) -> list[tuple[Any, ...]]:
+    with store.reading() as connection:
+        return sorted((tuple(row) for row in connection.execute(sa.select(table))), key=repr)
+
+
+def everything(store: Store) -> dict[str, list[tuple[Any, ...]]]:
+    return {table.name: rows(store, table) for table in schema.metadata.sorted_tables if table.name != "checkpoint"}
+
+
+def phase(at_us: int, resolution_us: int, source: str = "pod") -> PhaseRecord:
+    return PhaseRecord(pod_uid="u", phase=Phase.SCHEDULED, at_us=at_us, resolution_us=resolution_us, source=source)
+
+
+def test_migrations_give_the_schema_that_the_code_writes(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    with store.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+
+
+def test_each_record_has_a_column_for_each_field() -> None:
+    for kind in get_args(Record):
+        table = schema.metadata.tables[kind.TABLE]
+        assert {one.name for one in fields(kind)} == set(table.c.keys()), kind
+        assert set(kind.KEY) == {column.name for column in table.primary_key}
+
+
+@given(st.permutations([phase(1 * SECOND, SECOND), phase(1 * SECOND + 5, 1, "event"), phase(2 * SECOND, SECOND)]))
+@settings(max_examples=6, deadline=None)
+def test_the_finer_source_wins_in_any_order(tmp_path_factory: pytest.TempPathFactory, order: list[PhaseRecord]) -> None:
+    store = open_store(tmp_path_factory.mktemp("store"))
+    for record in order:
+        store.write([record], {})
+    assert rows(store, schema.phase) == [("u", "scheduled", "", 1 * SECOND + 5, 1, "event")]
+    other = open_store(tmp_path_factory.mktemp("store"))
+    other.write(order, {})
+    assert everything(other) == everything(store)
+
+
+def test_what_the_model_said_is_kept_when_the_event_came_first(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    event = DecisionRecord(
+        id="u/bind",
+        pod_uid="u",
+        kind=DecisionKind.BIND,
+        node_name="n",
+        node_uid="nu",
+        at_us=5,
+        resolution_us=1,
+        last_us=5,
+        scheduler="s",
+        source="event",
+    )
+    store.write([event], {})
+    store.write([replace(event, at_us=0, resolution_us=SECOND, source="watch", model="agrees", model_node="n")], {})
+    with store.reading() as connection:
+        row = connection.execute(sa.select(schema.decision)).mappings().one()
+    assert (row["at_us"], row["source"], row["model"], row["model_node"]) == (5, "event", "agrees", "n")
+
+
+def test_a_batch_is_stored_with_its_positions_or_not_at_all(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.write([phase(1, 1)], {PODS: ("7", 1)})
+    nothing: Any = None
+    broken = replace(phase(2, 1), pod_uid="v", source=nothing)
+    with pytest.raises(StoreError):
+        store.write([broken], {PODS: ("8", 2)})
+    assert store.positions() == {PODS: ("7", 1)}
+    assert len(rows(store, schema.phase)) == 1
+
+
+@pytest.mark.parametrize("url", ["mysql://root:secret@host/x", "postgresql://me:secret@127.0.0.1:1/x", "://secret"])
+def test_a_url_that_can_not_be_used_is_named_without_its_password(url: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store.open(url).migrate()
+    assert "secret" not in str(caught.value)
+
+
+def test_a_folder_that_can_not_be_written_is_a_store_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store.open(str(tmp_path / "missing" / "roost.db")).migrate()
+    assert "roost.db" in str(caught.value)
+
+
+def test_forgetting_takes_what_ended_and_nothing_that_is_there(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+
+    def pod_record(uid: str, deleted_us: int | None) -> PodRecord:
+        return PodRecord(
+            uid=uid,
+            namespace="hub",
+            name=uid,
+            pod_class="user",
+            hub="",
+            repo="",
+            ref="",
+            image="",
+            scheduler="s",
+            priority=0,
+            cpu_millicores=0,
+            memory_bytes=0,
+            created_us=1,
+            deleted_us=deleted_us,
+        )
+
+    pods = [pod_record("old", 10), pod_record("new", 30), pod_record("here", None)]
+    store.write([*pods, *(replace(phase(1, 1), pod_uid=one.uid) for one in pods)], {})
+    store.forget_before(20)
+    store.vacuum()
+    assert {row[0] for row in rows(store, schema.pod)} == {"new", "here"}
+    assert {row[0] for row in rows(store, schema.phase)} == {"new", "here"}
+
+
+# The story of a small cluster, told with repeats and restarts
+
+
+def story() -> list[tuple[str, str, Object | None]]:
+    """What the streams tell of one pod's life, in each stream's order: (kind, key, object; None: it is gone)."""
+
+    def pod(version: int, node: str = "", **status: Any) -> Object:
+        spec = {"containers": [{"name": "c", "image": "me/image:1"}], **({"nodeName": node} if node else {})}
+        metadata = {
+            "name": "p",
+            "namespace": "hub",
+            "uid": "pod-uid",
+            "resourceVersion": str(version),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        }
+        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}}
+
+    bound = {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]}
+    return [
+        (NODES, "n", {"metadata": {"name": "n", "uid": "node-uid", "resourceVersion": "1"}, "status": {}}),
+        (PODS, "hub/p", pod(2)),
+        (PODS, "hub/p", pod(3, "n", **bound)),
+        (
+            EVENTS,
+            "hub/e",
+            {
+                "metadata": {"uid": "e", "resourceVersion": "4"},
+                "eventTime": "2026-01-01T00:00:01.25Z",
+                "reason": "Scheduled",
+                "note": "Successfully assigned hub/p to n",
+                "regarding": {"kind": "Pod", "namespace": "hub", "name": "p", "uid": "pod-uid"},
+                "reportingController": "default-scheduler",
+            },
+        ),
+        (PODS, "hub/p", pod(5, "n", **bound, startTime="2026-01-01T00:00:02Z")),
+    ]
+
+
+def tell(store: Store, told: list[tuple[str, str, Object | None]]) -> None:
+    """One run of the recorder over what is told, stored change by change."""
+    assembler = Assembler(lambda _labels, _namespace: "user", store.known())
+    for kind, key, item in told:
+        now_us = 1_800_000_000 * SECOND
+        if kind == NODES:
+            records = assembler.node(key, read_node(item or {}), now_us)
+        elif kind == PODS:
+            records = assembler.pod(key, read_pod(item or {}, (), {}), now_us)
+        else:
+            records = assembler.event(read_event(item or {}), now_us)
+        store.write(records, {})
+
+
+@given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=0, max_value=5))
+@settings(max_examples=15, deadline=None)
+def test_repeats_restarts_and_streams_out_of_step_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, restarts: int
+) -> None:
+    plain = open_store(tmp_path_factory.mktemp("store"))
+    tell(plain, story())
+    chance = random.Random(seed)
+    odd = open_store(tmp_path_factory.mktemp("store"))
+    for _ in range(restarts + 1):
+        # Each stream keeps its order; between streams there is none. The last run tells all.
+        streams = {kind: [one for one in story() if one[0] == kind] for kind in (NODES, PODS, EVENTS)}
+        told = []
+        while any(streams.values()):
+            kind = chance.choice([kind for kind, rest in streams.items() if rest])
+            one = streams[kind].pop(0)
+            told += [one] * chance.choice([1, 1, 2])
+        tell(odd, told)
+    before, after = everything(plain), everything(odd)
+    for table in ("pod", "phase", "node", "pull", "preemption"):
+        assert before[table] == after[table], table
+    assert [row[0] for row in before["decision"]] == [row[0] for row in after["decision"]]
+
+
+def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    tell(store, story())
+    store.write([], {PODS: ("5", 1_800_000_001 * SECOND)})
+    assembler = Assembler(lambda _labels, _namespace: "user", store.known())
+    later_us = 1_800_000_100 * SECOND
+    assembler.lost(PODS)
+    assembler.listing(PODS)
+    store.write(assembler.synced(PODS, later_us), {})
+    with store.reading() as connection:
+        pod = connection.execute(sa.select(schema.pod)).mappings().one()
+        gap = connection.execute(sa.select(schema.gap)).mappings().one()
+    assert (pod["deleted_us"], pod["end_reason"], pod["name"]) == (later_us, "unseen", "p")
+    assert (gap["from_us"], gap["to_us"], gap["kind"]) == (1_800_000_001 * SECOND, later_us, PODS)
+    assert store.known() == Known({}, {"node-uid": "n"}, {}, {PODS: 1_800_000_001 * SECOND})
