@@ -41,7 +41,7 @@ NODES = ("a", "b", "c")
 IMAGES = tuple(f"quay.io/lab/image-{index}:1" for index in range(4)) + tuple(
     f"quay.io/binder-repo-abcde{index}:{tag}" for index in range(2) for tag in ("old", "new")
 )
-SIZES = {image: (index + 1) * GB for index, image in enumerate(IMAGES)}
+SIZES = {image: (index + 1) * GB // 2 for index, image in enumerate(IMAGES)}
 DIGESTS = {image: f"{image.rpartition(':')[0]}@sha256:{index:064x}" for index, image in enumerate(IMAGES)}
 HOLDER = "holder"
 
@@ -72,7 +72,9 @@ class World:
         # It tells the sizes, and takes no pulls itself.
         holder = node_state(HOLDER, images=SIZES, unschedulable=True)
         pods = [as_pod(body, phase=self.phases[name]) for name, body in self.bodies.items()]
-        return cluster([holder, *map(self.node, NODES)], [*self.users, *pods])
+        # No node is ever empty.
+        seats = [user(f"seat-{name}", IMAGES[0], name, component="user-placeholder") for name in NODES]
+        return cluster([holder, *map(self.node, NODES)], [*self.users, *seats, *pods])
 
     def plan(self) -> Planned[PopularMemory]:
         if self.led_since is None:
@@ -118,6 +120,7 @@ class World:
 
 STEPS = st.one_of(
     st.tuples(st.just("wait"), st.sampled_from([0.5, 7.0, 61.0, 400.0, 7200.0])),
+    st.tuples(st.just("wait"), st.sampled_from([1.0, 10.0, 65.0])),
     st.tuples(st.just("arrive"), st.tuples(st.sampled_from(IMAGES), st.integers(1, 6))),
     st.tuples(st.just("leave"), st.integers(0, 20)),
     st.tuples(st.just("finish"), st.tuples(st.integers(0, 5), st.booleans())),
@@ -167,15 +170,20 @@ def step(world: World, kind: str, detail: Any, number: int) -> bool:
     return kind == "lose writes"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
-    steps=st.lists(STEPS, max_size=40),
-    per_node=st.integers(0, 4),
-    parallel=st.tuples(st.integers(1, 3), st.integers(1, 5)),
+    crowd=st.lists(st.tuples(st.sampled_from(IMAGES), st.integers(2, 6)), min_size=3, max_size=8),
+    steps=st.lists(STEPS, min_size=4, max_size=30),
+    per_node=st.integers(0, 6),
+    parallel=st.tuples(st.integers(1, 3), st.integers(1, 9)),
     bytes_per_minute=st.sampled_from([GB // 4, GB, 3 * GB, 100 * GB]),
 )
 def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
-    steps: Sequence[tuple[str, Any]], per_node: int, parallel: tuple[int, int], bytes_per_minute: int
+    crowd: Sequence[tuple[str, int]],
+    steps: Sequence[tuple[str, Any]],
+    per_node: int,
+    parallel: tuple[int, int],
+    bytes_per_minute: int,
 ) -> None:
     world = World(
         popular_settings(
@@ -185,7 +193,8 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
             bytesPerMinute=bytes_per_minute,
         )
     )
-    for number, (kind, detail) in enumerate([("wait", 0.0), *steps]):
+    arrivals = [("arrive", one) for one in crowd]
+    for number, (kind, detail) in enumerate([*arrivals, ("wait", 60.0), ("wait", 60.0), *steps]):
         lost = step(world, kind, detail, number)
         seen_before = {name: dict(held) for name, held in world.held.items()}
         pulling_before = {name: world.pulling(name) for name in NODES}
