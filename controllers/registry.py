@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from controllers.image_gate import make_image_gate
 from controllers.placeholder_mover import make_placeholder_mover
+from controllers.popular_images import make_popular_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,4 +15,8 @@ if TYPE_CHECKING:
     from placement.documents import Reader
 
 # Each reads its part of the settings (faults go to the reader) and returns None when it is switched off there.
-FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (make_image_gate, make_placeholder_mover)
+FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (
+    make_image_gate,
+    make_placeholder_mover,
+    make_popular_images,
+)
