@@ -287,3 +287,28 @@ def _record(**arguments: object) -> int:
     roost record --settings recorder.json --database roost.db --kubeconfig ~/.kube/config
     """
     return _call("record", arguments)
+
+
+def _database_option(command: Callable[..., int]) -> Callable[..., int]:
+    """Add where the recorder's rows are."""
+    return click.option(
+        "--database",
+        metavar="FILE|URL",
+        required=True,
+        envvar="ROOST_DATABASE",
+        help="The recorder's: an SQLite file, or postgresql://user@host/name. ROOST_DATABASE says it too.",
+    )(command)
+
+
+@cli.command("why", short_help="Tell in plain sentences where a pod went, and what it waited for.")
+@click.argument("pod", metavar="[NAMESPACE/]POD")
+@_database_option
+@click.option("--at", metavar="TIME", help="Of several pods of this name, the one that was there then (ISO 8601, UTC).")
+def _why(*, pod: str, database: str, at: str | None) -> int:
+    """Tell in plain sentences where a pod went, what else was possible, and what it waited for.
+
+    \b
+    roost why jupyter-ada --database roost.db
+    roost why hub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
+    """
+    return _call("why", pod, database, at)

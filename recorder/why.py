@@ -1,0 +1,210 @@
+"""Tell the story of one pod's start in plain sentences: where it went, what else was possible, what it waited for."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from recorder.records import DecisionKind, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from recorder.queries import PodStory, Row
+
+_US: Final = 1_000_000
+MAX_CANDIDATES: Final = 6
+MAX_FAILURES: Final = 3
+# A step that the sources tell to the second may seem to come before the one that it follows.
+_WHOLE_SECONDS: Final = "about "
+
+
+def show_moment(at_us: int) -> str:
+    """A moment for people: UTC, to the second."""
+    return datetime.fromtimestamp(at_us / _US, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def show_span(span_us: int) -> str:
+    """A span for people: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min."""
+    if span_us < _US:
+        return f"{max(0, span_us) // 1000} ms"
+    seconds = span_us / _US
+    if seconds < 60:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def show_bytes(amount: int) -> str:
+    """An amount of bytes for people, by powers of 1024."""
+    size = float(amount)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("the loop returns")
+
+
+def tell(story: PodStory) -> str:
+    """The whole story, in lines."""
+    parts = (_head(story), _where(story), _alternatives(story), _waits(story), _end(story), _doubts(story))
+    return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
+
+
+def _head(story: PodStory) -> Iterator[str]:
+    pod = story.pod
+    kind = f"a pod of class {pod['pod_class']}" if pod["pod_class"] else "a pod of no class"
+    about = ", ".join(
+        filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
+    )
+    yield f"{pod['namespace']}/{pod['name']}: {kind}{f' ({about})' if about else ''}"
+    ready_us = story.at(Phase.READY)
+    created = f"Created {show_moment(pod['created_us'])}"
+    if ready_us is not None:
+        yield f"{created}, ready {show_span(ready_us - pod['created_us'])} later."
+    else:
+        yield f"{created}; it never became ready{'' if pod['deleted_us'] else ' so far'}."
+
+
+def _bind(story: PodStory) -> Row | None:
+    return next((row for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
+
+
+def _where(story: PodStory) -> Iterator[str]:
+    bind = _bind(story)
+    if bind is None:
+        yield "Where it went: nowhere; no scheduler has bound it."
+    else:
+        after = show_span(bind["at_us"] - story.pod["created_us"])
+        yield f"Where it went: node {bind['node_name']}, bound by {bind['scheduler']} {after} after its creation."
+        chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
+        if chosen is not None:
+            yield (
+                f"  There were then {_count(chosen['users'], 'user')}, {_count(chosen['placeholders'], 'placeholder')} "
+                f"and {_count(chosen['builds'], 'build')} on it; its image was "
+                f"{'there already' if chosen['has_image'] else 'not there yet'}."
+            )
+        if bind["nodes_feasible"] == 1:
+            yield "  No other node was possible."
+        elif bind["model"] == "agrees":
+            note = f" ({bind['model_note']})" if bind["model_note"] else ""
+            yield f"  The scheduler's rules, asked again, say the same{note}."
+        elif bind["model"] == "differs":
+            yield f"  The scheduler's rules, asked again, say otherwise: {bind['model_note']}."
+    for row in story.decisions:
+        if row["kind"] == DecisionKind.NOMINATE:
+            yield f"  Room was made for it on {row['node_name']} at {show_moment(row['at_us'])}."
+        elif row["kind"] == DecisionKind.PREEMPT:
+            yield f"  For it a pod of lower priority had to go from {row['node_name'] or 'its node'}."
+
+
+def _alternatives(story: PodStory) -> Iterator[str]:
+    bind = _bind(story)
+    others = [row for row in story.candidates if bind is None or row["node_name"] != bind["node_name"]]
+    if not others or bind is None:
+        return
+    chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
+    yield f"What else was possible ({bind['nodes_feasible']} of {bind['nodes_total']} nodes fitted):"
+    for row in others[:MAX_CANDIDATES]:
+        room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])} free"
+        there = "image there" if row["has_image"] else "image not there"
+        verdict = f"didn't fit: {row['refused']}" if row["refused"] else _compare(chosen, row)
+        yield f"  {row['node_name']}: {_count(row['users'], 'user')}, {room}, {there}; {verdict}"
+    if len(others) > MAX_CANDIDATES:
+        yield f"  and {len(others) - MAX_CANDIDATES} more."
+
+
+def _compare(chosen: Row | None, other: Row) -> str:
+    if chosen is None or chosen["score_total"] is None or other["score_total"] is None:
+        return "fitted"
+    behind = chosen["score_total"] - other["score_total"]
+    if behind == 0:
+        return "had as many points"
+    differences = {plugin: chosen["scores"].get(plugin, 0) - points for plugin, points in other["scores"].items()}
+    decisive = max(differences, key=lambda plugin: differences[plugin] * (1 if behind > 0 else -1), default="")
+    return f"{'fewer' if behind > 0 else 'more'} points, most of it by {decisive}"
+
+
+def _waits(story: PodStory) -> Iterator[str]:
+    yield "What it waited for:"
+    created_us = story.pod["created_us"]
+    scheduled_us = story.at(Phase.SCHEDULED)
+    failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
+    if scheduled_us is not None:
+        yield f"  {show_span(scheduled_us - created_us)} for a node{_tries(failures)}"
+    else:
+        yield f"  a node{_tries(failures)}"
+    for row in failures[:MAX_FAILURES]:
+        yield f"    {show_moment(row['at_us'])}: {_reasons(row)}"
+    for row in story.autoscaler[:MAX_FAILURES]:
+        yield f"    {show_moment(row['at_us'])}: {row['reason']}: {row['message']}"
+    for row in story.pulls:
+        yield f"  {_pull(row)}"
+    steps: Sequence[tuple[str, int | None, int | None]] = (
+        ("from its node to the kubelet", scheduled_us, story.at(Phase.ACCEPTED)),
+        ("for init containers", story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)),
+        (
+            "from the first step on the node until its containers ran",
+            story.at(Phase.INITIALIZED),
+            story.at(Phase.STARTED),
+        ),
+        ("from running to ready", story.at(Phase.STARTED), story.at(Phase.READY)),
+    )
+    for what, from_us, to_us in steps:
+        if from_us is not None and to_us is not None and to_us - from_us >= _US:
+            yield f"  {_WHOLE_SECONDS}{show_span(to_us - from_us)} {what}"
+
+
+def _tries(failures: Sequence[Row]) -> str:
+    tries = sum(row["tries"] for row in failures)
+    return f", after at least {_count(tries, 'try', 'tries')} that found none:" if tries else ""
+
+
+def _reasons(row: Row) -> str:
+    reasons = json.loads(row["reasons"])
+    if not reasons:
+        return row["message"] or "no reason was given"
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda one: -one[1]))
+    return f"of {row['nodes_total']} nodes: {listed}"
+
+
+def _pull(row: Row) -> str:
+    if row["warm"]:
+        return f"nothing for image {row['image']}: it was on {row['node_name']} already"
+    size = f", {show_bytes(row['image_bytes'])}" if row["image_bytes"] else ""
+    whole_us = row["pull_and_wait_us"] or 0
+    queued_us = whole_us - (row["pull_us"] or whole_us)
+    queue = f", {show_span(queued_us)} of it behind other pulls" if queued_us >= _US // 10 else ""
+    return f"{show_span(whole_us)} for image {row['image']} to be pulled to {row['node_name']}{size}{queue}"
+
+
+def _end(story: PodStory) -> Iterator[str]:
+    pod = story.pod
+    if pod["deleted_us"] is None:
+        return
+    words = {
+        "preempted": "it had to go for a pod of higher priority",
+        "evicted": "it was evicted",
+        "finished": "it had finished",
+        "failed": "it had failed",
+        "node-gone": "its node was gone",
+        "unseen": "nobody watched, so the moment is the latest possible",
+        "deleted": "it was deleted",
+    }
+    yield f"Gone {show_moment(pod['deleted_us'])}: {words.get(pod['end_reason'], pod['end_reason'])}."
+
+
+def _doubts(story: PodStory) -> Iterator[str]:
+    for gap in story.gaps:
+        yield (
+            f"Beware: from {show_moment(gap['from_us'])} to {show_moment(gap['to_us'])} some {gap['kind']} "
+            f"may have been missed ({gap['why']})."
+        )
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

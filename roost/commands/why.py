@@ -1,0 +1,47 @@
+"""`roost why`: one pod's start, in plain sentences."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from recorder.queries import find_pods, read_story, similar_names
+from recorder.store import Store, StoreError
+from recorder.why import show_moment, tell
+
+_US = 1_000_000
+
+
+def run(name: str, database: str, at: str | None) -> int:
+    """Tell the story; 1 when there is no such pod or no such database."""
+    namespace, _, pod_name = name.rpartition("/")
+    try:
+        at_us = _read_moment(at) if at else None
+    except ValueError:
+        print(f"roost why: --at {at}: expected a time such as 2026-11-21T10:30 (UTC)", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 2
+    try:
+        store = Store.open(database)
+        pods = find_pods(store, pod_name, namespace or None, at_us)
+        if not pods:
+            when = f" at {show_moment(at_us)}" if at_us is not None else ""
+            near = similar_names(store, pod_name)
+            hint = f" There are {', '.join(near)}." if near else ""
+            print(f"roost why: no pod {name} was recorded{when}.{hint}", file=sys.stderr)  # noqa: T201 - a command's talk
+            return 1
+        click.echo(tell(read_story(store, pods[0])), nl=False)
+        if len(pods) > 1:
+            click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: --at TIME tells of one of them.")
+    except StoreError as error:
+        print(f"roost why: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def _read_moment(text: str) -> int:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * _US)
