@@ -44,10 +44,8 @@ class NodeHistory:
     ready: frozenset[str] | None = None
     # When they stopped being ready, as long as that matters.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # Since when nothing but their age speaks against them, of nodes that were looked at.
-    fit_since: Mapping[str, float] = field(default_factory=dict)
-    # Nothing was seen before this very plan.
-    is_fresh: bool = True
+    # Of nodes that were unfit to draw when they were last looked at: None, or since when they are fit again.
+    fit_since: Mapping[str, float | None] = field(default_factory=dict)
 
 
 def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
@@ -57,7 +55,10 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
     lost = {uid: at for uid, at in history.lost.items() if at > horizon}
     if history.ready is not None:
         lost.update(dict.fromkeys(history.ready - ready, now.steady))
-    return NodeHistory(ready, lost, history.fit_since, is_fresh=history.ready is None)
+    lately = now.steady - settings.mark_after_seconds
+    known = {node.uid for node in snapshot.nodes.values()}
+    fit_since = {uid: at for uid, at in history.fit_since.items() if uid in known and (at is None or at > lately)}
+    return NodeHistory(ready, lost, fit_since)
 
 
 class NodeJudge:
@@ -69,37 +70,33 @@ class NodeJudge:
         self._settings = settings
         self._history = history
         self._now = now
-        # Of nodes that were looked at; becomes the next history's.
-        self.fit_since: dict[str, float] = {}
+        # As in the history, with what is found here.
+        self.fit_since = dict(history.fit_since)
 
     def why_undrawn(self, node: NodeState, rules: NodeRules) -> Unfit | None:
         """Why placeholders with these rules must not be drawn to the node; None when they may."""
-        why = self._why_unfit(node, rules)
+        why = self._why_unusable(node)
+        # Labels tell of images where there are labels.
+        if why is None and not self._settings.images and node.name in self.pulling:
+            why = Unfit("images are being pulled")
         if why is not None:
-            self.fit_since.pop(node.uid, None)
+            self.fit_since[node.uid] = None
             return why
-        since = self._history.fit_since.get(node.uid)
-        if since is None:
-            # On a first look, it may have been so for as long as it is ready.
-            known_for = self._ready_seconds(node) if self._history.is_fresh else 0.0
-            since = self._now.steady - known_for
-        self.fit_since[node.uid] = since
-        left = since + self._settings.mark_after_seconds - self._now.steady
+        if not node_admits(rules, node.fact):
+            return Unfit("not of the pool")
+        fit_seconds = self._ready_seconds(node)
+        if node.uid in self.fit_since:
+            since = self.fit_since[node.uid]
+            if since is None:
+                since = self.fit_since[node.uid] = self._now.steady
+            fit_seconds = min(fit_seconds, self._now.steady - since)
+        left = self._settings.mark_after_seconds - fit_seconds
         return Unfit("ready for too short a time", left) if left > 0 else None
 
     def why_unmoved(self, node: NodeState) -> Unfit | None:
         """Why placeholders should neither be taken from the node nor be led to it now."""
         why = self._why_unusable(node)
         if why is None and node.name in self.pulling:
-            why = Unfit("images are being pulled")
-        return why
-
-    def _why_unfit(self, node: NodeState, rules: NodeRules) -> Unfit | None:
-        why = self._why_unusable(node)
-        if why is None and not node_admits(rules, node.fact):
-            why = Unfit("not of the pool")
-        # Labels tell of images where there are labels.
-        if why is None and not self._settings.images and node.name in self.pulling:
             why = Unfit("images are being pulled")
         return why
 

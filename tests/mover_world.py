@@ -1,0 +1,387 @@
+"""A cluster as a model, on a clock that a test moves, with the real controllers' loop at work in it.
+
+Rendered values give the placeholders' template, the scheduler's profiles and the controllers' settings. The model of
+kube-scheduler places pods and pre-empts; the rest (StatefulSet controller, API server) is as little as the mover needs:
+an evicted seat is gone at once, created anew a second later, and bound half a second after that.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from cluster.client import ApiError
+from controllers.apply import Applier
+from controllers.budget import MinuteBudget
+from controllers.events import EventWriter
+from controllers.loop import SETTLE_SECONDS, Loop
+from controllers.metrics import Metrics
+from controllers.placeholder_mover import make_placeholder_mover
+from controllers.planner import Sources
+from controllers.plans.snapshot import Snapshot, StatefulSetState
+from generator.release import Release
+from generator.render import render
+from placement.documents import Reader
+from placement.labels import attract_label, pulled_label
+from placement.scheduling.cycle import schedule
+from placement.scheduling.objects import NodeState, Owner, PodState, read_node_state, read_pod_state
+from placement.scheduling.profile import read_profiles
+from placement.scheduling.state import ClusterState
+from placement.selectors import Taint
+from placement.settings import parse_settings
+from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Object = dict[str, Any]
+
+START: Final = 1_800_000_000.0
+RECREATE_SECONDS: Final = 1.0
+SCHEDULE_SECONDS: Final = 0.5
+NOT_READY: Final = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+LABEL: Final = attract_label(RELEASE, NAMESPACE, "default")
+PULLED: Final = pulled_label(RELEASE, NAMESPACE, IMAGE)
+_NAME, _, _TAG = IMAGE.partition(":")
+
+
+@dataclass
+class Eviction:
+    """One eviction that was carried out, and where the successor went."""
+
+    at: float
+    pod: str
+    source: str
+    # Of the set, when it was carried out.
+    marked: str
+    landed: str = ""
+    landed_at: float = math.inf
+
+
+class _Api:
+    """The few requests that the mover's actions come to."""
+
+    def __init__(self, world: MoverWorld) -> None:
+        self._world = world
+
+    def create(self, path: str, body: Object) -> Object:
+        if path.endswith("/eviction"):
+            self._world.on_eviction(body["metadata"]["name"], body["deleteOptions"]["preconditions"]["uid"])
+        else:
+            self._world.said.append(f"{body['reason']}: {body['message']}")
+        return {}
+
+    def merge(self, path: str, body: Object, _manager: str) -> Object:
+        kind, _, name = path.partition("/api/v1/")[2].partition("/")
+        assert kind == "nodes", path
+        self._world.on_labels(name, body["metadata"]["uid"], body["metadata"]["labels"])
+        return {}
+
+
+class MoverWorld:
+    """Nodes, users and one set of placeholders. `run` moves the clock; `at` does something at a moment."""
+
+    def __init__(self, seats: int = 5, **mover: object) -> None:
+        values = merged(
+            default_values(),
+            {"placeholderMover": mover, "singleuser": {"image": {"name": _NAME, "tag": _TAG}}},
+        )
+        values["placeholders"][0]["replicas"] = seats
+        self.values = values
+        manifests = [one.body for one in render(values, Release(RELEASE, NAMESPACE))]
+        self.document = json.loads(_data(manifests, "controllers.json"))
+        self.configuration: Object = yaml.safe_load(_data(manifests, ".yaml"))
+        self._template: Any = next(one for one in manifests if one["kind"] == "StatefulSet")
+        self._rules = parse_settings(json.loads(_data(manifests, "policy.json")), "revision0001")
+        self._profiles = read_profiles(self.configuration)
+        self.seats = seats
+        self.now = START
+        self.nodes: dict[str, NodeState] = {}
+        self.pods: dict[str, PodState] = {}
+        self._state = ClusterState()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = itertools.count()
+        self._turn_at = math.inf
+        self.evictions: list[Eviction] = []
+        self.touched_users = 0
+        self.preempted = 0
+        self.said: list[str] = []
+        # Evictions are refused, as a PodDisruptionBudget does.
+        self.refuses = False
+        # False: nobody places pods.
+        self.schedules = True
+        self.turns = 0
+        self.start_leader()
+
+    # The controllers
+
+    def start_leader(self) -> None:
+        """A replica that knows nothing takes over."""
+        read = Reader()
+        planner = make_placeholder_mover(read, Sources(self.document, self.configuration))
+        assert planner is not None
+        assert not read.faults
+        api: Any = _Api(self)
+        self.budget = MinuteBudget(self.document["placeholderMover"]["evictionsPerMinute"], self.clock)
+        self.applier = Applier(
+            api,
+            NAMESPACE,
+            writes=MinuteBudget(600, self.clock),
+            evictions=self.budget,
+            events=EventWriter(api, "me", self.clock),
+            may_write=lambda: True,
+        )
+        self.metrics = Metrics("test", planner.gauges)
+        self.planner = planner
+        self._loop = Loop(
+            [planner],
+            self.snapshot,
+            self.applier,
+            self.metrics,
+            is_leader=lambda: True,
+            is_synced=lambda: True,
+            wall=self.clock,
+            steady=self.clock,
+        )
+        self._wake(0.0)
+
+    def clock(self) -> float:
+        """Now, on both clocks."""
+        return self.now
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as watches would have it."""
+        name = self._template["metadata"]["name"]
+        ready = sum(bool(pod.node_name) for pod in self.pods.values() if pod.priority < 0)
+        sets = {name: StatefulSetState(name, "uid-set", self.seats, ready)}
+        return Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, sets)
+
+    def gauge(self, name: str, *labels: str) -> float:
+        """A gauge of the last plan."""
+        found = [
+            line for line in self.metrics.text().decode().splitlines() if line.startswith(f"roost_controllers_{name}")
+        ]
+        return sum(float(line.rpartition(" ")[2]) for line in found if all(f'"{one}"' in line for one in labels))
+
+    def _wake(self, seconds: float) -> None:
+        self._turn_at = min(self._turn_at, self.now + seconds)
+
+    # Time
+
+    def at(self, seconds: float, do: Callable[[], None]) -> None:
+        """Do something so many seconds from now."""
+        heapq.heappush(self._events, (self.now + seconds, next(self._count), do))
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        until = self.now + seconds
+        while True:
+            event_at = self._events[0][0] if self._events else math.inf
+            upcoming = min(event_at, self._turn_at)
+            if upcoming > until:
+                break
+            self.now = max(self.now, upcoming)
+            if event_at <= self._turn_at:
+                heapq.heappop(self._events)[2]()
+                self._wake(SETTLE_SECONDS)
+            else:
+                self._turn_at = math.inf
+                self.turns += 1
+                self._wake(max(SETTLE_SECONDS, self._loop.turn()))
+        self.now = until
+
+    # Nodes
+
+    def add_node(self, name: str, *, cpu: str = "4", pods: int = 110, imaged: bool = True, **metadata: object) -> None:
+        """A node joins, Ready; `imaged`: its images are there."""
+        labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": "m"}
+        if imaged:
+            labels[PULLED] = "true"
+        node = read_node_state(
+            {
+                "metadata": {"name": name, "uid": f"uid-{name}-{next(self._count)}", "labels": labels, **metadata},
+                "status": {
+                    "allocatable": {"cpu": cpu, "memory": "10Gi", "pods": str(pods)},
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                },
+            }
+        )
+        self._set_node(replace(node, created=self.now, ready_since=self.now))
+        self.place()
+        self._wake(SETTLE_SECONDS)
+
+    def change_node(
+        self,
+        name: str,
+        *,
+        ready: bool | None = None,
+        cordoned: bool | None = None,
+        leaving: bool | None = None,
+        labels: Mapping[str, str] | None = None,
+        taints: tuple[Taint, ...] | None = None,
+    ) -> None:
+        """Change what is given of a node; labels are set."""
+        node = self.nodes[name]
+        fact = node.fact
+        if labels is not None:
+            fact = replace(fact, labels={**fact.labels, **labels})
+        if taints is not None:
+            fact = replace(fact, taints=taints)
+        if cordoned is not None:
+            fact = replace(fact, unschedulable=cordoned)
+        if ready is not None:
+            kept = tuple(taint for taint in fact.taints if taint != NOT_READY)
+            fact = replace(fact, ready=ready, taints=kept if ready else (*kept, NOT_READY))
+            node = replace(node, ready_since=self.now if ready else None)
+        self._set_node(replace(node, fact=fact, leaving=node.leaving if leaving is None else leaving))
+        self.place()
+        self._wake(SETTLE_SECONDS)
+
+    def remove_label(self, name: str, label: str) -> None:
+        """Take a label away."""
+        node = self.nodes[name]
+        labels = {key: value for key, value in node.fact.labels.items() if key != label}
+        self._set_node(replace(node, fact=replace(node.fact, labels=labels)))
+        self._wake(SETTLE_SECONDS)
+
+    def remove_node(self, name: str) -> None:
+        """A node goes, and its pods with it."""
+        for pod in self.pods_on(name):
+            self.remove_pod(pod.key)
+        self._state.remove_node(name)
+        del self.nodes[name]
+        self._wake(SETTLE_SECONDS)
+
+    def _set_node(self, node: NodeState) -> None:
+        self.nodes[node.name] = node
+        self._state.set_node(node)
+
+    def marked(self, label: str = LABEL) -> list[str]:
+        """Names of nodes with the mark."""
+        return sorted(name for name, node in self.nodes.items() if label in node.fact.labels)
+
+    # Pods
+
+    def pods_on(self, node: str) -> list[PodState]:
+        """The pods bound to a node."""
+        return [pod for pod in self.pods.values() if pod.node_name == node]
+
+    def count_seats(self, node: str) -> int:
+        """Placeholders on a node."""
+        return sum(pod.priority < 0 for pod in self.pods_on(node))
+
+    def count_users(self, node: str) -> int:
+        """Users on a node."""
+        return sum(pod.priority >= 0 for pod in self.pods_on(node))
+
+    def add_user(self, name: str, node: str = "") -> None:
+        """A user comes, through the webhook's rules; bound to `node` at once when it is given."""
+        known = facts(*(one.fact for one in self.nodes.values()))
+        body = Desk(self._rules, known).place(user_pod())
+        body["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+        pod = read_pod_state(body, specs=None)
+        self._add_pod(replace(pod, created=self.now, node_name=node, phase="Running" if node else "Pending"))
+        self.at(SCHEDULE_SECONDS, self.place)
+
+    def remove_pod(self, key: str) -> None:
+        """A pod goes; a placeholder's successor comes a second later."""
+        pod = self.pods.pop(key)
+        self._state.add_pod(pod)
+        if pod.node_name or pod.nominated_node:
+            self._state.remove_pod(key)
+        self.at(RECREATE_SECONDS, self.fill_seats)
+
+    def fill_seats(self) -> None:
+        """Create the placeholders that are missing."""
+        name = self._template["metadata"]["name"]
+        for ordinal in range(self.seats):
+            if f"{NAMESPACE}/{name}-{ordinal}" in self.pods:
+                continue
+            template = self._template["spec"]["template"]
+            metadata = {**template["metadata"], "name": f"{name}-{ordinal}", "namespace": NAMESPACE}
+            metadata["uid"] = f"uid-{name}-{ordinal}-{next(self._count)}"
+            pod = read_pod_state({"metadata": metadata, "spec": template["spec"]})
+            owner = Owner("StatefulSet", name, "uid-set")
+            self._add_pod(replace(pod, created=self.now, priority=-10, owner=owner))
+            self.at(SCHEDULE_SECONDS, self.place)
+
+    def _add_pod(self, pod: PodState) -> None:
+        self.pods[pod.key] = pod
+        if pod.node_name or pod.nominated_node:
+            self._state.add_pod(pod)
+        self._wake(SETTLE_SECONDS)
+
+    def place(self) -> None:
+        """Let the scheduler go through what is pending, the most important first."""
+        if not self.schedules:
+            return
+        pending = [pod for pod in self.pods.values() if not pod.node_name]
+        for pod in sorted(pending, key=lambda pod: (-pod.priority, pod.created, pod.name)):
+            decision = schedule(pod, self._state, self._profiles[pod.scheduler_name])
+            if decision.node is not None:
+                bound = replace(pod, node_name=decision.node, nominated_node="", phase="Running", started=self.now)
+                self._state.add_pod(bound)
+                self._add_pod(bound)
+                self._note_landing(bound)
+            elif decision.nomination is not None:
+                for victim in decision.nomination.victims:
+                    assert victim.priority < 0, "a user was pre-empted"
+                    self.preempted += 1
+                    self.remove_pod(victim.key)
+                self._add_pod(replace(pod, nominated_node=decision.nomination.node))
+                self.at(SCHEDULE_SECONDS, self.place)
+
+    def _note_landing(self, pod: PodState) -> None:
+        for eviction in self.evictions:
+            if eviction.pod == pod.name and not eviction.landed:
+                eviction.landed, eviction.landed_at = pod.node_name, self.now
+
+    # What the controllers ask for
+
+    def on_eviction(self, name: str, uid: str) -> None:
+        """An eviction comes in."""
+        pod = self.pods.get(f"{NAMESPACE}/{name}")
+        if pod is None or pod.uid != uid:
+            raise ApiError(404, "not found")
+        if self.refuses:
+            raise ApiError(429, "Cannot evict pod as it would violate the pod's disruption budget.")
+        if pod.priority >= 0:
+            self.touched_users += 1
+        self.evictions.append(Eviction(self.now, name, pod.node_name, ",".join(self.marked())))
+        self.remove_pod(pod.key)
+
+    def on_labels(self, name: str, uid: str, labels: Mapping[str, str | None]) -> None:
+        """A node's labels are changed."""
+        node = self.nodes.get(name)
+        if node is None or node.uid != uid:
+            raise ApiError(409, "uid")
+        changed = {key: value for key, value in {**node.fact.labels, **labels}.items() if value is not None}
+        self._set_node(replace(node, fact=replace(node.fact, labels=changed)))
+        self._wake(SETTLE_SECONDS)
+
+
+def most_within_a_minute(moments: list[float]) -> int:
+    """The most events within any 60 s."""
+    most = first = 0
+    for index, moment in enumerate(moments):
+        while moments[first] <= moment - 60.0:
+            first += 1
+        most = max(most, index - first + 1)
+    return most
+
+
+def _data(manifests: list[Any], ending: str) -> str:
+    (found,) = [
+        text
+        for one in manifests
+        if one["kind"] == "ConfigMap"
+        for key, text in one["data"].items()
+        if key.endswith(ending)
+    ]
+    return str(found)
