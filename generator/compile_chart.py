@@ -39,6 +39,7 @@ _HELPERS: Final = {
     "images_condition": "roost.images_condition",
     "pulled_prefix": "roost.pulled_prefix",
     "attract_prefix": "roost.attract_prefix",
+    "puller_component": "roost.puller_component",
     "puller_container": "roost.puller_container",
     "puller_method": "roost.puller_method",
     "for_cluster": "roost.for_cluster",

@@ -311,6 +311,84 @@ def macro_puller_resources(given):
     out.append('}')
     return ''.join(out)
 
+def macro_placeholder_pod(given, v_set, v_class, v_draws):
+    out = []
+    out.append('metadata:\n')
+    if read_key(v_set, 'annotations'):
+        out.append('  annotations: ')
+        out.append(str(to_json(read_key(v_set, 'annotations'))))
+        out.append('\n')
+    out.append('  labels: ')
+    out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), read_key(v_set, 'labels'), read_key(read_key(v_class, 'match'), 'labels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'placeholder', 'app.kubernetes.io/part-of': 'roost', 'roost.hub.jupyter.org/placeholder-set': read_key(v_set, 'name')}))))
+    out.append('\nspec:\n')
+    if ((read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy') and read_key(v_class, 'profile')):
+        out.append('  schedulerName: ')
+        out.append(str(to_json(given['scheduler_name'](read_key(v_class, 'profile')))))
+        out.append('\n')
+    if read_key(read_key(given['values'], 'priorityClasses'), 'enabled'):
+        out.append('  priorityClassName: ')
+        out.append(str(to_json(given['cluster_object_name']('placeholder'))))
+        out.append('\n')
+    out.append('  # A seat gives way at once.\n  terminationGracePeriodSeconds: 0\n  automountServiceAccountToken: false\n  enableServiceLinks: false\n')
+    if read_key(given['values'], 'imagePullSecrets'):
+        out.append('  imagePullSecrets: ')
+        out.append(str(macro_pull_secrets(given)))
+        out.append('\n')
+    if read_key(v_set, 'nodeSelector'):
+        out.append('  nodeSelector: ')
+        out.append(str(to_json(read_key(v_set, 'nodeSelector'))))
+        out.append('\n')
+    if read_key(v_set, 'tolerations'):
+        out.append('  tolerations: ')
+        out.append(str(to_json(read_key(v_set, 'tolerations'))))
+        out.append('\n')
+    if ((((read_key(v_set, 'requiredNodeTerms') or read_key(v_class, 'preferredNodeTerms')) or v_draws) or read_key(v_class, 'join')) or read_key(v_class, 'avoid')):
+        out.append('  affinity:\n')
+        if ((read_key(v_set, 'requiredNodeTerms') or read_key(v_class, 'preferredNodeTerms')) or v_draws):
+            out.append('    nodeAffinity:\n')
+            if read_key(v_set, 'requiredNodeTerms'):
+                out.append('      requiredDuringSchedulingIgnoredDuringExecution:\n        nodeSelectorTerms: ')
+                out.append(str(to_json(read_key(v_set, 'requiredNodeTerms'))))
+                out.append('\n')
+            if (read_key(v_class, 'preferredNodeTerms') or v_draws):
+                out.append('      preferredDuringSchedulingIgnoredDuringExecution:\n')
+                for v_term in each(read_key(v_class, 'preferredNodeTerms')):
+                    out.append('        - ')
+                    out.append(str(to_json(v_term)))
+                    out.append('\n')
+                if v_draws:
+                    out.append('        - weight: 100\n          preference:\n            matchExpressions:\n              - key: ')
+                    out.append(str(to_json(given['attract_label'](read_key(v_set, 'name')))))
+                    out.append('\n                operator: Exists\n')
+        if read_key(v_class, 'join'):
+            out.append('    podAffinity:\n      preferredDuringSchedulingIgnoredDuringExecution: ')
+            out.append(str(macro_pod_terms(given, read_key(v_class, 'join'))))
+            out.append('\n')
+        if read_key(v_class, 'avoid'):
+            out.append('    podAntiAffinity:\n      preferredDuringSchedulingIgnoredDuringExecution: ')
+            out.append(str(macro_pod_terms(given, read_key(v_class, 'avoid'))))
+            out.append('\n')
+    out.append('  securityContext: ')
+    out.append(str(macro_pod_security(given)))
+    out.append('\n  containers:\n    - name: pause\n      image: ')
+    out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))))))
+    out.append('\n      imagePullPolicy: ')
+    out.append(str(to_json(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'pullPolicy'))))
+    out.append('\n')
+    if (read_key(v_set, 'resources') and (read_key(read_key(v_set, 'resources'), 'requests') or read_key(read_key(v_set, 'resources'), 'limits'))):
+        out.append('      resources:\n')
+        if read_key(read_key(v_set, 'resources'), 'requests'):
+            out.append('        requests: ')
+            out.append(str(to_json(read_key(read_key(v_set, 'resources'), 'requests'))))
+            out.append('\n')
+        if read_key(read_key(v_set, 'resources'), 'limits'):
+            out.append('        limits: ')
+            out.append(str(to_json(read_key(read_key(v_set, 'resources'), 'limits'))))
+            out.append('\n')
+    out.append('      securityContext: ')
+    out.append(str(macro_container_security(given)))
+    return ''.join(out)
+
 
 
 def render_admission_policies(given):
@@ -748,9 +826,47 @@ def render_controllers_servicemonitor(given):
     return ''.join(out)
 
 
+def render_images_nodereadinessrule(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'imageGate'), 'nodeReadinessRule')) and read_key(given['values'], 'clusterResources')):
+        v_selector = given['merge'](read_key(read_key(given['values'], 'singleuser'), 'nodeSelector'), read_key(read_key(given['values'], 'prePuller'), 'nodeSelector'))
+        out.append('apiVersion: readiness.node.x-k8s.io/v1alpha1\nkind: NodeReadinessRule\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name'](given['puller_component'](v_selector)), 'controllers', {}), 2)))
+        out.append('\nspec:\n  conditions:\n    - type: ')
+        out.append(str(to_json(given['images_condition']())))
+        out.append('\n      requiredStatus: "True"\n  # An image that goes later doesn\'t send users away.\n  enforcementMode: bootstrap-only\n  taint:\n    key: ')
+        out.append(str(to_json(given['readiness_taint']())))
+        out.append('\n    effect: NoSchedule\n  nodeSelector:\n    matchLabels: ')
+        out.append(str(to_json(v_selector)))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_placeholder_capacitybuffer(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'capacityBuffer')):
+        for v_set in each(read_key(given['values'], 'placeholders')):
+            v_class = read_key(read_key(given['values'], 'podClasses'), read_key(read_key(given['values'], 'placeholder'), 'podClass'))
+            if (v_class is None):
+                out.append(str(given['fail']('placeholder.podClass is no key of podClasses')))
+                out.append('\n')
+            out.append('---\napiVersion: v1\nkind: PodTemplate\nmetadata:\n')
+            out.append(str(indent(macro_metadata(given, given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52), 'placeholder', {}), 2)))
+            out.append('\ntemplate:\n')
+            out.append(str(indent(macro_placeholder_pod(given, v_set, v_class, False), 2)))
+            out.append('\n---\napiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata:\n')
+            out.append(str(indent(macro_metadata(given, given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52), 'placeholder', {}), 2)))
+            out.append('\nspec:\n  provisioningStrategy: buffer.x-k8s.io/active-capacity\n  podTemplateRef:\n    name: ')
+            out.append(str(to_json(given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52))))
+            out.append('\n  replicas: ')
+            out.append(str(to_json(read_key(v_set, 'replicas'))))
+            out.append('\n')
+    return ''.join(out)
+
+
 def render_placeholder_networkpolicy(given):
     out = []
-    if ((read_key(given['values'], 'enabled') and read_key(given['values'], 'placeholders')) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+    if (((read_key(given['values'], 'enabled') and read_key(given['values'], 'placeholders')) and (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'statefulset')) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
         out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('placeholder'), 'placeholder', {}), 2)))
         out.append('\nspec:\n  podSelector:\n    matchLabels: ')
@@ -761,7 +877,7 @@ def render_placeholder_networkpolicy(given):
 
 def render_placeholder_poddisruptionbudget(given):
     out = []
-    if read_key(given['values'], 'enabled'):
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'statefulset')):
         for v_set in each(read_key(given['values'], 'placeholders')):
             out.append('---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
             out.append(str(indent(macro_metadata(given, given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52), 'placeholder', {}), 2)))
@@ -773,7 +889,7 @@ def render_placeholder_poddisruptionbudget(given):
 
 def render_placeholder_statefulset(given):
     out = []
-    if read_key(given['values'], 'enabled'):
+    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'statefulset')):
         for v_set in each(read_key(given['values'], 'placeholders')):
             v_class = read_key(read_key(given['values'], 'podClasses'), read_key(read_key(given['values'], 'placeholder'), 'podClass'))
             if (v_class is None):
@@ -781,84 +897,17 @@ def render_placeholder_statefulset(given):
                 out.append('\n')
             out.append('---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata:\n')
             out.append(str(indent(macro_metadata(given, given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52), 'placeholder', {}), 2)))
-            out.append('\nspec:\n  replicas: ')
-            out.append(str(to_json(read_key(v_set, 'replicas'))))
-            out.append("\n  # All at once: seats don't wait for each other.\n  podManagementPolicy: Parallel\n  selector:\n    matchLabels: ")
+            out.append('\nspec:\n')
+            if (read_key(read_key(given['values'], 'controllers'), 'enabled') and (read_key(v_set, 'windows') or (default(read_key(v_set, 'countBy'), 'pods') == 'nodes'))):
+                out.append('  # The controllers set `replicas` by the clock: an upgrade must not set it back.\n')
+            else:
+                out.append('  replicas: ')
+                out.append(str(to_json(read_key(v_set, 'replicas'))))
+                out.append('\n')
+            out.append("  # All at once: seats don't wait for each other.\n  podManagementPolicy: Parallel\n  selector:\n    matchLabels: ")
             out.append(str(macro_placeholder_selector(given, read_key(v_set, 'name'))))
-            out.append('\n  template:\n    metadata:\n')
-            if read_key(v_set, 'annotations'):
-                out.append('      annotations: ')
-                out.append(str(to_json(read_key(v_set, 'annotations'))))
-                out.append('\n')
-            out.append('      labels: ')
-            out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), read_key(v_set, 'labels'), read_key(read_key(v_class, 'match'), 'labels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'placeholder', 'app.kubernetes.io/part-of': 'roost', 'roost.hub.jupyter.org/placeholder-set': read_key(v_set, 'name')}))))
-            out.append('\n    spec:\n')
-            if ((read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy') and read_key(v_class, 'profile')):
-                out.append('      schedulerName: ')
-                out.append(str(to_json(given['scheduler_name'](read_key(v_class, 'profile')))))
-                out.append('\n')
-            if read_key(read_key(given['values'], 'priorityClasses'), 'enabled'):
-                out.append('      priorityClassName: ')
-                out.append(str(to_json(given['cluster_object_name']('placeholder'))))
-                out.append('\n')
-            out.append('      # A seat gives way at once.\n      terminationGracePeriodSeconds: 0\n      automountServiceAccountToken: false\n      enableServiceLinks: false\n')
-            if read_key(given['values'], 'imagePullSecrets'):
-                out.append('      imagePullSecrets: ')
-                out.append(str(macro_pull_secrets(given)))
-                out.append('\n')
-            if read_key(v_set, 'nodeSelector'):
-                out.append('      nodeSelector: ')
-                out.append(str(to_json(read_key(v_set, 'nodeSelector'))))
-                out.append('\n')
-            if read_key(v_set, 'tolerations'):
-                out.append('      tolerations: ')
-                out.append(str(to_json(read_key(v_set, 'tolerations'))))
-                out.append('\n')
-            if ((((read_key(v_set, 'requiredNodeTerms') or read_key(v_class, 'preferredNodeTerms')) or read_key(v_class, 'attract')) or read_key(v_class, 'join')) or read_key(v_class, 'avoid')):
-                out.append('      affinity:\n')
-                if ((read_key(v_set, 'requiredNodeTerms') or read_key(v_class, 'preferredNodeTerms')) or read_key(v_class, 'attract')):
-                    out.append('        nodeAffinity:\n')
-                    if read_key(v_set, 'requiredNodeTerms'):
-                        out.append('          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms: ')
-                        out.append(str(to_json(read_key(v_set, 'requiredNodeTerms'))))
-                        out.append('\n')
-                    if (read_key(v_class, 'preferredNodeTerms') or read_key(v_class, 'attract')):
-                        out.append('          preferredDuringSchedulingIgnoredDuringExecution:\n')
-                        for v_term in each(read_key(v_class, 'preferredNodeTerms')):
-                            out.append('            - ')
-                            out.append(str(to_json(v_term)))
-                            out.append('\n')
-                        if read_key(v_class, 'attract'):
-                            out.append('            - weight: 100\n              preference:\n                matchExpressions:\n                  - key: ')
-                            out.append(str(to_json(given['attract_label'](read_key(v_set, 'name')))))
-                            out.append('\n                    operator: Exists\n')
-                if read_key(v_class, 'join'):
-                    out.append('        podAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
-                    out.append(str(macro_pod_terms(given, read_key(v_class, 'join'))))
-                    out.append('\n')
-                if read_key(v_class, 'avoid'):
-                    out.append('        podAntiAffinity:\n          preferredDuringSchedulingIgnoredDuringExecution: ')
-                    out.append(str(macro_pod_terms(given, read_key(v_class, 'avoid'))))
-                    out.append('\n')
-            out.append('      securityContext: ')
-            out.append(str(macro_pod_security(given)))
-            out.append('\n      containers:\n        - name: pause\n          image: ')
-            out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))))))
-            out.append('\n          imagePullPolicy: ')
-            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'pullPolicy'))))
-            out.append('\n')
-            if (read_key(v_set, 'resources') and (read_key(read_key(v_set, 'resources'), 'requests') or read_key(read_key(v_set, 'resources'), 'limits'))):
-                out.append('          resources:\n')
-                if read_key(read_key(v_set, 'resources'), 'requests'):
-                    out.append('            requests: ')
-                    out.append(str(to_json(read_key(read_key(v_set, 'resources'), 'requests'))))
-                    out.append('\n')
-                if read_key(read_key(v_set, 'resources'), 'limits'):
-                    out.append('            limits: ')
-                    out.append(str(to_json(read_key(read_key(v_set, 'resources'), 'limits'))))
-                    out.append('\n')
-            out.append('          securityContext: ')
-            out.append(str(macro_container_security(given)))
+            out.append('\n  template:\n')
+            out.append(str(indent(macro_placeholder_pod(given, v_set, v_class, read_key(v_class, 'attract')), 4)))
             out.append('\n')
     return ''.join(out)
 
@@ -2685,7 +2734,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'dc1f3d2f111b251959a776a53767a0c2974a63799c1a460025e21874bd086b73'
+FINGERPRINT = '724e94fc7e74fc0b4c64bdffc3fff5455e25c6f799e7d7c81cb1ba15aef2e18c'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
@@ -2701,6 +2750,8 @@ TEMPLATES = {
     'controllers-service.yaml.j2': render_controllers_service,
     'controllers-serviceaccount.yaml.j2': render_controllers_serviceaccount,
     'controllers-servicemonitor.yaml.j2': render_controllers_servicemonitor,
+    'images-nodereadinessrule.yaml.j2': render_images_nodereadinessrule,
+    'placeholder-capacitybuffer.yaml.j2': render_placeholder_capacitybuffer,
     'placeholder-networkpolicy.yaml.j2': render_placeholder_networkpolicy,
     'placeholder-poddisruptionbudget.yaml.j2': render_placeholder_poddisruptionbudget,
     'placeholder-statefulset.yaml.j2': render_placeholder_statefulset,

@@ -21,10 +21,13 @@ _KINDS: Final = (
     "DaemonSet",
     "Deployment",
     "StatefulSet",
+    "PodTemplate",
+    "CapacityBuffer",
     "PodDisruptionBudget",
     "NetworkPolicy",
     "ServiceMonitor",
     "PrometheusRule",
+    "NodeReadinessRule",
 )
 # These act on the pods of a whole cluster from the moment they exist: all they call must be there by then.
 _LAST: Final = (

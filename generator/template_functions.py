@@ -326,6 +326,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "pulled_prefix": lambda: labels.pulled_prefix(name, namespace),
         "attract_prefix": lambda: labels.attract_prefix(name, namespace),
         "images_condition": lambda: labels.images_condition(name, namespace),
+        "puller_component": labels.puller_component,
         "puller_container": labels.puller_container,
         "pullers": lambda singleuser, puller: pullers(str(base), singleuser, puller),
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),

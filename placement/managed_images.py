@@ -38,10 +38,11 @@ def _mapping(parent: object, key: str) -> Mapping[object, object]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _items(found: object) -> list[object]:
-    """Entries of a list, or of a mapping by key (newer charts key their profiles by name)."""
+def _items(parent: object, key: str) -> list[object]:
+    """Entries of the list under `key`, or of the mapping by its keys (newer charts key their profiles by name)."""
+    found = parent.get(key) if isinstance(parent, Mapping) else None
     if isinstance(found, Mapping):
-        return [found[key] for key in sorted(found, key=str)]
+        return [found[name] for name in sorted(found, key=str)]
     return list(found) if isinstance(found, list | tuple) else []
 
 
@@ -80,7 +81,7 @@ def _overridden(use: _Use, holder: object) -> _Use:
 
 def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     """What an option makes of `uses`: KubeSpawner always applies one of its choices, or what the user types."""
-    choices = _items(_mapping(option, "choices"))
+    choices = _items(option, "choices")
     if not choices:
         return uses
     unlisted = _mapping(option, "unlisted_choice")
@@ -99,13 +100,12 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     default = _Use(_named_image(_mapping(singleuser, "image")), everywhere)
     uses = [default]
     if not (isinstance(pre_puller, Mapping) and pre_puller.get("pullProfileListImages") is False):
-        profiles = singleuser.get("profileList") if isinstance(singleuser, Mapping) else None
-        for profile in _items(profiles):
+        for profile in _items(singleuser, "profileList"):
             found = [_overridden(default, profile)]
-            for option in _items(_mapping(profile, "profile_options")):
+            for option in _items(profile, "profile_options"):
                 found = _chosen(found, option)
             uses += found
-    extra_images = _items(_mapping(pre_puller, "extraImages"))
+    extra_images = _items(pre_puller, "extraImages")
     return uses + [_Use(_named_image(image), everywhere) for image in extra_images]
 
 

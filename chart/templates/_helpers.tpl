@@ -257,11 +257,11 @@ placement/managed_images.py. */}}
 {{- toJson $uses -}}
 {{- end }}
 
-{{- /* roost.puller_component SELECTOR: component of the puller for nodes with these labels, as placement/labels.py has it. */}}
+{{- /* roost.puller_component (list $ SELECTOR): component of the puller for nodes with these labels, as placement/labels.py has it. */}}
 {{- define "roost.puller_component" -}}
 {{- $values := list -}}
 {{- $text := "" -}}
-{{- range $key, $value := . -}}
+{{- range $key, $value := index . 1 -}}
 {{- $values = append $values $value -}}
 {{- $text = printf "%s%s=%s," $text $key $value -}}
 {{- end -}}
@@ -280,7 +280,7 @@ puller_groups in placement/managed_images.py. */}}
 {{- range $use := $uses -}}
 {{- if $use.image -}}
 {{- $component := "puller" -}}
-{{- if ne (toJson $use.selector) $everywhere }}{{ $component = include "roost.puller_component" $use.selector }}{{ end -}}
+{{- if ne (toJson $use.selector) $everywhere }}{{ $component = include "roost.puller_component" (list $root $use.selector) }}{{ end -}}
 {{- if not (hasKey $groups $component) -}}
 {{- $_ := set $groups $component (dict "selector" $use.selector "images" list "seen" dict) -}}
 {{- $order = ternary (prepend $order $component) (append $order $component) (eq $component "puller") -}}

@@ -131,3 +131,77 @@ clientConnection:
 {{- /* Requests and limits of one container of the puller. */}}
 {{- define "roost.puller_resources" -}}
 { {{ if $.root.Values.prePuller.resources.requests }}"requests": {{ toJson $.root.Values.prePuller.resources.requests }}, {{ end }}{{ if $.root.Values.prePuller.resources.limits }}"limits": {{ toJson $.root.Values.prePuller.resources.limits }}{{ end }}}{{- end }}
+{{- /* The pod of a seat. Its place is rendered here, not left to the webhook: a webhook that is down must not put seats where users
+   don't go. `draws`: whether the node that is marked for the set draws it. */}}
+{{- define "roost.placeholder_pod" -}}
+metadata:
+{{- if $.set.annotations }}
+  annotations: {{ toJson $.set.annotations }}
+{{- end }}
+  labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels $.set.labels $.class.match.labels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" "placeholder" "app.kubernetes.io/part-of" "roost" "roost.hub.jupyter.org/placeholder-set" $.set.name)) | fromJson) }}
+spec:
+{{- if and (eq $.root.Values.scheduler.target "deploy") $.class.profile }}
+  schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $.class.profile)) }}
+{{- end }}
+{{- if $.root.Values.priorityClasses.enabled }}
+  priorityClassName: {{ toJson (include "roost.cluster_object_name" (list $.root "placeholder")) }}
+{{- end }}
+  # A seat gives way at once.
+  terminationGracePeriodSeconds: 0
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+{{- if $.root.Values.imagePullSecrets }}
+  imagePullSecrets: {{ include "roost.pull_secrets" (dict "root" $.root) }}
+{{- end }}
+{{- if $.set.nodeSelector }}
+  nodeSelector: {{ toJson $.set.nodeSelector }}
+{{- end }}
+{{- if $.set.tolerations }}
+  tolerations: {{ toJson $.set.tolerations }}
+{{- end }}
+{{- if or (or (or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.draws) $.class.join) $.class.avoid }}
+  affinity:
+{{- if or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.draws }}
+    nodeAffinity:
+{{- if $.set.requiredNodeTerms }}
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: {{ toJson $.set.requiredNodeTerms }}
+{{- end }}
+{{- if or $.class.preferredNodeTerms $.draws }}
+      preferredDuringSchedulingIgnoredDuringExecution:
+{{- range $_, $term := $.class.preferredNodeTerms }}
+        - {{ toJson $term }}
+{{- end }}
+{{- if $.draws }}
+        - weight: 100
+          preference:
+            matchExpressions:
+              - key: {{ toJson (include "roost.attract_label" (list $.root $.set.name)) }}
+                operator: Exists
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $.class.join }}
+    podAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution: {{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.join) }}
+{{- end }}
+{{- if $.class.avoid }}
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution: {{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.avoid) }}
+{{- end }}
+{{- end }}
+  securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}
+  containers:
+    - name: pause
+      image: {{ toJson (printf "%s%s%s" $.root.Values.placeholder.image.name ":" $.root.Values.placeholder.image.tag) }}
+      imagePullPolicy: {{ toJson $.root.Values.placeholder.image.pullPolicy }}
+{{- if and $.set.resources (or $.set.resources.requests $.set.resources.limits) }}
+      resources:
+{{- if $.set.resources.requests }}
+        requests: {{ toJson $.set.resources.requests }}
+{{- end }}
+{{- if $.set.resources.limits }}
+        limits: {{ toJson $.set.resources.limits }}
+{{- end }}
+{{- end }}
+      securityContext: {{ include "roost.container_security" (dict "root" $.root) }}{{- end }}

@@ -1,4 +1,4 @@
-"""What the controllers' account may write, on a real API server: it tries to escape, with and without every right there is."""
+"""What the controllers' account may write, on a real API server: it tries to escape, holding every right there is."""
 
 from __future__ import annotations
 

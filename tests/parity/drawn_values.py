@@ -141,6 +141,25 @@ def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) ->
     return st.dictionaries(keys, _drawn(under, root, depth - 1), min_size=schema.get("minProperties", 0), max_size=2)
 
 
+def _profiles() -> SearchStrategy[Json]:
+    """Profile lists, of which the schema says nothing: likely shapes, and shapes that nobody meant."""
+    odd = st.sampled_from([None, "", 7, True, [], {}, "x"])
+    image = st.one_of(odd, st.sampled_from(["a", "a:latest", "docker.io/library/a", "B/c@sha256:0", "{value}", "é:1"]))
+    value = st.one_of(odd, st.sampled_from(["gpu", "A_b.C", "ß", "a,b=c"]))
+    selector = st.one_of(odd, st.dictionaries(st.sampled_from(["pool", "size", "é", "a=b"]), value, max_size=3))
+    override = st.one_of(odd, st.fixed_dictionaries({}, optional={"image": image, "node_selector": selector}))
+    holder = st.one_of(odd, st.fixed_dictionaries({}, optional={"kubespawner_override": override}))
+    choices = st.one_of(odd, st.lists(holder, max_size=3), st.dictionaries(st.sampled_from("bac"), holder, max_size=3))
+    enabled = st.sampled_from([True, False, None, "true", 1])
+    unlisted = st.fixed_dictionaries({"enabled": enabled}, optional={"kubespawner_override": override})
+    option = st.one_of(
+        odd, st.fixed_dictionaries({}, optional={"choices": choices, "unlisted_choice": st.one_of(odd, unlisted)})
+    )
+    options = st.one_of(odd, st.lists(option, max_size=2), st.dictionaries(st.sampled_from("yx"), option, max_size=2))
+    profile = st.fixed_dictionaries({}, optional={"kubespawner_override": override, "profile_options": options})
+    return st.lists(profile, max_size=3)
+
+
 def overrides(defaults: LoadedFile) -> SearchStrategy[dict[str, Json]]:
     """Values files that say something of a few top-level keys; the rest stays with the defaults."""
     root = read_schema()
@@ -153,6 +172,7 @@ def overrides(defaults: LoadedFile) -> SearchStrategy[dict[str, Json]]:
     }
     some = st.lists(st.sampled_from(sorted(optional)), min_size=1, max_size=5, unique=True)
     drawn = some.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
+    drawn = st.one_of(drawn, st.tuples(drawn, _profiles()).map(_with_profiles))
     return drawn.map(lambda values: _bend(values, defaults))
 
 
@@ -172,6 +192,11 @@ def _without_required(schema: Json, *, is_new: bool = False) -> Json:
             continue
         parts[key] = _without_required(value, is_new=is_new or key in _WHOLE or key == "definitions")
     return parts
+
+
+def _with_profiles(drawn: tuple[dict[str, Json], Json]) -> dict[str, Json]:
+    values, profiles = drawn
+    return {**values, "singleuser": {**values.get("singleuser", {}), "profileList": profiles}}
 
 
 def _bend(values: dict[str, Json], defaults: LoadedFile) -> dict[str, Json]:

@@ -50,12 +50,13 @@ def by_identity(documents: str) -> Objects:
 
 
 def helm_template(helm: Path, files: Sequence[Path], release: Release = RELEASE, chart: Path = CHART) -> Objects:
-    """Objects that `helm template` gives for these values files."""
+    """Objects that `helm template` gives for these values files; hooks are Helm's own."""
     output = run_helm(
         helm,
         "template",
         release.name,
         str(chart),
+        "--no-hooks",
         f"--namespace={release.namespace}",
         f"--kube-version={release.kube_version}",
         *(f"--values={file}" for file in files),
