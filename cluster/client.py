@@ -54,14 +54,14 @@ class Client:
         self.api_client = api_client
         self._on_request = on_request
 
-    def get(self, path: str, query: Query | None = None) -> JSONObject:
-        """Read one object or list. Raises ApiError, ClusterError."""
-        return self._call("GET", path, query)
+    def get(self, path: str, query: Query | None = None, *, read_seconds: float = READ_SECONDS) -> JSONObject:
+        """Read one object or list; read_seconds: how long the server may be silent. Raises ApiError, ClusterError."""
+        return self._call("GET", path, query, read_seconds=read_seconds)
 
-    def find(self, path: str) -> JSONObject | None:
+    def find(self, path: str, *, read_seconds: float = READ_SECONDS) -> JSONObject | None:
         """Read one object; None when there is none. Raises ApiError, ClusterError."""
         try:
-            return self.get(path)
+            return self.get(path, read_seconds=read_seconds)
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -71,9 +71,9 @@ class Client:
         """Create an object in a collection. Raises ApiError (409: there is one), ClusterError."""
         return self._call("POST", path, None, body)
 
-    def replace(self, path: str, body: JSONObject) -> JSONObject:
+    def replace(self, path: str, body: JSONObject, *, read_seconds: float = READ_SECONDS) -> JSONObject:
         """Replace an object; with a resourceVersion inside, only while it is still that one (409 otherwise)."""
-        return self._call("PUT", path, None, body)
+        return self._call("PUT", path, None, body, read_seconds=read_seconds)
 
     def change(self, path: str, operations: list[JSONObject], manager: str) -> JSONObject:
         """JSON Patch (RFC 6902). Raises ApiError (422: a `test` in it failed), ClusterError."""
@@ -107,9 +107,16 @@ class Client:
             answer.close()
 
     def _call(
-        self, method: str, path: str, query: Query | None, body: Body | None = None, content_type: str = _JSON
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        body: Body | None = None,
+        content_type: str = _JSON,
+        *,
+        read_seconds: float = READ_SECONDS,
     ) -> JSONObject:
-        answer = self._request(method, path, query or {}, body, content_type=content_type)
+        answer = self._request(method, path, query or {}, body, content_type=content_type, read_seconds=read_seconds)
         try:
             found = orjson.loads(answer.data)
         except (urllib3.exceptions.HTTPError, OSError) as error:

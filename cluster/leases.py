@@ -1,7 +1,8 @@
-"""Elect one of several replicas by a Lease, with the official client's election rules.
+"""Elect one of several replicas by a Lease, by client-go's rules.
 
-Ours is the loop around them: it stops, survives an unreachable API server and gives the Lease back, which the client's
-own loop does not.
+Written here because the official client's election measures by a clock that may jump, can't be stopped, ends its thread
+on a network fault and never gives the Lease back. (docs/decisions/0002-webhook-server.md)
+Source: k8s.io/client-go/tools/leaderelection.
 """
 
 from __future__ import annotations
@@ -9,15 +10,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
-import urllib3
-from kubernetes.client import CoordinationV1Api
-from kubernetes.leaderelection import electionconfig, leaderelection
-from kubernetes.leaderelection.resourcelock import leaselock
-
-from cluster.client import CONNECT_SECONDS, READ_SECONDS, ApiError, ClusterError
+from cluster.client import ApiError, ClusterError
 from placement.labels import OWN_PART, PART_OF_LABEL
 
 if TYPE_CHECKING:
@@ -28,20 +24,28 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# These classes carry no types.
-_Config: Any = electionconfig.Config
-_LeaderElection: Any = leaderelection.LeaderElection
-_LeaseLock: Any = leaselock.LeaseLock
-
 # Kubernetes' own defaults for leader election.
 LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10
 RETRY_SECONDS: Final = 2.0
+# An answer that takes longer is worth less than a second try within RENEW_SECONDS.
+READ_SECONDS: Final = 4.0
 CONFLICT: Final = 409
+NOT_FOUND: Final = 404
+
+
+def steady_seconds() -> float:
+    """Seconds of a clock that never jumps, and that goes on while the machine sleeps, where there is one."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class Leadership:
-    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` may be asked from any."""
+    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` may be asked from any.
+
+    Two never lead at once, whatever their clocks show: who leads stops RENEW_SECONDS after it began to renew; another
+    takes over no earlier than LEASE_SECONDS after it first saw that renewal.
+    """
 
     def __init__(
         self,
@@ -51,7 +55,7 @@ class Leadership:
         identity: str,
         *,
         owner: Callable[[], JSONObject | None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = steady_seconds,
     ) -> None:
         """Prepare. `owner`: gives an ownerReference, so that the Lease goes with its owner."""
         self._client = client
@@ -59,17 +63,11 @@ class Leadership:
         self._owner = owner
         self._name = name
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        self._exists = False
+        self._path = f"{self._folder}/{name}"
         self._identity = identity
-        lock = _LeaseLock(name, namespace, identity)
-        # The lock would talk through the client's global configuration, and wait for ever for answers.
-        api: Any = CoordinationV1Api(client.api_client)
-        for request in ("read_namespaced_lease", "replace_namespaced_lease"):
-            setattr(api, request, partial(getattr(api, request), _request_timeout=(CONNECT_SECONDS, READ_SECONDS)))
-        lock.api_instance = api
-        lock.create = self._note_missing
-        nothing: Callable[[], None] = lambda: None  # noqa: E731 - the client's loop, which would call it, isn't used
-        self._election = _LeaderElection(_Config(lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, nothing, nothing))
+        # As it was last read or written, and since when its spec is known to be that.
+        self._lease: JSONObject = {}
+        self._observed_at = 0.0
         self._renewed_at: float | None = None
 
     @property
@@ -92,17 +90,16 @@ class Leadership:
 
     def try_once(self) -> None:
         """Acquire or renew once; failures leave things as they are."""
-        # Before the request: the others count from the time written in it.
+        # Before the request: the others count from when they see it.
         began_at = self._clock()
         try:
-            self._ensure_lease()
-            if self._election.try_acquire_or_renew():
+            if self._acquire_or_renew():
                 self._renewed_at = began_at
-            elif self._renewed_at is not None and self._is_somebody_elses():
+            elif self._holder != self._identity:
                 self._renewed_at = None
-        except (ClusterError, urllib3.exceptions.HTTPError, OSError) as error:
-            log.warning("lease can't be had: %s", error if isinstance(error, ClusterError) else type(error).__name__)
-        except Exception:  # the thread must outlive faults of the client's election, which parses what others wrote
+        except ClusterError as error:
+            log.warning("lease can't be had: %s", error)
+        except Exception:  # the thread must outlive whatever others may have written into the Lease
             log.exception("lease can't be renewed")
 
     def release(self) -> None:
@@ -110,34 +107,82 @@ class Leadership:
         if not self.is_leader:
             return
         self._renewed_at = None
-        with contextlib.suppress(ClusterError, KeyError):
-            lease = self._client.get(f"{self._folder}/{self._name}")
-            if lease["spec"].get("holderIdentity") == self._identity:
-                lease["spec"]["holderIdentity"] = ""
-                self._client.replace(f"{self._folder}/{self._name}", lease)
+        with contextlib.suppress(ClusterError):
+            self._see(self._client.get(self._path, read_seconds=READ_SECONDS))
+            if self._holder == self._identity:
+                self._write({**self._spec, "holderIdentity": ""})
 
-    def _ensure_lease(self) -> None:
-        """Make an empty Lease when there is none: the client's election would make one that nobody owns."""
-        if self._exists:
-            return
-        if self._client.find(f"{self._folder}/{self._name}") is None:
-            metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
-            owner = self._owner()
-            if owner is not None:
-                metadata["ownerReferences"] = [owner]
-            body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
-            try:
-                self._client.create(self._folder, body)
-            except ApiError as error:
-                if error.status != CONFLICT:
-                    raise
-        self._exists = True
+    # The Lease
 
-    def _note_missing(self, **_: object) -> bool:
-        """Instead of the client's own way to make a Lease: the next try makes it anew, with its owner."""
-        self._exists = False
-        return False
+    @property
+    def _spec(self) -> JSONObject:
+        return self._lease.get("spec") or {}
 
-    def _is_somebody_elses(self) -> bool:
-        observed = self._election.observed_record
-        return observed is not None and observed.holder_identity != self._identity
+    @property
+    def _holder(self) -> str:
+        return str(self._spec.get("holderIdentity") or "")
+
+    def _acquire_or_renew(self) -> bool:
+        # Who leads needn't read first: the write fails when somebody else wrote meanwhile.
+        if self.is_leader and self._holder == self._identity and self._renew():
+            return True
+        found = self._client.find(self._path, read_seconds=READ_SECONDS)
+        if found is None:
+            return self._create()
+        self._see(found)
+        if self._holder not in ("", self._identity) and not self._has_expired():
+            return False
+        return self._renew()
+
+    def _see(self, lease: JSONObject) -> None:
+        if lease.get("spec") != self._lease.get("spec"):
+            self._observed_at = self._clock()
+        self._lease = lease
+
+    def _has_expired(self) -> bool:
+        """Whether the holder is silent for longer than it said: by our clock, never by the time it wrote."""
+        lasts = self._spec.get("leaseDurationSeconds")
+        lasts = lasts if isinstance(lasts, int) and lasts > 0 else LEASE_SECONDS
+        return self._clock() - self._observed_at > lasts
+
+    def _create(self) -> bool:
+        metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
+        owner = self._owner()
+        if owner is not None:
+            metadata["ownerReferences"] = [owner]
+        now = _micro_time()
+        spec = self._held_by_us({"acquireTime": now, "leaseTransitions": 0}, now)
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        try:
+            self._see(self._client.create(self._folder, body))
+        except ApiError as error:
+            if error.status == CONFLICT:
+                return False
+            raise
+        return True
+
+    def _renew(self) -> bool:
+        """Write ourselves into the Lease that was last seen; False when it is another by now, or gone."""
+        now = _micro_time()
+        spec = dict(self._spec)
+        if self._holder != self._identity:
+            transitions = spec.get("leaseTransitions")
+            spec |= {"acquireTime": now, "leaseTransitions": (transitions if isinstance(transitions, int) else 0) + 1}
+        try:
+            self._write(self._held_by_us(spec, now))
+        except ApiError as error:
+            if error.status in (CONFLICT, NOT_FOUND):
+                return False
+            raise
+        return True
+
+    def _held_by_us(self, spec: JSONObject, now: str) -> JSONObject:
+        return {**spec, "holderIdentity": self._identity, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
+
+    def _write(self, spec: JSONObject) -> None:
+        self._see(self._client.replace(self._path, {**self._lease, "spec": spec}, read_seconds=READ_SECONDS))
+
+
+def _micro_time() -> str:
+    """Now, as Kubernetes' MicroTime has it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -32,6 +32,8 @@ PAGE_OBJECTS: Final = 100
 WATCH_SECONDS: Final = 300
 # The server sends a bookmark a minute; silence of more than two means that the connection is dead.
 SILENCE_SECONDS: Final = 150.0
+# Events come without bookmarks: the server has no cache of them. Their watches end well before silence means anything.
+UNMARKED_WATCH_SECONDS: Final = 90
 FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
 # A server (or a proxy before it) that ends watches sooner, without an event, is asked ever more seldom.
@@ -54,11 +56,18 @@ class WatchCache(Generic[T]):
         kind: str,
         label_selector: str = "",
         field_selector: str = "",
+        has_bookmarks: bool = True,
         on_change: Callable[[], None] = lambda: None,
+        is_minor: Callable[[T | None, T | None], bool] = lambda _before, _now: False,
+        on_minor_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare. `kind` is a word for logs and metrics; `on_change` is told that `take_changes` has something."""
+        """Prepare. `kind` is a word for logs and metrics; `on_change` is told that `take_changes` has something.
+
+        is_minor: given an object before and now (None: none), tells that `on_minor_change` is to be told instead.
+        has_bookmarks: whether the server tells every minute that nothing happened; it does for all kinds but Events.
+        """
         self.kind = kind
         self._client = client
         self._path = path
@@ -66,6 +75,9 @@ class WatchCache(Generic[T]):
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._query: dict[str, str | int | bool] = {name: text for name, text in selectors.items() if text}
         self._on_change = on_change
+        self._is_minor = is_minor
+        self._on_minor_change = on_minor_change
+        self._watch_seconds = WATCH_SECONDS if has_bookmarks else UNMARKED_WATCH_SECONDS
         self._on_error = on_error
         self._clock = clock
         self._lock = threading.Lock()
@@ -178,14 +190,18 @@ class WatchCache(Generic[T]):
             "watch": True,
             "allowWatchBookmarks": True,
             "resourceVersion": self._version or "",
-            "timeoutSeconds": WATCH_SECONDS + random.randrange(WATCH_SECONDS),  # noqa: S311 - as above
+            "timeoutSeconds": self._watch_seconds + random.randrange(self._watch_seconds // 2),  # noqa: S311 - as above
         }
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):
             if stop.is_set():
                 break
             self._handle(line)
             was_told = True
-        return was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
+        ended_well = was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
+        if ended_well:
+            # Without bookmarks this is all that is heard of a kind that doesn't change.
+            self._hear()
+        return ended_well
 
     def _handle(self, line: bytes) -> None:
         try:
@@ -205,7 +221,8 @@ class WatchCache(Generic[T]):
         key = object_key(item)
         read = None if kind == "DELETED" else self._read(item)
         # Most events of a node are heartbeats, and change nothing that anybody reads.
-        if self._objects.get(key) == read:
+        before = self._objects.get(key)
+        if before == read:
             return
         with self._lock:
             if read is None:
@@ -213,7 +230,10 @@ class WatchCache(Generic[T]):
             else:
                 self._objects[key] = read
             self._changes[key] = read
-        self._on_change()
+        if self._is_minor(before, read):
+            self._on_minor_change()
+        else:
+            self._on_change()
 
     def _hear(self) -> None:
         self._heard_at = self._clock()

@@ -1,7 +1,7 @@
 """Run the planners while this replica leads: snapshot, plan, apply, wait for news.
 
-Plans are made at once when something changed, but never more often than their own cost allows; at rest they are made
-every RESYNC_SECONDS, which is what "within one sync" means.
+Plans are made at once when something changed that a node or a user waits for, later for the rest, and never more often
+than their own cost allows; at rest they are made every RESYNC_SECONDS, which is what "within one sync" means.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ SETTLE_SECONDS: Final = 0.2
 # Planning takes at most a tenth of one core, however much happens; but news never wait longer than the second.
 REST_FACTOR: Final = 9.0
 MAX_REST_SECONDS: Final = 3.0
+# Users come and go all the time, and their pods change no fact by themselves: for these, planning takes at most a
+# hundredth of a core.
+MINOR_SETTLE_SECONDS: Final = 1.0
+MINOR_REST_FACTOR: Final = 99.0
 # After a failed write: the watch that should have told us more may lag.
 FAILURE_REST_SECONDS: Final = 5.0
 # Longer in one cycle: something hangs, and the pod had better be restarted.
@@ -59,13 +63,26 @@ class Loop:
         self._is_synced = is_synced
         self._wall = wall
         self._steady = steady
-        self._news = threading.Event()
+        self._news = threading.Condition()
+        self._has_news = False
+        self._has_minor_news = False
         self._led = False
         self._alive_at = steady()
 
     def wake(self) -> None:
         """Say that something changed."""
-        self._news.set()
+        # Most news find that others came before them: no lock for these.
+        if not self._has_news:
+            with self._news:
+                self._has_news = True
+                self._news.notify()
+
+    def wake_later(self) -> None:
+        """Say that something changed that can wait a little."""
+        if not self._has_minor_news:
+            with self._news:
+                self._has_minor_news = True
+                self._news.notify()
 
     @property
     def is_alive(self) -> bool:
@@ -77,13 +94,24 @@ class Loop:
         while not stop.is_set():
             began_at = self._steady()
             self._alive_at = began_at
+            # What comes from here on may be missing in the snapshot.
+            self._has_news = self._has_minor_news = False
             wait_seconds = self.turn()
-            took_seconds = self._steady() - began_at
-            rest_seconds = min(MAX_REST_SECONDS, max(SETTLE_SECONDS, REST_FACTOR * took_seconds))
-            if stop.wait(rest_seconds):
+            ended_at = self._steady()
+            took_seconds = ended_at - began_at
+            if stop.wait(min(MAX_REST_SECONDS, max(SETTLE_SECONDS, REST_FACTOR * took_seconds))):
                 break
-            self._news.wait(max(0.0, wait_seconds - rest_seconds))
-            self._news.clear()
+            minor_from = ended_at + max(MINOR_SETTLE_SECONDS, MINOR_REST_FACTOR * took_seconds)
+            self._wait_for_news(minor_from, ended_at + wait_seconds)
+
+    def _wait_for_news(self, minor_from: float, at_the_latest: float) -> None:
+        with self._news:
+            while not self._has_news:
+                until = min(at_the_latest, minor_from) if self._has_minor_news else at_the_latest
+                left_seconds = until - self._steady()
+                if left_seconds <= 0:
+                    return
+                self._news.wait(left_seconds)
 
     def turn(self) -> float:
         """Plan and apply once, if this replica may; return how many seconds to wait when nothing changes."""

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache, label_selector
 from controllers.plans.snapshot import PullEvent, Snapshot, StatefulSetState
-from placement.labels import COMPONENT_LABEL, OWN_PART, PART_OF_LABEL
+from placement.labels import (
+    COMPONENT_LABEL,
+    OWN_COMPONENT_LABEL,
+    OWN_PART,
+    OWN_POPULAR_PULLER,
+    OWN_PULLER,
+    PART_OF_LABEL,
+)
 from placement.pods import OddPodError
 from placement.scheduling.objects import (
     NodeState,
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
 
 # zero-to-jupyterhub's own pullers, for `imageGate.pullerPods: zeroToJupyterHub`.
 PULLER_COMPONENTS: Final = frozenset({"continuous-image-puller", "hook-image-puller"})
+OWN_PULLERS: Final = frozenset({OWN_PULLER, OWN_POPULAR_PULLER})
 # Longer without a word from the server: plans would rest on a cluster of long ago.
 STALE_SECONDS: Final = 180.0
 # What kubelets say of pulls; other reasons aren't fetched. One field selector takes one value.
@@ -56,22 +64,25 @@ class Watching:
         scope: Scope,
         *,
         on_change: Callable[[], None],
+        on_minor_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing is asked yet."""
+        """Prepare; nothing is asked yet. on_minor_change: told of what no plan waits for, such as users' pods."""
         self._scope = scope
         self._read_pod = PodReader(scope)
         own = f"/namespaces/{scope.namespace}"
 
-        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, **selectors: str) -> WatchCache[Any]:
+        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, **more: Any) -> WatchCache[Any]:  # noqa: ANN401 - handed on
             return WatchCache(
-                client, path, read, kind=kind, on_change=on_change, on_error=on_error, clock=clock, **selectors
+                client, path, read, kind=kind, on_change=on_change, on_error=on_error, clock=clock, **more
             )
 
         self._nodes: WatchCache[NodeState] = cache("/api/v1/nodes", _read_node, "nodes")
         pods_path = "/api/v1/pods" if scope.all_namespaces else f"/api/v1{own}/pods"
-        self._pods: WatchCache[PodState] = cache(pods_path, self._read_pod, "pods")
+        self._pods: WatchCache[PodState] = cache(
+            pods_path, self._read_pod, "pods", is_minor=_is_minor, on_minor_change=on_minor_change
+        )
         self._sets: WatchCache[StatefulSetState] = cache(
             f"/apis/apps/v1{own}/statefulsets",
             _read_stateful_set,
@@ -83,6 +94,7 @@ class Watching:
             _read_pull_event,
             "events",
             field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
+            has_bookmarks=False,
         )
         self._nodes_now: dict[str, NodeState] = {}
         self._pods_now: dict[str, PodState] = {}
@@ -148,6 +160,17 @@ class PodReader:
         """Let go of specs that no pod has any more, once they are many."""
         if len(self._specs) > 2 * len(pods) + 1000:
             self._specs = {pod.spec: pod.spec for pod in pods.values()}
+
+
+def _is_minor(before: PodState | None, now: PodState | None) -> bool:
+    """Tell that a pod's change may wait: only those of pullers say what a node holds."""
+    return not any(pod is not None and _is_puller(pod.labels) for pod in (before, now))
+
+
+def _is_puller(labels: Mapping[str, str]) -> bool:
+    return labels.get(COMPONENT_LABEL) in PULLER_COMPONENTS or (
+        labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) in OWN_PULLERS
+    )
 
 
 def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
