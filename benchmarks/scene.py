@@ -89,7 +89,7 @@ def make_shapes(hub: Iterable[Object]) -> dict[str, Object]:
     for name, shape in shapes.items():
         if name != "node":
             shape["spec"]["nodeName"] = "node"
-            shape["status"] = {**running_status(shape, "10.128.0.2"), "hostIP": "10.0.0.2", "qosClass": "Burstable"}
+            shape["status"] = {**running_status(shape, "10.128.0.2"), "hostIP": "10.0.0.2"}
     return shapes
 
 
