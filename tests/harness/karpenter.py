@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.client
+import itertools
 import json
 import threading
 import time
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
 READY_SECONDS = 60.0  # a bound for an overloaded machine; an idle one takes two
 KEEPER_SECONDS = 0.2
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
+REGISTERED_LABEL = "karpenter.sh/registered"
 NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class Karpenter:
         }
         metrics.release()
         health_port = health.release()
-        self.process = self._cluster.run.start("karpenter", program, environment=environment)
+        self.process = self._cluster.run.start(f"karpenter-{next(_numbers)}", program, environment=environment)
         wait_until(
             lambda: self._is_ready(health_port), READY_SECONDS, "Karpenter to be ready", explain=self.process.tail
         )
@@ -145,7 +149,7 @@ class Karpenter:
     ) -> Object:
         """Create a NodePool; returns it.
 
-        Taints are `key=value:Effect`, or mappings as in a manifest. instance_types: names of those on offer; empty: all.
+        Taints are `key=value:Effect`, or mappings as in a manifest. instance_types: names; empty: all on offer.
         requirements: added, as in a manifest. consolidate_after: "Never", or for how long a node must be idle, as "5s".
         consolidation_policy: WhenEmpty or WhenEmptyOrUnderutilized. All its nodes may go at once.
         """
@@ -183,12 +187,11 @@ class Karpenter:
     def delete_node_pool(self, name: str) -> None:
         """Delete a NodePool, and wait until Karpenter has drained and removed its nodes."""
         self._cluster.api.delete(f"/apis/karpenter.sh/v1/nodepools/{name}")
-        wait_until(
-            lambda: not (self.node_claims(name) or self.nodes(name)),
-            60,
-            f"the nodes of pool {name} to go",
-            explain=lambda: [node["metadata"]["name"] for node in self.nodes(name)],
-        )
+        wait_until(lambda: not self.node_claims(name), 60, f"the NodeClaims of pool {name} to go")
+        # A node that hadn't joined yet isn't Karpenter's to drain: its provider finds it minutes later.
+        for node in self.nodes(name):
+            self._cluster.api.delete(f"{NODES}/{node['metadata']['name']}")
+        wait_until(lambda: not self.nodes(name), 60, f"the nodes of pool {name} to go")
 
     def node_claims(self, pool: str | None = None) -> list[Object]:
         """The NodeClaims that stand, of one pool or of all."""
@@ -199,17 +202,20 @@ class Karpenter:
         return self._cluster.api.list(NODES, labelSelector=_of_pool(pool))
 
     def wait_for_nodes(self, count: int, pool: str | None = None, timeout_seconds: float = 60.0) -> list[Object]:
-        """Wait until exactly so many Nodes stand, each booted; startup taints may still be there. Returns them."""
+        """Wait until exactly so many Nodes stand, each booted and taken over by Karpenter; returns them.
 
-        def booted() -> list[Object] | None:
+        Startup taints may still be there. Before it takes a node over, they aren't yet: another taint keeps pods off.
+        """
+
+        def joined() -> list[Object] | None:
             nodes = self.nodes(pool)
-            return nodes if len(nodes) == count and all(map(is_booted, nodes)) else None
+            return nodes if len(nodes) == count and all(map(has_joined, nodes)) else None
 
         def explain() -> str:
             found = {node["metadata"]["name"]: node["spec"].get("taints") for node in self.nodes(pool)}
             return f"{found}; the end of Karpenter's log:\n{self.process.tail(8)}"
 
-        return wait_until(booted, timeout_seconds, f"{count} booted nodes", explain=explain)
+        return wait_until(joined, timeout_seconds, f"{count} nodes to join", explain=explain)
 
     # Its log
 
@@ -303,6 +309,11 @@ def is_booted(node: Object) -> bool:
     return _is_ready(node) and all(taint["key"] != NOT_READY_TAINT for taint in node["spec"].get("taints", []))
 
 
+def has_joined(node: Object) -> bool:
+    """Whether the node is booted and carries the labels and taints of its NodePool."""
+    return is_booted(node) and REGISTERED_LABEL in node["metadata"]["labels"]
+
+
 def apply_definitions(api: Api, folder: Path) -> None:
     """Apply every CustomResourceDefinition of a folder's YAML files, and wait until the API server serves them."""
     for path in sorted(folder.glob("*.yaml")):
@@ -324,7 +335,7 @@ def _is_ready(node: Object) -> bool:
 
 
 def _has_condition(item: Object, kind: str) -> bool:
-    conditions = item.get("status", {}).get("conditions", [])
+    conditions = item.get("status", {}).get("conditions") or []  # null in a new definition
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
