@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controllers.planner import MemoryPlanner
-from controllers.plans.popular_images import GAUGES, PopularMemory, note_popular_images, plan_popular_images
+from controllers.plans.popular_images import GAUGES, PopularMemory, note_popular_images, plan_at_pace
 from controllers.plans.popular_settings import read_popular_settings
 
 if TYPE_CHECKING:
@@ -22,6 +22,6 @@ def make_popular_images(read: Reader, sources: Sources) -> Planner | None:
         return None
 
     def plan(snapshot: Snapshot, memory: PopularMemory, now: Moment) -> Planned[PopularMemory]:
-        return plan_popular_images(snapshot, memory, settings, now)
+        return plan_at_pace(snapshot, memory, settings, now)
 
     return MemoryPlanner("popular-images", plan, PopularMemory(), note=note_popular_images, gauges=GAUGES)

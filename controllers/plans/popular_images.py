@@ -72,6 +72,7 @@ MOST_RULES: Final = 64
 MOST_SIZES: Final = 200_000
 PLAN_AGAIN_SECONDS: Final = 60.0
 WATCH_PULLS_SECONDS: Final = 10.0
+PACE_SECONDS: Final = 10.0
 
 GAUGES: Final = (
     GaugeDefinition("popular_images", "Images that enough users run to be brought to nodes."),
@@ -136,6 +137,18 @@ class PopularMemory:
     resting: Mapping[str, Rest] = field(default_factory=dict)
     # By name of the node: since when it was seen without a pod of any class.
     empty_since: Mapping[str, float] = field(default_factory=dict)
+    # As the last plan reported them.
+    gauges: Gauges = field(default_factory=dict)
+
+
+def plan_at_pace(
+    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
+) -> Planned[PopularMemory]:
+    """`plan_popular_images`, a few times a minute: the cluster changes more often, and nothing here is urgent."""
+    if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
+        rest = memory.as_of + PACE_SECONDS - now.steady
+        return Planned(actions=(), memory=memory, wake_after_seconds=rest, gauges=memory.gauges)
+    return plan_popular_images(snapshot, memory, settings, now)
 
 
 def plan_popular_images(
@@ -639,6 +652,7 @@ class _Work:
                 backing_off=self.backing_off,
                 resting={uid: rest for uid, rest in self.resting.items() if uid in uids},
                 empty_since=self.empty_since,
+                gauges=gauges,
             ),
             wake_after_seconds=min(waits),
             gauges=gauges,

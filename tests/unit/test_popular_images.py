@@ -14,6 +14,7 @@ from controllers.plans.popular_images import (
     PULL_SECONDS,
     PopularMemory,
     note_popular_images,
+    plan_at_pace,
     plan_popular_images,
     use_per_byte,
 )
@@ -610,6 +611,16 @@ def test_what_could_not_be_asked_for_gives_its_bytes_back() -> None:
     memory = note_popular_images(planned.memory, [Done(action, Outcome.HELD_BACK)], at(60))
     assert pulls(plan_popular_images(snapshot, memory, settings, at(61))) == [("n", POPULAR)]
     assert pulls(plan_popular_images(snapshot, planned.memory, settings, at(61))) == []
+
+
+def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
+    snapshot, settings = cluster([node_state("n")], users(3, POPULAR)), popular_settings()
+    first = plan_at_pace(snapshot, PopularMemory(), settings, at(0))
+    soon = plan_at_pace(snapshot, first.memory, settings, at(4))
+    assert soon.memory is first.memory
+    assert soon.gauges == first.gauges
+    assert soon.wake_after_seconds == pytest.approx(6)
+    assert pulls(plan_at_pace(snapshot, soon.memory, settings, at(10))) == [("n", POPULAR)]
 
 
 # Settings
