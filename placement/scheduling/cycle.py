@@ -102,7 +102,9 @@ def schedule(
     else:
         text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
         absent = Rejection((cycle.refusal,), True)
-    nomination, after = _post_filter(pod, state, profile, rejections) if with_preemption else (None, "")
+    nomination, after = (None, "")
+    if with_preemption:
+        nomination, after = _post_filter(cycle, rejections)
     return Decision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
 
 
@@ -135,16 +137,17 @@ def feasible_wanted(nodes: int, profile: Profile) -> int:
     return max(nodes * percent // 100, _MIN_FEASIBLE)
 
 
-def _post_filter(
-    pod: PodState, state: ClusterState, profile: Profile, rejections: Mapping[str, Rejection]
-) -> tuple[Nomination | None, str]:
+def _post_filter(cycle: Cycle, rejections: Mapping[str, Rejection]) -> tuple[Nomination | None, str]:
     """Ask the profile's PostFilter plugins in turn; what those say that can't help stands in the message."""
     said = []
-    for plugin in profile.post_filters:
+    for plugin in cycle.profile.post_filters:
         if plugin == DYNAMIC_RESOURCES:
+            if cycle.refusal is not None:
+                # Its own PreFilter wasn't reached: kube-scheduler takes that for an error, and stops here.
+                return None, "not found"
             said.append("no new claims to deallocate")
         elif plugin == DEFAULT_PREEMPTION:
-            found = preempt(pod, state, profile, rejections)
+            found = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
             if isinstance(found, NoNomination):
                 said.append(f"preemption: {found.message}")
             else:

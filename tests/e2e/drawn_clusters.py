@@ -7,7 +7,7 @@ own); whoever creates them leaves those out.
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 
@@ -38,12 +38,37 @@ IMAGES = {
 WRITTEN_IMAGES = (*IMAGES, "plain", "docker.io/library/small", "small", "quay.io/jupyter/base", "absent:1")
 
 
+class Mood(NamedTuple):
+    """What kind of cluster it is; so that each rule gets its turn to decide."""
+
+    fewest_nodes: int
+    most_nodes: int
+    # How often what keeps pods off nodes is drawn: 1 is often.
+    strictness: float
+    # Share of nodes that equal each other, so that totals tie.
+    alike: float
+    # Pods on a node at the beginning, at most, and of how many the node has room.
+    most_pods: int
+    room: tuple[int, int]
+    # Share of the pods that have a priority.
+    prioritised: float
+
+
+MOODS = (
+    Mood(30, 70, 1.0, 0.2, 4, (6, 14), 0.6),  # varied: most pods fit in few places
+    Mood(70, 95, 0.15, 0.7, 3, (10, 30), 0.3),  # roomy: long score tables, ties
+    Mood(15, 30, 0.12, 0.3, 9, (6, 9), 0.9),  # crowded: pre-emption
+)
+
+
 class Drawing:
     """One cluster's chance."""
 
-    def __init__(self, seed: int, *, nodes: int, minor: int) -> None:
+    def __init__(self, seed: int, *, minor: int) -> None:
         self._random = Random(seed)
         self._minor = minor
+        self.mood = MOODS[seed % len(MOODS)]
+        nodes = self.number(self.mood.fewest_nodes, self.mood.most_nodes)
         self.node_names = [f"n{index:03d}" for index in range(nodes)]
         self.namespaces = {
             f"world-{name}": {"team": self.one(TEAMS), "stage": name} for name in ("one", "two", "three")
@@ -54,6 +79,10 @@ class Drawing:
 
     def happens(self, probability: float) -> bool:
         return self._random.random() < probability
+
+    def hinders(self, probability: float) -> bool:
+        """As `happens`, for what keeps pods off nodes."""
+        return self.happens(probability * self.mood.strictness)
 
     def number(self, lowest: int, highest: int) -> int:
         return self._random.randint(lowest, highest)
@@ -66,6 +95,8 @@ class Drawing:
 
     def node(self, name: str) -> Object:
         """Arguments of FakeNodes.create."""
+        if self.happens(self.mood.alike):
+            return {"cpu": "8", "memory": "16Gi", "pods": self.mood.room[1], "labels": {"purpose": "user", "gen": "5"}}
         labels = {"purpose": self.one(PURPOSES), "gen": str(self.number(1, 9))}
         if self.happens(0.9):
             labels[ZONE] = self.one(ZONES)
@@ -76,7 +107,7 @@ class Drawing:
         return {
             "cpu": self.one(["2", "4", "3900m", "8"]),
             "memory": self.one(["4Gi", "8Gi", "7777777Ki", "16G"]),
-            "pods": self.number(6, 14),
+            "pods": self.number(*self.mood.room),
             "labels": labels,
             "taints": self.taints(),
             "images": self.images(),
@@ -84,7 +115,9 @@ class Drawing:
         }
 
     def taints(self) -> list[str]:
-        effects = ["NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute"]
+        effects = ["PreferNoSchedule", "PreferNoSchedule"]
+        if self.happens(self.mood.strictness):
+            effects += ["NoSchedule", "NoExecute"]
         return [
             f"{key}={self.one('12')}:{self.one(effects)}"
             for key in self.some(["dirty", "old", "gpu"], 2)
@@ -99,6 +132,8 @@ class Drawing:
 
     def pod(self, name: str, scheduler_name: str) -> Object:
         """A pod that waits for a node."""
+        if self.happens(0.1):
+            return self._plain_pod(name, scheduler_name)
         spec: Object = {
             "schedulerName": scheduler_name,
             "terminationGracePeriodSeconds": 0,
@@ -111,7 +146,7 @@ class Drawing:
             spec["resources"] = {"requests": self._pick({"cpu": "6", "memory": "12Gi"}, 0.7)}
         if self.happens(0.1):
             spec["runtimeClassName"] = RUNTIME_CLASS
-        if self.happens(0.3):
+        if self.hinders(0.3):
             spec["nodeSelector"] = self.one([{"purpose": self.one(PURPOSES)}, {ZONE: self.one(ZONES)}, {"gen": "5"}])
         tolerations = [self._toleration() for _ in range(self.one([0, 0, 1, 2, 3]))]
         if tolerations:
@@ -121,7 +156,7 @@ class Drawing:
             spec["affinity"] = affinity
         if self.happens(0.25):
             spec["topologySpreadConstraints"] = self._spread()
-        if self.happens(0.6):
+        if self.happens(self.mood.prioritised):
             spec["priorityClassName"] = self.one(PRIORITIES)[0]
         if self._minor >= 35 and self.happens(0.1):
             spec["volumes"] = [{"name": "model", "image": {"reference": self.one(WRITTEN_IMAGES)}}]
@@ -136,6 +171,16 @@ class Drawing:
             }
             metadata["ownerReferences"] = [owner]
         return {"metadata": metadata, "spec": spec}
+
+    def _plain_pod(self, name: str, scheduler_name: str) -> Object:
+        """One without any wish, for which many nodes are equal."""
+        requests = {"cpu": "100m", "memory": "64Mi"}
+        spec: Object = {
+            "schedulerName": scheduler_name,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "absent:1", "resources": {"requests": requests}}],
+        }
+        return {"metadata": {"name": name, "namespace": "world-one"}, "spec": spec}
 
     def labels(self) -> dict[str, str]:
         return self._pick({"app": self.one(APPS), "tier": self.one(TIERS), "revision": self.one("12")}, 0.8)
@@ -195,7 +240,7 @@ class Drawing:
     def _affinity(self) -> Object:
         found: Object = {}
         node: Object = {}
-        if self.happens(0.2):
+        if self.hinders(0.2):
             terms = [self._node_term() for _ in range(self.one([1, 1, 2]))]
             node["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
         if self.happens(0.35):
@@ -206,7 +251,7 @@ class Drawing:
             found["nodeAffinity"] = node
         for kind, required in (("podAffinity", 0.1), ("podAntiAffinity", 0.12)):
             of_kind: Object = {}
-            if self.happens(required):
+            if self.hinders(required):
                 of_kind["requiredDuringSchedulingIgnoredDuringExecution"] = [
                     self._pod_term() for _ in range(self.one([1, 1, 2]))
                 ]
@@ -269,7 +314,7 @@ class Drawing:
             constraint: Object = {
                 "topologyKey": key,
                 "maxSkew": self.number(1, 4),
-                "whenUnsatisfiable": self.one(["DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"]),
+                "whenUnsatisfiable": "DoNotSchedule" if self.hinders(0.33) else "ScheduleAnyway",
             }
             if self.happens(0.9):
                 constraint["labelSelector"] = self._label_selector()

@@ -41,6 +41,7 @@ ATTEMPT = "Attempting to schedule pod"
 NODE_ORDER = "Added node to NodeTree"
 TARGET = "the target node for the preemption is determined"
 VICTIMS = ("Preemptor Pod preempted victim Pod", "Victim Pod is already being deleted, skipping the API call for it")
+PREEMPTING = "Start the preemption asynchronously"
 PREEMPTED = "Async Preemption finished completely"
 _LINE = re.compile(r'\S+ \S+ +\d+ \S+\] "((?:[^"\\]|\\.)*)"(.*)')
 _FIELD = re.compile(r' ([\w ]+?)=(?:"((?:[^"\\]|\\.)*)"|(\S+))')
@@ -145,7 +146,7 @@ class World:
         self._api = cluster.api
         self._seed = seed
         self._minor = int(cluster.minor.partition(".")[2])
-        self._drawing = Drawing(seed, nodes=20 + seed * 7 % 50, minor=self._minor)
+        self._drawing = Drawing(seed, minor=self._minor)
         self._configuration = configuration
         self._profiles: dict[str, Profile] = read_profiles(configuration, self._minor)
         self._tally = tally
@@ -192,13 +193,13 @@ class World:
             api.patch(f"{api.path_of(manifest)}/status", {"status": status})
         nodes = {name: drawing.node(name) for name in drawing.node_names}
         without_hostname = [name for name in nodes if drawing.happens(0.04)]
-        cordoned = [name for name in nodes if drawing.happens(0.08)]
+        cordoned = [name for name in nodes if drawing.hinders(0.08)]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda name: self._nodes.create(name, **nodes[name]), nodes))
             list(pool.map(lambda name: self._nodes.set_labels(name, {HOSTNAME: None}), without_hostname))
             list(pool.map(self._nodes.cordon, cordoned))
         for name in nodes:
-            for _ in range(drawing.number(0, 4)):
+            for _ in range(drawing.number(0, drawing.mood.most_pods)):
                 self._create_bound(name)
 
     def _create_bound(self, node_name: str) -> None:
@@ -415,7 +416,13 @@ class World:
             self._give_up(created, log)
             return None
         tally, nomination, node = self._tally, decision.nomination, targets[0].fields["node"]
-        log.wait(PREEMPTED, preemptor=pod.key)
+        if log.all(VICTIMS[1], preemptor=pod.key):
+            # Some victims were on their way already; when all were, nothing more is heard.
+            time.sleep(0.5)
+            if log.all(PREEMPTING, preemptor=pod.key):
+                log.wait(PREEMPTED, preemptor=pod.key)
+        else:
+            log.wait(PREEMPTED, preemptor=pod.key)
         victims = {entry.fields["victim"] for entry in log.all(*VICTIMS, preemptor=pod.key)}
         tally.nominations += 1
         tally.victims += len(victims)

@@ -139,6 +139,7 @@ def compare(minor: str, rows: int, folder: Path) -> Tally:
         try:
             with ControlPlane(minor, controllers=()) as cluster:
                 World(cluster, configuration, seed, tally).run()
+                cluster.keep_logs = bool(tally.differences)
         except HarnessUnavailableError as error:
             give_up(error)
         seed += 1
