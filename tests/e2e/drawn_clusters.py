@@ -50,14 +50,14 @@ class Mood(NamedTuple):
     # Pods on a node at the beginning, at most, and of how many the node has room.
     most_pods: int
     room: tuple[int, int]
-    # Share of the pods that have a priority.
+    # Share of the pods that have a priority; where it is all, those there at first have low ones, the others high ones.
     prioritised: float
 
 
 MOODS = (
     Mood(30, 70, 1.0, 0.2, 4, (6, 14), 0.6),  # varied: most pods fit in few places
     Mood(70, 95, 0.15, 0.7, 3, (10, 30), 0.3),  # roomy: long score tables, ties
-    Mood(15, 30, 0.12, 0.3, 9, (6, 9), 0.9),  # crowded: pre-emption
+    Mood(15, 30, 0.08, 0.3, 10, (6, 9), 1.0),  # crowded: pre-emption
 )
 
 
@@ -130,8 +130,8 @@ class Drawing:
 
     # Pods
 
-    def pod(self, name: str, scheduler_name: str) -> Object:
-        """A pod that waits for a node."""
+    def pod(self, name: str, scheduler_name: str, *, at_first: bool = False) -> Object:
+        """A pod; at_first: one that is there from the beginning."""
         if self.happens(0.1):
             return self._plain_pod(name, scheduler_name)
         spec: Object = {
@@ -157,7 +157,10 @@ class Drawing:
         if self.happens(0.25):
             spec["topologySpreadConstraints"] = self._spread()
         if self.happens(self.mood.prioritised):
-            spec["priorityClassName"] = self.one(PRIORITIES)[0]
+            spec["priorityClassName"] = self._priority(at_first=at_first)
+        if self.mood.prioritised == 1 and not at_first and self.happens(0.5):
+            spec["containers"][0]["resources"] = {"requests": {"cpu": self.one("123"), "memory": "2Gi"}}
+            spec["priorityClassName"] = self.one(["middle", "high"])
         if self._minor >= 35 and self.happens(0.1):
             spec["volumes"] = [{"name": "model", "image": {"reference": self.one(WRITTEN_IMAGES)}}]
         metadata: Object = {"name": name, "namespace": self.one(list(self.namespaces)), "labels": self.labels()}
@@ -171,6 +174,10 @@ class Drawing:
             }
             metadata["ownerReferences"] = [owner]
         return {"metadata": metadata, "spec": spec}
+
+    def _priority(self, *, at_first: bool) -> str:
+        names = [name for name, value, _ in PRIORITIES if self.mood.prioritised < 1 or not at_first or value < 5]
+        return str(self.one(names))
 
     def _plain_pod(self, name: str, scheduler_name: str) -> Object:
         """One without any wish, for which many nodes are equal."""

@@ -46,6 +46,7 @@ PREEMPTED = "Async Preemption finished completely"
 _LINE = re.compile(r'\S+ \S+ +\d+ \S+\] "((?:[^"\\]|\\.)*)"(.*)')
 _FIELD = re.compile(r' ([\w ]+?)=(?:"((?:[^"\\]|\\.)*)"|(\S+))')
 PODS_PER_WORLD = 70
+PODS_BESIDE_WAITING = 4
 WAIT_SECONDS = 60.0
 
 
@@ -156,6 +157,8 @@ class World:
         self._start_index = 0
         self._names = 0
         self._bound: dict[str, PodState] = {}
+        # A pod with a nominated node whose victims can't go, and for how many pods more it stays.
+        self._waiting: tuple[Object, PodState, int] | None = None
 
     def run(self, pods: int = PODS_PER_WORLD) -> None:
         """Set the cluster up, start the scheduler, and compare pod after pod."""
@@ -168,6 +171,9 @@ class World:
             try:
                 self._begin(scheduler, log)
                 for _ in range(pods):
+                    if self._waiting is not None:
+                        self._compare_beside_waiting(log)
+                        continue
                     if self._drawing.happens(0.15):
                         self._change_node(log)
                     if self._drawing.happens(0.15):
@@ -204,7 +210,7 @@ class World:
 
     def _create_bound(self, node_name: str) -> None:
         """A pod that is there from the beginning; now and then one that is being deleted and can't go."""
-        body = self._draw_pod()
+        body = self._draw_pod(at_first=True)
         body["spec"]["nodeName"] = node_name
         leaving = self._drawing.happens(0.06)
         if leaving:
@@ -219,9 +225,10 @@ class World:
         if leaving:
             self._api.delete(_path(created), gracePeriodSeconds=0)
 
-    def _draw_pod(self) -> Object:
+    def _draw_pod(self, *, at_first: bool = False) -> Object:
         self._names += 1
-        return self._drawing.pod(f"p{self._names:04d}", self._drawing.one(sorted(self._profiles)))
+        profile = self._drawing.one(sorted(self._profiles))
+        return self._drawing.pod(f"p{self._names:04d}", profile, at_first=at_first)
 
     def _create(self, body: Object) -> Object | None:
         try:
@@ -322,6 +329,22 @@ class World:
         del self._bound[key]
 
     # The comparison
+
+    def _compare_beside_waiting(self, log: Log) -> None:
+        """Pods of its priority and below must leave it its room."""
+        assert self._waiting is not None
+        created, pod, left = self._waiting
+        nominations = self._tally.nominations
+        self._waiting = None
+        self._compare_one(log)
+        # Tried again, and promised the same node or none: else the comparison was of another cluster.
+        moved = [entry for entry in log.all(BOUND, TARGET, pod=pod.key) if entry.fields["node"] != pod.nominated_node]
+        assert not moved, f"seed {self._seed}: {pod.key} moved: {moved}"
+        if left > 1 and self._waiting is None and nominations == self._tally.nominations:
+            self._waiting = (created, pod, left - 1)
+        else:
+            self._state.remove_pod(pod.key)
+            self._give_up(created, log)
 
     def _compare_one(self, log: Log) -> None:
         body = self._draw_pod()
@@ -440,7 +463,9 @@ class World:
                 del self._bound[key]
         if stuck:
             # It waits for pods that never go.
-            self._give_up(created, log)
+            waiting = replace(pod, nominated_node=node)
+            self._state.add_pod(waiting)
+            self._waiting = (created, waiting, PODS_BESIDE_WAITING)
             return None
         again = schedule(replace(pod, nominated_node=node), self._state, self._profiles[pod.scheduler_name])
         bound = log.wait(BOUND, pod=pod.key).fields["node"]
