@@ -62,7 +62,7 @@ def plan_placeholder_mover(
     waits = [*marking.waits, *moving.waits]
     return Planned(
         actions=[*marking.actions, *moving.actions, *_complaints(snapshot, settings)],
-        memory=MoverMemory(replace(history, fit_since=judge.fit_since), marking.marks, moving.memory),
+        memory=MoverMemory(replace(history, fitness=judge.fitness), marking.marks, moving.memory),
         # A moment later: at the very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(waits)) + 0.1 if waits else None,
         gauges=_gauges(view, marking.marks, moving),

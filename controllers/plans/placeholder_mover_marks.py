@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from controllers.plans.actions import Action
-    from controllers.plans.placeholder_mover_nodes import NodeJudge
+    from controllers.plans.placeholder_mover_nodes import NodeJudge, Unfit
     from controllers.plans.placeholder_mover_settings import PlaceholderSet
     from controllers.plans.placeholder_mover_view import View
     from controllers.plans.snapshot import Moment, Snapshot
@@ -138,13 +138,26 @@ def _keeps(view: View, one: PlaceholderSet, current: Mark, chosen: NodeState, wa
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
         return True
-    if view.judge.why_undrawn(node, one.rules) is not None:
-        return False
+    unfit = view.judge.why_undrawn(node, one.rules)
     # Nodes of one second are equally new.
     if chosen.created <= node.created:
-        return True
+        return unfit is None or _outlasts(view, node, unfit, waits)
+    if unfit is not None:
+        return False
     left = current.since + view.settings.keep_mark_seconds - view.now.steady
     if left <= 0 or view.is_full(one, node):
+        return False
+    waits.append(left)
+    return True
+
+
+def _outlasts(view: View, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
+    """Whether the newest node of the pool may be fit again soon: seats that went to an older one would come back."""
+    if unfit.is_for_good:
+        return False
+    patience_seconds = view.settings.flap_seconds + view.settings.keep_mark_seconds
+    left = patience_seconds - view.judge.unfit_seconds(node)
+    if left <= 0:
         return False
     waits.append(left)
     return True

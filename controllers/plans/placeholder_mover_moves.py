@@ -294,17 +294,22 @@ def _choose_moves(view: View, world: _World, mark: Mark, elsewhere: Sequence[Pod
     for pod in elsewhere:
         by_source.setdefault(pod.node_name, []).append(pod)
     target = view.snapshot.nodes[mark.node]
-    # Users should find room where most of them are.
+    # Users should find room where most of them are: seats leave that node first, and never go where more users are.
     users = {name: world.count_users(name) for name in by_source}
+    users_there = world.count_users(mark.node)
     chosen: list[tuple[PodState, Move]] = []
-    unfit: Held | None = None
-    number_unfit = 0
+    unmoved: Held | None = None
+    staying = 0
     for source in sorted(by_source, key=lambda name: (-users[name], name)):
         node = view.snapshot.nodes.get(source)
         why = None if node is None else view.judge.why_unmoved(node)
         if node is None or why is not None:
-            number_unfit += len(by_source[source])
-            unfit = Held(f"their node: {why.reason if why else 'gone'}", 0, why.seconds_left if why else None)
+            staying += len(by_source[source])
+            unmoved = Held(f"their node: {why.reason if why else 'gone'}", 0, why.seconds_left if why else None)
+            continue
+        if users[source] < users_there:
+            staying += len(by_source[source])
+            unmoved = unmoved or Held("more users are on the marked node", 0)
             continue
         for pod in sorted(by_source[source], key=lambda pod: pod.name):
             profile = world.profile_of(pod)
@@ -323,4 +328,4 @@ def _choose_moves(view: View, world: _World, mark: Mark, elsewhere: Sequence[Pod
             chosen.append(
                 (pod, Move(pod.labels[PLACEHOLDER_SET_LABEL], pod.key, pod.uid, source, mark.node, view.now.steady))
             )
-    return _Choice(chosen, unfit._replace(number=number_unfit) if unfit else None)
+    return _Choice(chosen, unmoved._replace(number=staying) if unmoved else None)

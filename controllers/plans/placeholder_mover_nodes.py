@@ -34,6 +34,16 @@ class Unfit(NamedTuple):
     reason: str
     # When that may be over though nothing changes.
     seconds_left: float | None = None
+    # Somebody wants it so, and it won't be over in minutes.
+    is_for_good: bool = False
+
+
+class Fitness(NamedTuple):
+    """What a node was when it was last looked at."""
+
+    fit: bool
+    # Steady seconds.
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +54,8 @@ class NodeHistory:
     ready: frozenset[str] | None = None
     # When they stopped being ready, as long as that matters.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # Of nodes that were unfit to draw when they were last looked at: None, or since when they are fit again.
-    fit_since: Mapping[str, float | None] = field(default_factory=dict)
+    # Of nodes that are unfit to draw, or were not long ago.
+    fitness: Mapping[str, Fitness] = field(default_factory=dict)
 
 
 def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
@@ -57,8 +67,10 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
         lost.update(dict.fromkeys(history.ready - ready, now.steady))
     lately = now.steady - settings.mark_after_seconds
     known = {node.uid for node in snapshot.nodes.values()}
-    fit_since = {uid: at for uid, at in history.fit_since.items() if uid in known and (at is None or at > lately)}
-    return NodeHistory(ready, lost, fit_since)
+    fitness = {
+        uid: one for uid, one in history.fitness.items() if uid in known and not (one.fit and one.since < lately)
+    }
+    return NodeHistory(ready, lost, fitness)
 
 
 class NodeJudge:
@@ -71,7 +83,7 @@ class NodeJudge:
         self._history = history
         self._now = now
         # As in the history, with what is found here.
-        self.fit_since = dict(history.fit_since)
+        self.fitness = dict(history.fitness)
 
     def why_undrawn(self, node: NodeState, rules: NodeRules) -> Unfit | None:
         """Why placeholders with these rules must not be drawn to the node; None when they may."""
@@ -80,16 +92,13 @@ class NodeJudge:
         if why is None and not self._settings.images and node.name in self.pulling:
             why = Unfit("images are being pulled")
         if why is not None:
-            self.fit_since[node.uid] = None
+            self._note(node, fit=False)
             return why
         if not node_admits(rules, node.fact):
-            return Unfit("not of the pool")
+            return Unfit("not of the pool", is_for_good=True)
         fit_seconds = self._ready_seconds(node)
-        if node.uid in self.fit_since:
-            since = self.fit_since[node.uid]
-            if since is None:
-                since = self.fit_since[node.uid] = self._now.steady
-            fit_seconds = min(fit_seconds, self._now.steady - since)
+        if node.uid in self.fitness:
+            fit_seconds = min(fit_seconds, self._now.steady - self._note(node, fit=True).since)
         left = self._settings.mark_after_seconds - fit_seconds
         return Unfit("ready for too short a time", left) if left > 0 else None
 
@@ -100,16 +109,27 @@ class NodeJudge:
             why = Unfit("images are being pulled")
         return why
 
+    def unfit_seconds(self, node: NodeState) -> float:
+        """For how long the node has been unfit to draw; 0.0 when it isn't."""
+        fitness = self.fitness.get(node.uid)
+        return 0.0 if fitness is None or fitness.fit else self._now.steady - fitness.since
+
+    def _note(self, node: NodeState, *, fit: bool) -> Fitness:
+        before = self.fitness.get(node.uid)
+        if before is None or before.fit != fit:
+            before = self.fitness[node.uid] = Fitness(fit, self._now.steady)
+        return before
+
     def _why_unusable(self, node: NodeState) -> Unfit | None:
         if node.leaving:
-            return Unfit("being deleted")
+            return Unfit("being deleted", is_for_good=True)
         if not node.fact.ready:
             return Unfit("not ready")
         if node.fact.unschedulable:
-            return Unfit("cordoned")
+            return Unfit("cordoned", is_for_good=True)
         for taint in node.fact.taints:
             if taint.key in AUTOSCALER_TAINTS:
-                return Unfit("an autoscaler wants it gone")
+                return Unfit("an autoscaler wants it gone", is_for_good=True)
             if taint.key == self._settings.startup_taint:
                 return Unfit("its startup taint is there")
         if self._lacks_images(node):

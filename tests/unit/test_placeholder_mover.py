@@ -90,6 +90,7 @@ def test_an_image_that_no_node_can_get_does_not_keep_seats_from_a_new_node() -> 
     ids=str,
 )
 def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(change: dict[str, Any]) -> None:
+    is_for_good = change.get("ready") is None and "startup-taint" not in str(change)
     world = _settled()
     world.add_node("new")
     world.change_node("new", **change)
@@ -102,7 +103,22 @@ def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(chan
     assert world.marked() == ["newer"]
     world.change_node("newer", **change)
     world.run(1)
+    # What passes may be over soon: an older node has to wait.
+    assert world.marked() == (["old"] if is_for_good else ["newer"])
+    world.run(590)
+    assert world.marked() == (["old"] if is_for_good else ["newer"])
+    world.run(20)
     assert world.marked() == ["old"]
+
+
+def test_a_newer_node_takes_the_mark_of_one_that_is_not_ready() -> None:
+    world = _settled(keepMarkSeconds=3600)
+    world.add_node("new")
+    world.run(60)
+    assert world.marked() == ["old"]
+    world.change_node("old", ready=False)
+    world.run(1)
+    assert world.marked() == ["new"]
 
 
 def test_a_mark_stays_for_a_while_though_newer_nodes_come() -> None:
@@ -193,8 +209,9 @@ def test_sets_of_different_pools_mark_their_own_newest_nodes() -> None:
     )
     world.start_leader()
     world.add_node("new")
-    world.add_node("large", labels={"pool": "large"})
-    world.change_node("large", labels={"pool": "large", PULLED: "true"})
+    world.add_node("large")
+    world.change_node("large", labels={"pool": "large"})
+    world.run(1)
     world.add_node("newer")
     world.run(400)
     assert world.marked(attract_label(RELEASE, NAMESPACE, "large")) == ["large"]
@@ -252,6 +269,20 @@ def test_seats_leave_the_node_with_most_users_first() -> None:
     world.run(600)
     assert [eviction.source for eviction in world.evictions[:3]] == ["many"] * 3
     assert {eviction.source for eviction in world.evictions[3:]} == {"few"}
+
+
+def test_no_seat_goes_to_a_marked_node_that_has_more_users_than_its_own() -> None:
+    world = _settled(users=2)
+    world.add_node("new")
+    for index in range(3):
+        world.add_user(f"early-{index}", node="new")
+    world.run(300)
+    assert world.marked() == ["new"]
+    assert not world.evictions
+    assert world.gauge("placeholder_moves_held", "more users are on the marked node") == 6
+    world.remove_pod("jhub/early-0")
+    world.run(40)
+    assert world.evictions
 
 
 def test_a_seat_that_the_scheduler_would_put_back_stays() -> None:
