@@ -230,8 +230,9 @@ def _quoted_image(message: str) -> str:
 def look_up(node: NodeState, image: ManagedImage, known_bytes: int | None) -> Listing:
     """Ask the node's own list for an image. known_bytes: the size that a list gave it before, None if none did."""
     listed = node.images
-    if any(spelling in listed for spelling in image.spellings):
-        return Listing.YES
+    for spelling in image.spellings:
+        if spelling in listed:
+            return Listing.YES
     # Nothing listed at all: the kubelet hasn't looked yet, or was told to list nothing.
     if not listed:
         return Listing.SILENT

@@ -13,6 +13,7 @@ from controllers.plans.image_gate_facts import (
     Fault,
     Listing,
     PodEvidence,
+    Token,
     look_up,
     seconds_until_doubt,
     weigh,
@@ -177,7 +178,7 @@ class _Look:
                 self.of.image_bytes[name] = next(listed[one] for one in image.spellings if one in listed)
             elif listing is Listing.SILENT and self._is_refuted(image):
                 listing = Listing.NO
-            tokens = frozenset().union(*(pod.tokens.get(name, NO_TOKENS) for pod in self.evidence))
+            tokens = self._tokens(name)
             is_labelled = labels.get(image.label) == HELD
             fact = found[name] = weigh(known.get(name), listing, tokens, labelled=is_labelled, now=self.now)
             doubt_after = seconds_until_doubt(fact, listing, self.now)
@@ -185,17 +186,26 @@ class _Look:
                 self.waits.append(doubt_after)
         return found
 
+    def _tokens(self, name: str) -> frozenset[Token]:
+        """What the puller's pods here say for an image; nearly always there is one pod."""
+        if len(self.evidence) == 1:
+            return self.evidence[0].tokens.get(name, NO_TOKENS)
+        return NO_TOKENS.union(*(pod.tokens.get(name, NO_TOKENS) for pod in self.evidence))
+
     def _is_refuted(self, image: ManagedImage) -> bool:
         """Tell whether a kubelet failed to pull this very image, which it tries only where the image isn't."""
-        faults = (pod.faults.get(image.normalised) for pod in self.evidence)
-        return any(fault.reference == image.reference for fault in faults if fault is not None)
+        for pod in self.evidence:
+            fault = pod.faults.get(image.normalised) if pod.faults else None
+            if fault is not None and fault.reference == image.reference:
+                return True
+        return False
 
     def _faults(self, missing: tuple[ManagedImage, ...]) -> Mapping[str, Fault]:
         return {
             image.normalised: fault
             for image in missing
             for pod in self.evidence
-            if (fault := pod.faults.get(image.normalised)) is not None
+            if pod.faults and (fault := pod.faults.get(image.normalised)) is not None
         }
 
     def _ready_since(self) -> float | None:

@@ -1,0 +1,262 @@
+"""The image gate on real kubelets, with the puller, the scheduler, the webhook and the controllers as rendered.
+
+A registry on loopback is throttled, so that a pull takes as long as a test needs: about half a minute here, where large
+images take minutes elsewhere. Nothing is made faster for the gate: kubelets and Roost have their own intervals.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from placement.labels import pulled_label
+from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import RealRegistry
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.harness.api import Object
+
+pytestmark = pytest.mark.e2e
+
+PULL_SECONDS = 30.0
+PULL_BYTES = 12_000_000
+# kubelets list their images every 30 s and post what changed every 10 s; then Roost's own part.
+SYNC_SECONDS = 50.0
+# Nine fill a node of two CPUs, whatever a puller's containers ask for.
+SEAT = {"cpu": "200m", "memory": "16Mi"}
+# Images under names that others have: nodes ask the test's registry whatever the name.
+PAUSE = "registry.k8s.io/pause:3.10.1"
+ROOST = "quay.io/jupyterhub/roost:0.1.0"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    """A cluster that opens nodes as their kubelets become Ready, with the scheduler that DaemonSets' pods ask for."""
+    try:
+        # Slow kubelets of a busy machine are no dead ones.
+        flags = ["--node-monitor-grace-period=120s"]
+        with ControlPlane(controllers=(*CONTROLLERS, "node-lifecycle-controller"), controller_flags=flags) as cluster:
+            start_scheduler(cluster)
+            yield cluster
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[RealRegistry]:
+    try:
+        with RealRegistry() as registry:
+            registry.push_program(_path(PAUSE))
+            registry.push(_path(ROOST), files=_roost_files())
+            yield registry
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture(scope="module")
+def first_node(cluster: ControlPlane, registry: RealRegistry) -> Iterator[RealNode]:
+    """A node for the tests of this module, one after the other; each brings images of its own."""
+    try:
+        with RealNode(cluster, "node-1", registry, labels={"pool": "user"}) as node:
+            yield node
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture
+def hub(cluster: ControlPlane, registry: RealRegistry) -> Iterator[str]:
+    """A namespace; afterwards the registry works as it should."""
+    name = cluster.create_namespace()
+    yield name
+    registry.bytes_per_second = None
+    registry.require_no_credentials()
+    registry.up()
+    cluster.api.delete(f"/api/v1/namespaces/{name}")
+    wait_until(lambda: not cluster.api.list(f"/api/v1/namespaces/{name}/pods"), 120, f"the pods of {name} to be gone")
+
+
+def _path(reference: str) -> str:
+    return reference.partition("/")[2]
+
+
+def _roost_files() -> Mapping[str, Path]:
+    """What the puller's init container needs of Roost's image: `cp` with its libraries, and the static pause."""
+    copy = shutil.which("cp")
+    assert copy is not None
+    said = subprocess.run(["ldd", copy], capture_output=True, text=True, check=True).stdout
+    libraries = re.findall(r"(/\S+\.so\S*) \(0x", said)
+    files = {path: Path(path).resolve() for path in libraries}
+    return {**files, "/usr/bin/cp": Path(copy).resolve(), "/usr/local/lib/roost/pause": ensure_binary("in-pod")}
+
+
+def images_of(hub: str, *names: str) -> tuple[str, ...]:
+    """References that no other test has."""
+    return tuple(f"quay.io/{hub}/{name}:1" for name in names)
+
+
+def values_for(*images: str, **more: Any) -> dict[str, Any]:
+    """Users of the pool `user`, the first image theirs, and no seats."""
+    name, _, tag = images[0].rpartition(":")
+    extra = {
+        f"extra-{index}": dict(zip(("name", "tag"), image.rsplit(":", 1), strict=True))
+        for index, image in enumerate(images[1:])
+    }
+    return {
+        "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": {"pool": "user"}},
+        "placeholders": [{"name": "default", "replicas": 0}],
+        **more,
+        "prePuller": {"extraImages": extra, **more.get("prePuller", {})},
+    }
+
+
+def labels_on(cluster: ControlPlane, hub: str, node: str) -> set[str]:
+    """This hub's labels on a node."""
+    prefix = pulled_label("hub", hub, "any").partition("/")[0]
+    labels = cluster.api.get(f"/api/v1/nodes/{node}")["metadata"].get("labels", {})
+    return {key for key in labels if key.startswith(f"{prefix}/")}
+
+
+def wait_for_labels(cluster: ControlPlane, hub: str, node: str, images: set[str], timeout_seconds: float) -> None:
+    """Wait until the node carries the labels of these images and no others."""
+    wanted = {pulled_label("hub", hub, image) for image in images}
+    wait_until(
+        lambda: labels_on(cluster, hub, node) == wanted,
+        timeout_seconds,
+        f"{node} to carry just the labels of {sorted(images)}",
+        explain=lambda: (labels_on(cluster, hub, node), cluster.kubectl("get", "pods,events", "-n", hub)),
+    )
+
+
+@pytest.mark.parametrize("method", ["imageVolume", "noop"])
+def test_images_are_pulled_and_labelled_though_one_has_nothing_to_run_and_one_that_is_deleted_loses_its_label(
+    method: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
+) -> None:
+    server, data = images_of(hub, f"server-{method.lower()}", f"data-{method.lower()}")
+    registry.push_program(_path(server))
+    registry.push(_path(data), size_bytes=100_000)
+    values = values_for(server, data, prePuller={"method": method})
+    with Stack(cluster, hub, values, controllers=True, webhook=False, scheduler=False):
+        wait_for_labels(cluster, hub, "node-1", {server, data}, 90)
+        wait_until(lambda: data in first_node.status_images(), SYNC_SECONDS, "the kubelet to list the image")
+        first_node.remove_image(data)
+        wait_for_labels(cluster, hub, "node-1", {server}, SYNC_SECONDS)
+
+
+class Observer:
+    """Watches a hub's pods closely, and notes when what was first seen. Times are `time.time()`."""
+
+    def __init__(self, cluster: ControlPlane, hub: str, node: str, image: str) -> None:
+        self._cluster = cluster
+        self._hub = hub
+        self._node = node
+        self._image = image
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        # User pod -> when it was first seen bound to, or pre-empting on, the node.
+        self.claimed_at: dict[str, float] = {}
+        # When a kubelet first said that the image is there.
+        self.pulled_at: float | None = None
+        self.fault: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        if self.fault is not None:
+            raise self.fault
+
+    def _work(self) -> None:
+        try:
+            while not self._stopping.wait(0.1):
+                # Events before pods: a user that is bound the moment after isn't taken for one before.
+                said = self._cluster.api.list(f"/api/v1/namespaces/{self._hub}/events", fieldSelector="reason=Pulled")
+                moment = time.time()
+                if self.pulled_at is None and any(map(self._is_arrival, said)):
+                    self.pulled_at = moment
+                users = self._cluster.api.list(
+                    f"/api/v1/namespaces/{self._hub}/pods", labelSelector="component=singleuser-server"
+                )
+                for pod in users:
+                    claimed = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
+                    if claimed == self._node:
+                        self.claimed_at.setdefault(pod["metadata"]["name"], moment)
+        except BaseException as error:  # noqa: BLE001 - raised by whoever waits for us
+            self.fault = error
+
+    def _is_arrival(self, event: Object) -> bool:
+        return bool(event.get("source", {}).get("host") == self._node and f'"{self._image}"' in event["message"])
+
+
+@pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
+def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_start_there_as_soon_as_it_has_come(
+    mode: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
+) -> None:
+    """Promise 1; with `prefer` users take the newest seats first, and wait for their image there: the old pain."""
+    (image,) = images_of(hub, f"server-{mode.lower()}")
+    registry.push_program(_path(image), size_bytes=PULL_BYTES)
+    seats = {"name": "default", "replicas": 18, "resources": {"requests": SEAT}, "nodeSelector": {"pool": "user"}}
+    values = values_for(image, imageGate={"mode": mode}, placeholders=[seats], placeholderMover={"enabled": False})
+    with Stack(cluster, hub, values, controllers=True) as stack:
+        wait_for_labels(cluster, hub, "node-1", {image}, 90)
+
+        def seats_on(node: str) -> int:
+            found = cluster.api.list(f"/api/v1/namespaces/{hub}/pods", labelSelector="component=user-placeholder")
+            return sum(pod["spec"].get("nodeName") == node for pod in found)
+
+        wait_until(lambda: seats_on("node-1") == 9, 60, "nine seats on the old node")
+        registry.bytes_per_second = (PULL_BYTES + 6_000_000) / PULL_SECONDS
+        with (
+            RealNode(cluster, "node-2", registry, labels={"pool": "user"}),
+            Observer(cluster, hub, "node-2", image) as seen,
+        ):
+            wait_until(lambda: seats_on("node-2") == 9, 60, "nine seats on the new node, so that all is full")
+            assert seen.pulled_at is None, "the pull was too short for this test"
+            priority = next(
+                one["metadata"]["name"]
+                for one in stack.manifests
+                if one["kind"] == "PriorityClass" and one["value"] == 0
+            )
+            for index in range(50):
+                stack.create_pod(_user(f"user-{index}", image, priority))
+            if mode == "prefer":
+                wait_until(lambda: seen.claimed_at, 60, "a user to take the newest node")
+                assert seen.pulled_at is None
+                return
+            wait_until(lambda: seen.pulled_at, 120, "the image to come", explain=lambda: seen.claimed_at)
+            assert seen.claimed_at == {}
+            registry.bytes_per_second = None
+            wait_until(lambda: seen.claimed_at, 60, "the first user on the new node")
+        assert seen.pulled_at is not None
+        first = min(seen.claimed_at.values()) - seen.pulled_at
+        print(f"first user on the new node {first:.2f} s after its image")  # noqa: T201 - what was measured
+        assert 0 <= first <= 5.0
+
+
+def _user(name: str, image: str, priority_class: str) -> dict[str, Any]:
+    container = {"name": "notebook", "image": image, "resources": {"requests": SEAT}}
+    spec = {
+        "containers": [container],
+        "nodeSelector": {"pool": "user"},
+        "priorityClassName": priority_class,
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+    }
+    return {"metadata": {"name": name, "labels": {"component": "singleuser-server"}}, "spec": spec}
