@@ -14,6 +14,8 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.ports import ReservedPort
 from tests.harness.processes import Process, ProgramExitedError
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import PushedImage, RealRegistry
 from tests.harness.scheduler import Scheduler, scheduler_config, start_scheduler
 from tests.harness.waiting import WaitError, wait_until
 
@@ -31,6 +33,9 @@ __all__ = [
     "PodKeeper",
     "Process",
     "ProgramExitedError",
+    "PushedImage",
+    "RealNode",
+    "RealRegistry",
     "ReservedPort",
     "Scheduler",
     "WaitError",

@@ -56,7 +56,7 @@ class Program:
     linker_variables: tuple[str, ...] = ()  # may use {version}, {major}, {minor} and {client_go_minor}
     for_each_minor: bool = False  # one version for each of MINORS; else there is one version
     module_files: tuple[str, ...] = ()  # globs in the module's folder: kept beside the program, by their base names
-    sources: tuple[str, ...] = ()  # of a program of our own: its files beside the go.mod, which then pins no `module`
+    sources: tuple[str, ...] = ()  # of a main package of our own: its files, beside the go.mod
     build_tags: tuple[str, ...] = ()
     c_libraries: tuple[tuple[str, str], ...] = ()  # linked with cgo: (name in pkg-config, Debian package)
 
@@ -66,8 +66,8 @@ class Program:
         return MODULES / self.folder / file_name
 
     def version(self, minor: str = NEWEST_MINOR) -> str:
-        """Such as v1.36.3; "own" for a program of our own."""
-        if self.sources:
+        """Such as v1.36.3; "own" for a program that is all our own."""
+        if not self.module:
             return "own"
         return _pinned_version(self.mod_file(minor), self.module)
 
@@ -172,9 +172,10 @@ PROGRAMS: dict[str, Program] = {
             c_libraries=(("libseccomp", "libseccomp-dev"),),
         ),
         Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
+        Program("registry", "registry", ".", "github.com/distribution/distribution/v3", sources=("main.go",)),
     )
 }
-REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
+REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", "registry")
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 # From KUBEBUILDER_ASSETS we take what controller-runtime's envtest keeps there.
 ASSETS = ("etcd", "kube-apiserver", "kubectl")

@@ -5,8 +5,9 @@ Owns how a test gets a cluster, and what happens where none can run: skipped wit
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -14,9 +15,11 @@ from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import RealRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -67,3 +70,32 @@ def pod_keeper(control_plane: ControlPlane) -> Iterator[PodKeeper]:
     """Pods run as soon as they're bound, and are gone as soon as they're deleted."""
     with PodKeeper(control_plane.api) as keeper:
         yield keeper
+
+
+@pytest.fixture
+def real_registry() -> Iterator[RealRegistry]:
+    """An empty registry of the test's own, as fast as the machine."""
+    registry = RealRegistry()
+    try:
+        registry.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield registry
+    registry.stop()
+
+
+@pytest.fixture
+def start_real_node(control_plane: ControlPlane, real_registry: RealRegistry) -> Iterator[Callable[..., RealNode]]:
+    """Start a real node: `start_real_node(name, labels=...)`, then `wait_ready()`. Gone after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(name: str, **details: Any) -> RealNode:
+            node = RealNode(control_plane, name, real_registry, **details)
+            try:
+                node.start()
+            except HarnessUnavailableError as error:
+                give_up(error)
+            stack.callback(node.stop)
+            return node
+
+        yield start

@@ -427,6 +427,9 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
         if self._group is not None:
             remove_group(self._group)
             self._group = None
+            # Images and volumes; the logs stay for as long as the cluster does.
+            for data in ("containerd", "kubelet", "own", "sandbox.tar"):
+                shutil.rmtree(self.folder / data, ignore_errors=True)
 
 
 def require_real_nodes() -> None:

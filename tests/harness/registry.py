@@ -1,7 +1,7 @@
 """A real image registry on loopback whose speed, health and demands a test sets.
 
-Owns Debian's docker-registry and the proxy before it, through which every pull goes. Pushes go past the proxy: they are
-as fast as the machine, whatever the proxy was told.
+Owns a CNCF Distribution registry and the proxy before it, through which every pull goes. Pushes go past the proxy: they
+are as fast as the machine, whatever the proxy was told.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ import contextlib
 import http.client
 import http.server
 import json
-import shutil
 import socket
 import socketserver
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import ensure_binary
 from tests.harness.images import MANIFEST_TYPE, Image, digest_of, make_image
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process, ProgramExitedError, RunFolder
@@ -30,6 +28,7 @@ from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 READY_SECONDS = 30.0
 LARGEST_CHUNK = 64 * 1024
@@ -87,7 +86,7 @@ class RealRegistry:
     # Life
 
     def start(self) -> Self:
-        program = find_registry()
+        program = ensure_binary("registry")
         self._run = RunFolder()
         self._stack = contextlib.ExitStack()
         try:
@@ -238,7 +237,7 @@ class RealRegistry:
         path = self._run.path / "registry.yml"
         path.write_text(json.dumps(config))  # JSON is YAML
         self._backend_port = port.release()
-        self.process: Process = self._run.start("docker-registry", program, ["serve", str(path)])
+        self.process: Process = self._run.start("registry", program, ["serve", str(path)])
 
         def answers() -> bool:
             if not self.process.is_running:
@@ -248,7 +247,7 @@ class RealRegistry:
                 return True
             return False
 
-        wait_until(answers, READY_SECONDS, "docker-registry to answer", explain=self.process.tail)
+        wait_until(answers, READY_SECONDS, "the registry to answer", explain=self.process.tail)
 
     # The proxy
 
@@ -293,14 +292,6 @@ class RealRegistry:
         finally:
             connection.close()
             self.requests.append(Request(moment, path, status, served))
-
-
-def find_registry() -> Path:
-    """Debian's docker-registry; raises HarnessUnavailableError that says what to install."""
-    found = shutil.which("docker-registry")
-    if found is None:
-        raise HarnessUnavailableError("no `docker-registry` command on PATH. As root: apt-get install docker-registry")
-    return Path(found)
 
 
 class _Throttle:
