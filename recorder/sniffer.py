@@ -1,0 +1,280 @@
+"""Read and write scheduler-sniffer's JSON lines: one object a line with object, name, endpoint, event, node, timestamp.
+
+Its lines name pods and nodes without namespace or uid, repeat themselves at every resync, and often lack a time; what
+can't be placed is counted with the reason, never passed over in silence.
+Source: converged-computing/scheduler-sniffer, sniffer/pkg/types/types.go, and its recorded run on GKE.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from placement.quantities import parse_quantity
+from recorder.reading import MICRO_US, SECOND_US, micros
+from recorder.records import DecisionKind, DecisionRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from recorder.queries import Row
+
+_US: Final = 1_000_000
+# 2024-04-23 19:51:07.300887638 +0000 UTC m=+82.837503147
+_GO_TIME: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)? ([+-]\d\d)(\d\d) \S+(?: m=[+-][\d.]+)?", re.ASCII
+)
+_CONDITIONS: Final = {"PodScheduled": Phase.SCHEDULED, "Initialized": Phase.INITIALIZED, "Ready": Phase.READY}
+_ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
+# Marks uids that were made up from names.
+PREFIX: Final = "sniffer:"
+
+
+@dataclass(slots=True)
+class _Pod:
+    first_us: int | None = None
+    last_us: int | None = None
+    node: str = ""
+    end_reason: str | None = None
+    decided_us: int | None = None
+    phases: dict[tuple[Phase, str], tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SnifferReport:
+    """What a file held."""
+
+    lines: int = 0
+    pods: int = 0
+    nodes: int = 0
+    # Why lines were passed over -> how many, and the first such line's number.
+    skipped: Counter[str] = field(default_factory=Counter)
+    first_skipped: dict[str, int] = field(default_factory=dict)
+
+
+def read_lines(lines: Iterable[str], report: SnifferReport) -> Iterator[Record]:
+    """Records of a sniffer's log; `report` is filled in as it goes."""
+    pods: dict[str, _Pod] = {}
+    nodes: dict[str, NodeRecord] = {}
+    for number, line in enumerate(lines, start=1):
+        report.lines += 1
+        reason = _read_line(line, pods, nodes)
+        if reason:
+            report.skipped[reason] += 1
+            report.first_skipped.setdefault(reason, number)
+    report.pods, report.nodes = len(pods), len(nodes)
+    yield from nodes.values()
+    for name, pod in pods.items():
+        yield from _pod_records(name, pod)
+
+
+def _read_line(line: str, pods: dict[str, _Pod], nodes: dict[str, NodeRecord]) -> str:
+    """Take in one line; returns why it was passed over, "" when it wasn't."""
+    if not line.strip():
+        return "empty"
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return "no JSON"
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+        return "no object with a name"
+    at = _read_moment(entry.get("timestamp"))
+    if entry.get("object") == "Node":
+        return _read_node(entry, at, nodes)
+    if entry.get("object") != "Pod":
+        return f"object {entry.get('object')!r} is not known"
+    return _read_pod(entry, at, pods.setdefault(entry["name"], _Pod()))
+
+
+def _read_pod(entry: dict[str, Any], at: tuple[int, int] | None, pod: _Pod) -> str:
+    endpoint, event = entry.get("endpoint"), entry.get("event")
+    node = entry.get("node")
+    if isinstance(node, str) and node:
+        pod.node = node
+    if event in _ENDS:
+        pod.end_reason = _ENDS[event]
+        return ""
+    if event in ("Running", "ContainersReady"):
+        # Said again by the conditions that have a time.
+        return "" if event == "Running" or at is not None else "no time"
+    if at is None:
+        return "no time"
+    pod.first_us = at[0] if pod.first_us is None else min(pod.first_us, at[0])
+    pod.last_us = at[0] if pod.last_us is None else max(pod.last_us, at[0])
+    if endpoint == "schedulePod":
+        pod.decided_us = at[0]
+    elif endpoint == "bindingCycle":
+        _keep(pod, Phase.SCHEDULED, at)
+    elif endpoint == "postStart":
+        _keep(pod, Phase.STARTED, at)
+    elif endpoint == "preStop":
+        _keep(pod, Phase.TERMINATING, at)
+    elif isinstance(event, str) and event in _CONDITIONS:
+        # `PodCompleted` writes the condition anew: not the start's.
+        if entry.get("reason") != "PodCompleted":
+            _keep(pod, _CONDITIONS[event], at)
+    else:
+        return f"event {event!r} is not known"
+    return ""
+
+
+def _keep(pod: _Pod, phase: Phase, at: tuple[int, int]) -> None:
+    """The finer source wins; of equals the earlier moment."""
+    before = pod.phases.get((phase, ""))
+    if before is None or (at[1], at[0]) < (before[1], before[0]):
+        pod.phases[phase, ""] = at
+
+
+def _read_node(entry: dict[str, Any], at: tuple[int, int] | None, nodes: dict[str, NodeRecord]) -> str:
+    name = entry["name"]
+    before = nodes.get(name)
+    allocatable = before.allocatable if before is not None else "{}"
+    extra = entry.get("extra")
+    if isinstance(extra, dict):
+        allocatable = json.dumps(_allocatable(extra), sort_keys=True)
+    elif at is None:
+        return "no time"
+    ready_us = before.ready_us if before is not None else None
+    if entry.get("event") == "Ready" and at is not None:
+        ready_us = at[0] if ready_us is None else min(ready_us, at[0])
+    nodes[name] = NodeRecord(
+        uid=_uid(name),
+        name=name,
+        created_us=ready_us or 0,
+        ready_us=ready_us,
+        allocatable=allocatable,
+        labels="{}",
+    )
+    return ""
+
+
+def _allocatable(extra: dict[str, Any]) -> dict[str, int]:
+    found = {}
+    for key, amount in extra.items():
+        kind, _, resource = key.partition("-")
+        if kind != "allocatable":
+            continue
+        try:
+            value = parse_quantity(amount) * (1000 if resource == "cpu" else 1)
+        except ValueError:
+            continue
+        found[resource] = -(-value.numerator // value.denominator)
+    return found
+
+
+def _uid(name: str) -> str:
+    return f"{PREFIX}{name}"[:64]
+
+
+def _pod_records(name: str, pod: _Pod) -> Iterator[Record]:
+    first_us = pod.first_us or 0
+    yield PodRecord(
+        uid=_uid(name),
+        namespace="",
+        name=name,
+        pod_class="",
+        hub="",
+        repo="",
+        ref="",
+        image="",
+        scheduler="",
+        priority=0,
+        cpu_millicores=0,
+        memory_bytes=0,
+        created_us=first_us,
+        deleted_us=pod.last_us if pod.end_reason else None,
+        end_reason=pod.end_reason,
+    )
+    for (phase, detail), (at_us, resolution_us) in pod.phases.items():
+        yield PhaseRecord(
+            pod_uid=_uid(name), phase=phase, detail=detail, at_us=at_us, resolution_us=resolution_us, source="sniffer"
+        )
+    bound = pod.phases.get((Phase.SCHEDULED, ""))
+    at = (pod.decided_us, MICRO_US) if pod.decided_us is not None else bound
+    if at is not None and pod.node:
+        yield DecisionRecord(
+            id=f"{_uid(name)}/bind",
+            pod_uid=_uid(name),
+            kind=DecisionKind.BIND,
+            node_name=pod.node,
+            node_uid=_uid(pod.node),
+            at_us=at[0],
+            resolution_us=at[1],
+            last_us=at[0],
+            scheduler="",
+            source="sniffer",
+        )
+
+
+def _read_moment(text: object) -> tuple[int, int] | None:
+    """(µs, resolution in µs) of a time as Go prints it, or of RFC 3339; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    match = _GO_TIME.fullmatch(text)
+    if match is not None:
+        day, clock, fraction, hours, minutes = match.groups()
+        text = f"{day}T{clock}{fraction or ''}{hours}:{minutes}"
+    at_us = micros(text)
+    return None if at_us is None else (at_us, MICRO_US if "." in text else SECOND_US)
+
+
+# Writing
+
+
+def show_time(at_us: int, resolution_us: int) -> str:
+    """A moment as Go prints it, the way the sniffer does."""
+    moment = datetime.fromtimestamp(at_us // _US, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    fraction = "" if resolution_us >= SECOND_US else f".{at_us % _US:06d}"
+    return f"{moment}{fraction} +0000 UTC"
+
+
+def node_lines(node: Row) -> Iterator[str]:
+    """The lines of one node: its resources, and when it was ready."""
+    allocatable = json.loads(node["allocatable"])
+    extra = {
+        f"allocatable-{resource}": f"{amount}m" if resource == "cpu" else str(amount)
+        for resource, amount in sorted(allocatable.items())
+    }
+    yield _line(object="Node", name=node["name"], endpoint="nodeAdd", extra=extra)
+    if node["ready_us"]:
+        yield _line(
+            object="Node",
+            name=node["name"],
+            endpoint="nodeAdd",
+            event="Ready",
+            timestamp=show_time(node["ready_us"], SECOND_US),
+        )
+
+
+def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
+    """The lines of one pod: decided, bound, its conditions, started, stopped, ended."""
+    name, node = pod["name"], bind["node_name"] if bind is not None else ""
+
+    def line(endpoint: str, event: str, row: Row) -> str:
+        moment = show_time(row["at_us"], row["resolution_us"])
+        return _line(object="Pod", name=name, endpoint=endpoint, node=node, event=event, timestamp=moment)
+
+    if bind is not None:
+        yield line("schedulePod", "ScheduleSuccess", bind)
+    words = {phase: event for event, phase in _CONDITIONS.items()}
+    for row in phases:
+        phase = Phase(row["phase"])
+        if phase is Phase.SCHEDULED:
+            yield line("bindingCycle", "BindingSuccess", row)
+        elif phase is Phase.STARTED:
+            yield line("postStart", "postStart", row)
+        elif phase is Phase.TERMINATING:
+            yield line("preStop", "preStop", row)
+        elif phase in words:
+            yield line("podUpdate", words[phase], row)
+    for event, reason in _ENDS.items():
+        if pod["end_reason"] == reason:
+            yield _line(object="Pod", name=name, endpoint="podDelete", node=node, event=event)
+
+
+def _line(**entry: object) -> str:
+    return json.dumps({key: value for key, value in entry.items() if value}, separators=(",", ":"))
