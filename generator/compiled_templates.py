@@ -2726,15 +2726,16 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                            'end': {'$ref': '#/definitions/windowEdge'}}},
                  'windowEdge': {'title': 'when a window begins or ends',
                                 'type': 'string',
-                                'pattern': '^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?|[0-9A-Za-z*/,-]+( '
-                                           '[0-9A-Za-z*/,-]+){4})$',
+                                'pattern': '^([0-9]{4}-[0-9]{2}-[0-9]{2}[T '
+                                           '][0-9]{2}:[0-9]{2}(:[0-9]{2})?|[0-9A-Za-z*/,#-]+( '
+                                           '[0-9A-Za-z*/,#-]+){4})$',
                                 'maxLength': 128,
                                 '$comment': 'Write cron text like "0 8 * * 1-5" or a local time like '
                                             '"2026-10-01T08:00", in quotes.'}}}
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '724e94fc7e74fc0b4c64bdffc3fff5455e25c6f799e7d7c81cb1ba15aef2e18c'
+FINGERPRINT = 'ffed3219a6d62f8dc0656edf9f2e174377972a5f3750eccd1e7d96838c4f6f94'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

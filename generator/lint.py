@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from generator.faults import Fault, ValuesError, sort_faults
 from generator.lint_classes import lint_classes
+from generator.lint_controllers import lint_controllers
 from generator.lint_report import Report, Said, at, listing, mapping, number, text
 from generator.lint_scheduler import lint_scheduler
 from generator.lint_sizes import lint_sizes
@@ -38,6 +39,7 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     lint_scheduler(report, release)
     lint_classes(report)
     lint_sizes(report)
+    lint_controllers(report, release)
     _lint_gate(report)
     _lint_placeholders(report)
     _lint_priorities(report)
@@ -50,7 +52,12 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
 
 def _seats(report: Report) -> list[dict[str, object]]:
     sets = [mapping(entry) for entry in listing(report.values.get("placeholders"))]
-    return [one for one in sets if number(one.get("replicas")) > 0]
+    return [
+        one
+        for one in sets
+        if number(one.get("replicas")) > 0
+        or any(number(at(window, "replicas")) > 0 for window in listing(one.get("windows")))
+    ]
 
 
 def _lint_gate(report: Report) -> None:
@@ -63,14 +70,12 @@ def _lint_gate(report: Report) -> None:
     if mode == "requireLabel" and not seats:
         reason = "requireLabel without placeholders: a waiting user triggers no scale-up, as new nodes lack the label."
         report.warn(path, reason, "Add an entry to placeholders, or use prefer.")
-    if mode in {"prefer", "off"} and seats:
+    if mode in {"prefer", "off"} and seats and at(report.values, "placeholder", "backend") == "statefulset":
+        moved = ", to which placeholderMover draws them" if at(report.values, "placeholderMover", "enabled") else ""
         reason = (
             f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether that holds the image "
-            "or not, since pre-emption ignores scores and takes the newest node."
+            f"or not, since pre-emption ignores scores and takes the newest node{moved}."
         )
-        report.warn(path, reason, "Use requireLabel.")
-    if mode == "startupTaint":
-        reason = "startupTaint needs the controllers, which lift the taint; this release doesn't render them."
         report.warn(path, reason, "Use requireLabel.")
     if mode == "requireLabel" and at(report.values, "webhook", "readNodes") is False:
         reason = "false: the webhook can't tell which nodes hold an image, so requireLabel only prefers."
@@ -173,7 +178,7 @@ def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
 
 
 def _lint_disruption(report: Report) -> None:
-    for part in ("scheduler", "webhook"):
+    for part in ("scheduler", "webhook", "controllers"):
         budget = mapping(at(report.values, part, "pdb"))
         if budget.get("enabled") is True and budget.get("maxUnavailable") in {0, "0%"}:
             reason = "no node with such a pod can be drained."
@@ -191,7 +196,7 @@ def _lint_names(report: Report, release: Release) -> None:
             report.warn(("commonLabels", key), "Roost sets this label itself, and wins.", "Remove it.")
     for name, entry in mapping(report.values.get("podClasses")).items():
         labels = mapping(at(entry, "match", "labels"))
-        for part in ("scheduler", "webhook"):
+        for part in ("scheduler", "webhook", "controllers", "prePuller"):
             own = {**common, **mapping(at(report.values, part, "labels"))}
             if labels and labels.items() <= own.items():
                 where = (part, "labels") if not labels.items() <= common.items() else ("commonLabels",)

@@ -17,8 +17,8 @@ _LEAST_MEMORY_BYTES: Final = 2**20
 
 def lint_sizes(report: Report) -> None:
     """Check every `resources` of the values."""
-    _lint_limits(report, ("scheduler", "resources"), at(report.values, "scheduler", "resources"))
-    _lint_limits(report, ("webhook", "resources"), at(report.values, "webhook", "resources"))
+    for part in ("scheduler", "webhook", "controllers", "prePuller"):
+        _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
     for name, entry in mapping(report.values.get("podClasses")).items():
         _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))
     users = {

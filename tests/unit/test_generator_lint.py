@@ -54,7 +54,54 @@ def test_the_lint_says_file_line_key_and_reason() -> None:
     )
 
 
+def window(**changes: str) -> str:
+    """Values with one window of one set."""
+    entries = {"name": "w", "timeZone": "Europe/Berlin", "start": "0 8 * * 1-5", "end": "0 18 * * 1-5", **changes}
+    text = ", ".join(f'{key}: "{value}"' for key, value in entries.items())
+    return f"placeholders: [{{name: a, replicas: 1, windows: [{{replicas: 9, {text}}}]}}]"
+
+
 ERRORS = {
+    "startup taint without controllers": (
+        "imageGate: {mode: startupTaint}\ncontrollers: {enabled: false}",
+        "nobody lifts the taint",
+    ),
+    "condition without controllers": (
+        "imageGate: {nodeCondition: true}\ncontrollers: {enabled: false}",
+        "only the controllers write it",
+    ),
+    "condition without cluster objects": (
+        "imageGate: {nodeCondition: true}\nclusterResources: false",
+        "the right to patch nodes/status",
+    ),
+    "readiness rule without its condition": (
+        "imageGate: {nodeReadinessRule: true}",
+        "a rule waits for the node condition",
+    ),
+    "puller above users": ("priorityClasses: {puller: 0}", "found 0, expected less than priorityClasses.user (0)"),
+    "no image's name": (
+        'singleuser: {profileList: [{kubespawner_override: {image: "a b"}}]}',
+        'profileList: found "a b", expected an image',
+    ),
+    "no label": (
+        'singleuser: {image: {name: a}, profileList: [{kubespawner_override: {node_selector: {"a b": x}}}]}',
+        "a node's label and its value",
+    ),
+    "back-off over its most": (
+        "placeholderMover: {backOffSeconds: 901}",
+        "maxBackOffSeconds: found 900, expected at least backOffSeconds (901)",
+    ),
+    "cron text": (window(start="0 8 * * 8"), "windows[0].start: found"),
+    "hour of cron": (window(start="0 25 * * *"), "windows[0].start: found"),
+    "date and cron": (window(start="2026-10-01T08:00"), "windows[0].end: found"),
+    "no such date": (window(start="2026-02-30T08:00", end="2026-03-01T08:00"), "windows[0].start: found"),
+    "end before start": (window(start="2026-10-02T08:00", end="2026-10-01T08:00"), "a later date-time than start"),
+    "no such zone": (window(timeZone="Europe/Atlantis"), "a zone of the IANA database"),
+    "windows of one name": (
+        window().removesuffix("]}]") + ", " + window().partition("windows: [")[2],
+        "windows[1].name: found",
+    ),
+    "popular images of no class": ("popularImages: {podClasses: [dask]}", "expected a key of podClasses"),
     # kube-scheduler would not start, or do something else than is written.
     "weight 0 means 1": (raw("{score: {enabled: [{name: ImageLocality, weight: 0}]}}"), "0 means 1"),
     "negative weight": (raw("{score: {enabled: [{name: ImageLocality, weight: -1}]}}"), "an integer from 1"),
@@ -278,7 +325,54 @@ WARNINGS = {
     "gate off, with placeholders": ('imageGate: {mode: "off"}', "pre-emption ignores scores"),
     "gate without nodes": ("webhook: {readNodes: false}", "only prefers"),
     "gated placeholders": ("podClasses: {placeholder: {imageGate: true}}", "triggers no scale-up"),
-    "startup taint": ("imageGate: {mode: startupTaint}", "needs the controllers"),
+    "nobody labels nodes": ("controllers: {enabled: false}", "requireLabel only prefers"),
+    "no controllers' replicas": ("controllers: {replicas: 0}", "nobody labels nodes or moves seats"),
+    "controllers without a cluster role": ("clusterResources: false", "let the controllers patch nodes"),
+    "a readiness rule for core nodes": (
+        "imageGate: {nodeCondition: true, nodeReadinessRule: true}",
+        "taints every new node, core nodes too",
+    ),
+    "both pull": ("imageGate: {pullerPods: zeroToJupyterHub}", "pulls the same images"),
+    "puller below seats": ("priorityClasses: {puller: -10}", "on a node full of seats no image is pulled"),
+    "a label that is a number": (
+        "singleuser: {profileList: [{kubespawner_override: {node_selector: {pool: 7}}}]}",
+        "profileList[0].kubespawner_override.node_selector.pool: 7 is no text",
+    ),
+    "many pullers": (
+        "singleuser: {image: {name: a}, profileList: ["
+        + ", ".join(f'{{kubespawner_override: {{node_selector: {{pool: "{number}"}}}}}}' for number in range(20))
+        + "]}",
+        "make 21 DaemonSets",
+    ),
+    "more evictions than writes": (
+        "controllers: {writesPerMinute: 4}\nplaceholderMover: {evictionsPerMinute: 5}",
+        "bounds evictions too",
+    ),
+    "nothing to move": ("placeholder: {backend: capacityBuffer}", "no seats to draw or to move"),
+    "windows for nobody": (
+        (
+            "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, windows: "
+            "[{name: w, replicas: 2, timeZone: UTC, start: '0 8 * * *', end: '0 9 * * *'}]}]"
+        ),
+        "placeholders[0].windows: only the controllers set numbers",
+    ),
+    "whole nodes of a buffer": (
+        "placeholder: {backend: capacityBuffer}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
+        "nobody sets the size of a CapacityBuffer",
+    ),
+    "popular images for nobody": (
+        "controllers: {enabled: false}\npopularImages: {enabled: true}",
+        "only the controllers pull popular images",
+    ),
+    "no popular images": ("popularImages: {enabled: true, perNode: 0}", "no image is ever popular"),
+    "more pulls on a node than in all": (
+        "popularImages: {enabled: true, parallelPerNode: 9}",
+        "more than parallelPerCluster",
+    ),
+    "a program's limits below its requests' size": (
+        "prePuller: {resources: {requests: {memory: 1}}}",
+        "with which no container starts",
+    ),
     "seat without requests": ("placeholders: [{name: a, replicas: 1}]", "keeps nothing free"),
     "seat smaller than a user": (
         (
@@ -360,4 +454,5 @@ def test_placeholders_without_any_class_get_a_fix() -> None:
 
 
 def test_where_certificates_come_from_elsewhere_the_bundle_is_no_worry() -> None:
-    assert found("clusterResources: false\nwebhook: {certificates: {mode: certManager}}") == []
+    text = said("clusterResources: false\nwebhook: {certificates: {mode: certManager}}")
+    assert "caBundle" not in text
