@@ -22,6 +22,7 @@ from controllers.plans.actions import (
     EvictPod,
     Notice,
     Outcome,
+    ResizeSet,
     ScaleSet,
     SetCondition,
 )
@@ -116,6 +117,13 @@ class Applier:
             case ScaleSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
                 self._client.merge(path, {"spec": {"replicas": action.replicas}}, MANAGER)
+            case ResizeSet():
+                path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}"
+                container = {"name": action.container, "resources": {"requests": action.requests, "limits": None}}
+                template = {"spec": {"containers": [container]}}
+                self._client.merge_by_key(
+                    path, {"metadata": {"uid": action.uid}, "spec": {"template": template}}, MANAGER
+                )
             case CreatePod():
                 self._client.create(f"/api/v1/namespaces/{self._namespace}/pods", action.body)
             case DeletePod():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from controllers.headroom import make_headroom
 from controllers.image_gate import make_image_gate
 from controllers.placeholder_mover import make_placeholder_mover
 from controllers.popular_images import make_popular_images
@@ -18,5 +19,6 @@ if TYPE_CHECKING:
 FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (
     make_image_gate,
     make_placeholder_mover,
+    make_headroom,
     make_popular_images,
 )

@@ -82,6 +82,22 @@ class ScaleSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeSet:
+    """Change what the pods of one of our StatefulSets ask for; its limits go. They start anew, one after the other."""
+
+    name: str
+    uid: str
+    container: str
+    # Resource -> quantity.
+    requests: Mapping[str, str]
+    why: str
+
+    def __str__(self) -> str:
+        requests = ", ".join(f"{resource}={quantity}" for resource, quantity in sorted(self.requests.items()))
+        return f"resize {self.name} to {requests} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePod:
     """Create a pod in our namespace; one of that name that is there already is left alone."""
 
@@ -126,7 +142,7 @@ class Notice:
         return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
 
 
-Action = ChangeNode | SetCondition | EvictPod | ScaleSet | CreatePod | DeletePod | Notice
+Action = ChangeNode | SetCondition | EvictPod | ScaleSet | ResizeSet | CreatePod | DeletePod | Notice
 
 
 class Outcome(StrEnum):

@@ -1,0 +1,222 @@
+"""Headroom by the clock and in whole nodes: what is scaled and resized, and when not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from controllers.headroom import make_headroom
+from controllers.planner import Planner, Sources
+from controllers.plans.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleSet
+from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
+from placement.documents import Reader
+from placement.headroom_windows import parse_moment
+from placement.nodes import NodeFact
+from placement.scheduling.objects import NodeState, Owner, PodSpec, PodState
+from tests.builders import NAMESPACE, RELEASE
+
+SET = "hub-roost-placeholder-default"
+GIB = 2**30
+DAY = {"name": "day", "replicas": 30, "timeZone": "Europe/Berlin", "start": "0 8 * * *", "end": "0 18 * * *"}
+
+
+def _document(**changes: object) -> dict[str, Any]:
+    one = {
+        "name": "default",
+        "statefulSet": SET,
+        "replicas": 3,
+        "countBy": "pods",
+        "windows": [],
+        "nodeSelector": {"pool": "user"},
+        "tolerations": [],
+        "requiredNodeTerms": [],
+    }
+    return {"release": RELEASE, "namespace": NAMESPACE, "placeholders": [{**one, **changes}]}
+
+
+def _planner(**changes: object) -> Planner:
+    read = Reader()
+    planner = make_headroom(read, Sources(_document(**changes), None))
+    assert not read.faults
+    assert planner is not None
+    return planner
+
+
+@dataclass
+class Cluster:
+    """One set, some nodes and pods, and a clock; what is planned is carried out."""
+
+    planner: Planner
+    now: float = field(default_factory=lambda: parse_moment("2026-10-05T12:00", "Europe/Berlin"))
+    steady: float = 1000.0
+    replicas: int = 3
+    requests: dict[str, object] = field(default_factory=lambda: {"cpu": "50m", "memory": "1Gi"})
+    nodes: dict[str, NodeState] = field(default_factory=dict)
+    pods: dict[str, PodState] = field(default_factory=dict)
+    outcome: Outcome = Outcome.DONE
+
+    def turn(self) -> list[Action]:
+        state = StatefulSetState(SET, "uid-set", self.replicas, 0, requests=self.requests, container="pause")
+        snapshot = Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, {SET: state})
+        now = Moment(self.now, self.steady)
+        planned = self.planner.plan(snapshot, now)
+        self.wait_seconds = planned.wake_after_seconds
+        for action in planned.actions:
+            if isinstance(action, ScaleSet) and self.outcome is Outcome.DONE:
+                self.replicas = action.replicas
+            if isinstance(action, ResizeSet) and self.outcome is Outcome.DONE:
+                self.requests = dict(action.requests)
+        self.planner.note([Done(action, self.outcome) for action in planned.actions], now)
+        return [action for action in planned.actions if not isinstance(action, Notice)]
+
+    def pass_time(self, seconds: float, step: float = 30.0) -> list[Action]:
+        """Plan every 30 s; give what was asked for on the way."""
+        found: list[Action] = []
+        for _ in range(int(seconds // step)):
+            self.now += step
+            self.steady += step
+            found += self.turn()
+        return found
+
+    def add_node(
+        self, name: str, cpu: int = 4000, memory: int = 16 * GIB, *, kind: str = "m", age: float = 3600
+    ) -> None:
+        labels = {"pool": "user", "node.kubernetes.io/instance-type": kind}
+        created = self.now - age
+        allocatable = {"cpu": cpu, "memory": memory, "pods": 110}
+        self.nodes[name] = NodeState(NodeFact(name, labels), f"uid-{name}", created, allocatable, ready_since=created)
+
+    def add_pod(self, name: str, node: str, cpu: int, memory: int, owner: str = "DaemonSet") -> None:
+        spec = PodSpec(requests=(("cpu", cpu), ("memory", memory)))
+        self.pods[f"kube-system/{name}"] = PodState(
+            "kube-system", name, node_name=node, phase="Running", owner=Owner(owner, name, "uid"), spec=spec
+        )
+
+
+# By the clock
+
+
+def test_a_set_is_scaled_when_a_window_begins_and_when_it_ends_and_not_between() -> None:
+    cluster = Cluster(_planner(windows=[DAY]))
+    (up,) = cluster.turn()
+    assert isinstance(up, ScaleSet)
+    assert (up.name, up.replicas) == (SET, 30)
+    assert up.why == "window day, until Mon 2026-10-05 18:00 CEST at least"
+    assert cluster.wait_seconds is not None
+    assert 6 * 3600 <= cluster.wait_seconds < 6 * 3600 + 1
+    assert cluster.pass_time(6 * 3600 - 30) == []
+    (down,) = cluster.pass_time(60)
+    assert isinstance(down, ScaleSet)
+    assert (down.replicas, down.why) == (3, "no window holds")
+
+
+def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alone_without() -> None:
+    cluster = Cluster(_planner(windows=[DAY]), replicas=30)
+    assert cluster.turn() == []
+    cluster.replicas = 7
+    assert cluster.turn() != []
+    read = Reader()
+    assert make_headroom(read, Sources(_document(), None)) is None
+
+
+def test_a_clock_that_goes_back_is_followed() -> None:
+    cluster = Cluster(_planner(windows=[DAY]))
+    cluster.turn()
+    cluster.now -= 8 * 3600
+    (down,) = cluster.turn()
+    assert isinstance(down, ScaleSet)
+    assert down.replicas == 3
+
+
+def test_a_set_that_is_not_there_is_waited_for() -> None:
+    planner = _planner(windows=[DAY])
+    planned = planner.plan(Snapshot(RELEASE, NAMESPACE), Moment(1e9, 0.0))
+    assert planned.actions == []
+
+
+def test_capacity_buffers_keep_no_windows() -> None:
+    document = {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"}
+    assert make_headroom(Reader(), Sources(document, None)) is None
+
+
+def test_faults_of_windows_come_with_their_keys() -> None:
+    read = Reader()
+    make_headroom(read, Sources(_document(windows=[{**DAY, "end": "0 25 * * *"}], countBy="racks"), None))
+    assert [fault.key for fault in read.faults] == ["placeholders[0].countBy", "placeholders[0].windows[0].end"]
+
+
+# Whole nodes
+
+
+def _whole_nodes() -> Cluster:
+    cluster = Cluster(_planner(countBy="nodes"))
+    cluster.add_node("a")
+    cluster.add_pod("proxy-a", "a", 100, GIB)
+    cluster.add_pod("static-a", "a", 50, 0, "Node")
+    cluster.add_pod("user", "a", 1000, 4 * GIB, "ReplicaSet")
+    return cluster
+
+
+def test_a_placeholder_for_a_node_asks_for_what_daemon_pods_leave() -> None:
+    cluster = _whole_nodes()
+    (resize,) = cluster.pass_time(90)
+    assert isinstance(resize, ResizeSet)
+    assert (resize.name, resize.uid, resize.container) == (SET, "uid-set", "pause")
+    # 3850m and 15 GiB, less a hundredth.
+    assert resize.requests == {"cpu": "3810m", "memory": "15206Mi"}
+    assert cluster.pass_time(3600) == []
+
+
+def test_nodes_of_one_type_that_differ_a_little_restart_nothing() -> None:
+    cluster = _whole_nodes()
+    cluster.pass_time(90)
+    for index in range(20):
+        cluster.add_node(f"b{index}", 4000, 16 * GIB - index * 4 * 2**20)
+        cluster.add_pod(f"proxy-b{index}", f"b{index}", 150, GIB)
+        assert cluster.pass_time(120) == []
+
+
+def test_a_size_that_a_node_cannot_hold_shrinks_once_it_has_been_so_for_a_minute() -> None:
+    cluster = _whole_nodes()
+    cluster.pass_time(900)
+    cluster.add_node("b", 4000, 14 * GIB)
+    assert cluster.pass_time(30) == []
+    (resize,) = cluster.pass_time(90)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests["memory"] == "14192Mi"
+
+
+def test_room_that_comes_and_goes_is_not_chased() -> None:
+    cluster = _whole_nodes()
+    cluster.pass_time(900)
+    resizes = []
+    for round_ in range(40):
+        # A daemon pod of a gibibyte that is there every other three minutes.
+        if round_ % 2:
+            cluster.add_pod("visitor", "a", 0, GIB)
+        else:
+            cluster.pods.pop("kube-system/visitor", None)
+        resizes += cluster.pass_time(180)
+    assert len(resizes) == 1, "smaller once, and never larger again"
+
+
+def test_the_newest_instance_type_counts_and_nodes_elsewhere_do_not() -> None:
+    cluster = _whole_nodes()
+    cluster.add_node("large", 16_000, 64 * GIB, kind="xl", age=600)
+    cluster.add_node("other", 32_000, 256 * GIB, kind="xxl", age=100)
+    cluster.nodes["other"] = replace(cluster.nodes["other"], fact=NodeFact("other", {"pool": "gpu"}))
+    cluster.add_node("fresh", 64_000, 512 * GIB, kind="new", age=-40)
+    (resize,) = cluster.pass_time(90)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests == {"cpu": "15840m", "memory": f"{int(64 * 1024 * 0.99)}Mi"}
+
+
+def test_without_a_node_of_the_pool_the_size_stays() -> None:
+    cluster = Cluster(_planner(countBy="nodes"))
+    assert cluster.pass_time(300) == []
+
+
+def test_a_resize_that_fails_is_not_tried_again_every_second() -> None:
+    cluster = _whole_nodes()
+    cluster.outcome = Outcome.FAILED
+    assert len(cluster.pass_time(3600, step=1.0)) <= 7
