@@ -61,7 +61,7 @@ def _head(story: PodStory) -> Iterator[str]:
     about = ", ".join(
         filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
     )
-    yield f"{pod['namespace']}/{pod['name']}: {kind}{f' ({about})' if about else ''}"
+    yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({about})' if about else ''}"
     ready_us = story.at(Phase.READY)
     created = f"Created {show_moment(pod['created_us'])}"
     if ready_us is not None:
@@ -80,7 +80,8 @@ def _where(story: PodStory) -> Iterator[str]:
         yield "Where it went: nowhere; no scheduler has bound it."
     else:
         after = show_span(bind["at_us"] - story.pod["created_us"])
-        yield f"Where it went: node {bind['node_name']}, bound by {bind['scheduler']} {after} after its creation."
+        by = f" by {bind['scheduler']}" if bind["scheduler"] else ""
+        yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
         chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
         if chosen is not None:
             yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import wraps
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,14 @@ def run(arguments: list[str]) -> int:
     except click.Abort as error:
         raise KeyboardInterrupt from error
     return code if isinstance(code, int) else 0
+
+
+def _moment_us(text: str) -> int:
+    """Microseconds since 1970 of an ISO 8601 time; UTC unless it says otherwise. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1_000_000)
 
 
 def _call(command: str, *arguments: object, **named: object) -> int:
@@ -311,4 +320,53 @@ def _why(*, pod: str, database: str, at: str | None) -> int:
     roost why jupyter-ada --database roost.db
     roost why hub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
     """
-    return _call("why", pod, database, at)
+    try:
+        at_us = _moment_us(at) if at else None
+    except ValueError:
+        raise click.BadParameter(f"{at}: expected a time such as 2026-11-21T10:30 (UTC)") from None
+    return _call("why", pod, database, at_us)
+
+
+@cli.group("records", short_help="Export recorded starts, or import those of scheduler-sniffer.")
+def _records() -> None:
+    """Hand recorded starts on to other programs, and take theirs in."""
+
+
+@_records.command("export")
+@_database_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["launches", "sniffer"]),
+    default="launches",
+    show_default=True,
+    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
+)
+@click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
+def _records_export(*, database: str, form: str, since: str | None) -> int:
+    """Print what was recorded, as JSON lines.
+
+    \b
+    roost records export --database roost.db --since 2026-11-01 > launches.jsonl
+    """
+    try:
+        since_us = _moment_us(since) if since else 0
+    except ValueError:
+        raise click.BadParameter(f"{since}: expected a time such as 2026-11-21T10:30 (UTC)") from None
+    from roost.commands.records import export  # noqa: PLC0415 - other commands needn't load the database layer
+
+    return export(database, form, since_us)
+
+
+@_records.command("import")
+@_database_option
+@click.argument("path", metavar="FILE")
+def _records_import(*, database: str, path: str) -> int:
+    """Store the log of a scheduler-sniffer run: FILE with its JSON lines.
+
+    \b
+    roost records import sniffer.log --database sniffer.db
+    """
+    from roost.commands.records import take_in  # noqa: PLC0415 - as above
+
+    return take_in(database, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 
 import click
 
@@ -11,17 +10,10 @@ from recorder.queries import find_pods, read_story, similar_names
 from recorder.store import Store, StoreError
 from recorder.why import show_moment, tell
 
-_US = 1_000_000
 
-
-def run(name: str, database: str, at: str | None) -> int:
+def run(name: str, database: str, at_us: int | None) -> int:
     """Tell the story; 1 when there is no such pod or no such database."""
     namespace, _, pod_name = name.rpartition("/")
-    try:
-        at_us = _read_moment(at) if at else None
-    except ValueError:
-        print(f"roost why: --at {at}: expected a time such as 2026-11-21T10:30 (UTC)", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 2
     try:
         store = Store.open(database)
         pods = find_pods(store, pod_name, namespace or None, at_us)
@@ -38,10 +30,3 @@ def run(name: str, database: str, at: str | None) -> int:
         print(f"roost why: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
-
-
-def _read_moment(text: str) -> int:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * _US)

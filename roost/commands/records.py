@@ -1,0 +1,50 @@
+"""`roost records`: hand recorded starts on to other programs, and take theirs in."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import click
+
+from recorder.exports import launch_lines, sniffer_lines
+from recorder.sniffer import SnifferReport, read_lines
+from recorder.store import Store, StoreError
+
+# Rows of one transaction.
+BATCH = 5000
+
+
+def export(database: str, form: str, since_us: int) -> int:
+    """Print what was recorded since, in that form."""
+    try:
+        store = Store.open(database)
+        for line in sniffer_lines(store, since_us) if form == "sniffer" else launch_lines(store, since_us):
+            click.echo(line)
+    except StoreError as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def take_in(database: str, path: str) -> int:
+    """Store a sniffer's log; says what was in it and what was passed over."""
+    report = SnifferReport()
+    try:
+        store = Store.open(database)
+        store.migrate()
+        with Path(path).open(encoding="utf-8", errors="replace") as lines:
+            records = read_lines(lines, report)
+            while batch := list(itertools.islice(records, BATCH)):
+                store.write(batch, {})
+    except OSError as error:
+        print(f"roost records: {path}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except StoreError as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    click.echo(f"{report.lines} lines: {report.pods} pods, {report.nodes} nodes")
+    for reason, count in report.skipped.most_common():
+        click.echo(f"{path}:{report.first_skipped[reason]}: {count} lines passed over: {reason}", err=True)
+    return 0
