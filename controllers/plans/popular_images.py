@@ -462,13 +462,7 @@ class _Work:
 
     def begin_pulls(self, users: Mapping[Use, float]) -> None:
         """Begin what is worth most, as far as every limit allows."""
-        totals: dict[str, list[float]] = {}
-        for use, amount in users.items():
-            totals.setdefault(use.image, []).append(amount)
-        # fsum: the order in which pods are listed means nothing.
-        popular = {
-            image: total for image, parts in totals.items() if (total := math.fsum(parts)) >= self.settings.min_users
-        }
+        popular = {image: total for image, total in _totals(users).items() if total >= self.settings.min_users}
         self._gauge("popular_images", len(popular))
         top = sorted(popular, key=lambda image: (-popular[image], image))[: self.settings.per_node]
         self.gauges["popular_image_users"] = {(image,): popular[image] for image in top}
@@ -526,8 +520,10 @@ class _Work:
         digests = self.memory.popularity.digests
         by_image: dict[str, list[tuple[int, float]]] = {}
         for use, amount in users.items():
+            if use.image not in popular:
+                continue
             bit = bits.get(use.rules, -1)
-            if use.image in popular and bit >= 0 and shared_by[bit]:
+            if bit >= 0 and shared_by[bit]:
                 by_image.setdefault(use.image, []).append((bit, math.log(2) * amount / shared_by[bit]))
         lists: dict[tuple[int, int], tuple[_Wanted, ...]] = {}
         for admits, pullers in groups:
@@ -664,6 +660,19 @@ class _Work:
             yield WATCH_PULLS_SECONDS
         if self.wait_for_budget is not None:
             yield max(1.0, self.wait_for_budget)
+
+
+def _totals(users: Mapping[Use, float]) -> dict[str, float]:
+    """Users by image; the order in which they are listed means nothing, not even to the last digit."""
+    totals: dict[str, float] = {}
+    several: dict[str, list[float]] = {}
+    for use, amount in users.items():
+        image = use.image
+        if image in totals:
+            several.setdefault(image, [totals[image]]).append(amount)
+        else:
+            totals[image] = amount
+    return totals | {image: math.fsum(parts) for image, parts in several.items()}
 
 
 def _pause(tries: int, first: float, last: float) -> float:

@@ -12,6 +12,7 @@ once, gets half of its repository's users or more at once, and nearly all as soo
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -284,22 +285,24 @@ def _digests(before: Popularity, launches: Mapping[Launch, int], in_use: set[str
 
 
 def _inherited(users: dict[Use, float], newest: Mapping[str, Newest]) -> dict[Use, float]:
-    if not newest:
+    """`users` with those of each repository that has several tags shared out anew."""
+    repositories = Counter(_built_repository(image) for image in {use.image for use in users})
+    rebuilt = {repository for repository, tags in repositories.items() if tags > 1 and repository in newest}
+    if not rebuilt:
         return users
-    by_repository: dict[str, dict[str, float]] = {}
-    for use, amount in users.items():
+    by_repository: dict[str, dict[str, list[Use]]] = {}
+    for use in users:
         repository = _built_repository(use.image)
-        if repository in newest:
-            tags = by_repository.setdefault(repository, {})
-            tags[use.image] = tags.get(use.image, 0.0) + amount
-    factors: dict[str, float] = {}
-    for repository, own in by_repository.items():
-        if len(own) == 1:
-            continue
-        total = sum(own[image] for image in sorted(own))
+        if repository in rebuilt:
+            by_repository.setdefault(repository, {}).setdefault(use.image, []).append(use)
+    shared = dict(users)
+    for repository, tags in by_repository.items():
+        own = {image: math.fsum(users[use] for use in uses) for image, uses in tags.items()}
+        total = math.fsum(own.values())
         launches = newest[repository].launches
         since = sum(launches.get(image, 0) for image in own)
-        for image, amount in own.items():
-            share = (launches.get(image, 0) + amount / total) / (since + 1)
-            factors[image] = total * share / amount
-    return {use: amount * factors.get(use.image, 1.0) for use, amount in users.items()}
+        for image, uses in tags.items():
+            share = (launches.get(image, 0) + own[image] / total) / (since + 1)
+            for use in uses:
+                shared[use] = users[use] * total * share / own[image]
+    return shared
