@@ -140,6 +140,25 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     return _call("validate", options, strict=strict)
 
 
+@cli.command("headroom", short_help="Print how many placeholders the coming days have, and what they come to.")
+@_values_options
+@click.option(
+    "--at", metavar="TIME", help="Begin then: 2026-10-01T08:00 in the windows' zone, or with Z. Default: now."
+)
+@click.option("--days", type=click.IntRange(1, 366), default=7, show_default=True)
+@click.option("--node-cpu", metavar="QUANTITY", help="What a node has for placeholders, beside its daemon pods.")
+@click.option("--node-memory", metavar="QUANTITY", help="Likewise.")
+def _headroom(
+    *, options: RenderOptions, at: str | None, days: int, node_cpu: str | None, node_memory: str | None
+) -> int:
+    """Print each change of each placeholder set in the coming days, in local time, with seat-hours and node-hours.
+
+    \b
+    roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
+    """
+    return _call("headroom", options, at=at, days=days, node_cpu=node_cpu, node_memory=node_memory)
+
+
 @cli.command("diff", short_help="Show what changes between two values files, or values and manifests.")
 @click.argument("before")
 @click.argument("after")

@@ -1,0 +1,131 @@
+"""`roost headroom`: how many placeholders the values ask for in the coming days, and what they come to."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from generator.faults import UsageError, sort_faults
+from generator.lint import check
+from generator.release import check_release
+from generator.schema import validate
+from generator.values import read_values
+from placement.documents import Reader
+from placement.headroom_windows import Change, changes_between, local_time, parse_moment, parse_windows, replica_hours
+from placement.quantities import parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from fractions import Fraction
+
+    from placement.headroom_windows import Window
+    from roost.plain_render import RenderOptions
+
+DAY_SECONDS: Final = 86_400
+# kubelet's default maxPods.
+MAX_PODS: Final = 110
+
+
+class NodeSize(NamedTuple):
+    """What a node has for placeholders: cores, bytes; None where it wasn't said."""
+
+    cpu: Fraction | None
+    memory: Fraction | None
+
+
+def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | None, node_memory: str | None) -> int:
+    """Print each set's changes, seat-hours and node-hours; 0, or 1 by ValuesError."""
+    node = NodeSize(_quantity("--node-cpu", node_cpu), _quantity("--node-memory", node_memory))
+    check_release(options.release)
+    merged = read_values(options.files, options.settings)
+    validate(merged)
+    for fault in sort_faults(check(merged, options.release)):
+        sys.stderr.write(f"{fault}\n")
+    sets: Any = merged.values["placeholders"]
+    if not sets:
+        sys.stdout.write("no placeholder sets\n")
+    for one in sets:
+        windows = parse_windows(Reader(), one.get("windows"), "windows")
+        begin = _begin(at, windows)
+        changes = list(changes_between(windows, one["replicas"], begin, begin + days * DAY_SECONDS))
+        sys.stdout.writelines(_lines(one, windows, changes, begin + days * DAY_SECONDS, node))
+    return 0
+
+
+def _begin(at: str | None, windows: Sequence[Window]) -> float:
+    if at is None:
+        return time.time() // 60 * 60
+    try:
+        return parse_moment(at, _zone_of(windows))
+    except ValueError:
+        raise UsageError(
+            f"--at: found {at!r}, expected a date-time like 2026-10-01T08:00 (in the windows' zone)"
+            " or 2026-10-01T06:00Z"
+        ) from None
+
+
+def _lines(
+    one: Mapping[str, Any], windows: Sequence[Window], changes: Sequence[Change], end: float, node: NodeSize
+) -> Iterator[str]:
+    """What is said of one set."""
+    counts_nodes = one.get("countBy") == "nodes"
+    unit = "nodes" if counts_nodes else "seats"
+    zone = _zone_of(windows)
+    yield f"{one['name']} ({unit}, times of {zone})\n"
+    zones = {window.name: window.time_zone for window in windows}
+    width = max(len(str(change.replicas)) for change in changes)
+    for change in changes:
+        why = ", ".join(
+            name if zones[name] == zone else f"{name} ({local_time(change.at, zones[name])} there)"
+            for name in change.windows
+        )
+        yield f"  {local_time(change.at, zone)}  {change.replicas:>{width}}  {why or 'no window'}\n"
+    hours = round((end - changes[0].at) / 3600)
+    if counts_nodes:
+        yield f"  {hours} hours: {_number(replica_hours(changes, end))} node-hours\n"
+        return
+    seat_hours = _number(replica_hours(changes, end))
+    yield f"  {hours} hours: {seat_hours} seat-hours, {_node_hours(one, changes, end, node)}\n"
+
+
+def _node_hours(one: Mapping[str, Any], changes: Sequence[Change], end: float, node: NodeSize) -> str:
+    """Node-hours of nodes that hold nothing but these seats."""
+    per_node = _seats_per_node((one.get("resources") or {}).get("requests") or {}, node)
+    if per_node is None:
+        return "node-hours unknown: say --node-cpu and --node-memory"
+    if per_node == 0:
+        return "node-hours unknown: no seat fits such a node"
+    hours = replica_hours(changes, end, per=per_node)
+    return f"{_number(hours)} node-hours if nothing else fills the nodes ({per_node} seats a node)"
+
+
+def _seats_per_node(requests: Mapping[str, Any], node: NodeSize) -> int | None:
+    """None when too little is known."""
+    found = []
+    for amount, requested in ((node.cpu, requests.get("cpu")), (node.memory, requests.get("memory"))):
+        asked = parse_quantity(requested) if requested is not None else 0
+        if asked and amount is not None:
+            found.append(int(amount / asked))
+    return min(MAX_PODS, *found) if found else None
+
+
+def _zone_of(windows: Sequence[Window]) -> str:
+    """The zone that a set's times are told in."""
+    return windows[0].time_zone if windows else "UTC"
+
+
+def _number(hours: float) -> str:
+    return f"{hours:,.1f}".removesuffix(".0")
+
+
+def _quantity(option: str, text: str | None) -> Fraction | None:
+    if text is None:
+        return None
+    try:
+        found = parse_quantity(text)
+    except ValueError:
+        found = parse_quantity(0)
+    if found <= 0:
+        raise UsageError(f"{option}: found {text!r}, expected a Kubernetes quantity above 0, like 4, 3920m or 14Gi")
+    return found
