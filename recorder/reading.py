@@ -135,11 +135,15 @@ def read_span(text: str) -> int | None:
 
 
 def read_pod(
-    item: JSONObject, key_sources: Sequence[KeySource], specs: MutableMapping[PodSpec, PodSpec]
+    item: JSONObject,
+    key_sources: Sequence[KeySource],
+    specs: MutableMapping[PodSpec, PodSpec],
+    *,
+    keep_containers: bool = False,
 ) -> SeenPod | None:
-    """What the recorder keeps of a Pod; None when it can't be read."""
+    """What the recorder keeps of a Pod; None when it can't be read. keep_containers: fill in `state.containers`."""
     try:
-        state = read_pod_state(item, specs=specs)
+        state = read_pod_state(item, keep_containers, specs=specs)
         repo = ""
         if key_sources:
             repo = repository_of(read_whole_pod(item, state.namespace), key_sources)

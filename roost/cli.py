@@ -389,3 +389,16 @@ def _records_import(*, database: str, path: str) -> int:
     from roost.commands.records import take_in  # noqa: PLC0415 - as above
 
     return take_in(database, path)
+
+
+@cli.command("top", short_help="Draw nodes, users, placeholders, builds and pulls live in the terminal.")
+@click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
+@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@click.option("--once", is_flag=True, help="Draw once and end.")
+def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
+    """Draw nodes, users, placeholders, builds and pulls live in the terminal, until Ctrl-C.
+
+    \b
+    roost top --settings recorder.json --kubeconfig ~/.kube/config
+    """
+    return _call("top", settings, kubeconfig, once)

@@ -1,0 +1,31 @@
+"""`roost top`: the live picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from cluster import logs
+from cluster.client import ClusterError, connect
+from placement.documents import SettingsError
+from recorder.settings import load_settings
+from recorder.top import watch
+
+
+def run(settings: str, kubeconfig: str | None, once: bool) -> int:
+    """Draw until Ctrl-C; 1 when the cluster can't be read."""
+    logs.configure("Error")
+    try:
+        read = load_settings(Path(settings))
+        fault = watch(connect(Path(kubeconfig) if kubeconfig else None), read, Console(), once=once)
+    except SettingsError as error:
+        for one in error.faults:
+            print(f"roost top: {settings}: {one}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except ClusterError as error:
+        fault = str(error)
+    if fault:
+        print(f"roost top: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+    return 1 if fault else 0
