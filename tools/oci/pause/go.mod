@@ -1,0 +1,3 @@
+module roost.hub.jupyter.org/pause
+
+go 1.21
