@@ -113,10 +113,8 @@ def _find_feasible(cycle: Cycle, rows: Sequence[NodeRow], start: int, rejections
     number = len(rows)
     wanted = feasible_wanted(number, cycle.profile)
     begin = start % number if number else 0
-    check = cycle.check_with_nominated
     feasible: list[str] = []
-    for row in (*rows[begin:], *rows[:begin]) if begin else rows:
-        verdict = check(row)
+    for row, verdict in cycle.check_all((*rows[begin:], *rows[:begin]) if begin else rows):
         if verdict is not None:
             rejections[row.name] = verdict
         elif len(feasible) == wanted:

@@ -6,7 +6,7 @@ nothing of them. Source: the Filter and PreFilter methods of kube-scheduler's pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -40,8 +40,6 @@ from placement.scheduling.state import (
 from placement.selectors import Requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placement.scheduling.objects import HostPort, PodState, PodTerm, SpreadConstraint
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
@@ -57,6 +55,7 @@ class Rejection(NamedTuple):
 
 
 Verdict = Rejection | None
+_UNKNOWN: Final = Rejection((), False)
 Check = Callable[[NodeRow], Verdict]
 
 UNSCHEDULABLE: Final = Rejection(("node(s) were unschedulable",), True)
@@ -94,7 +93,8 @@ class Cycle:
     """
 
     __slots__ = (
-        "_checks", "_verdicts", "named_nodes", "others", "pod", "profile", "refusal", "spread", "state",
+        "_checks", "_number_alone", "_verdicts", "named_nodes", "others", "pod", "profile", "refusal", "spread",
+        "state",
     )  # fmt: skip
 
     def __init__(self, pod: PodState, state: ClusterState, profile: Profile) -> None:
@@ -111,7 +111,7 @@ class Cycle:
             self._read_names()
         self.spread = SpreadCounts.of(self) if POD_TOPOLOGY_SPREAD in profile.filters else None
         self.others = OtherPods.of(self) if INTER_POD_AFFINITY in profile.filters else None
-        self._checks = self._make_checks()
+        self._checks, self._number_alone = self._make_checks()
 
     def _read_names(self) -> None:
         terms = self.pod.spec.required_node_terms
@@ -128,8 +128,8 @@ class Cycle:
         else:
             self.refusal = CONFLICTING_NAMES
 
-    def _make_checks(self) -> tuple[Check, ...]:
-        """The filters in the profile's order that can reject this pod at all."""
+    def _make_checks(self) -> tuple[tuple[Check, ...], int]:
+        """The filters in the profile's order that can reject this pod at all; how many first ones ask one row alone."""
         of_nodes = self._node_checks
         others: dict[str, Check] = {NODE_RESOURCES_FIT: self._check_room}
         if self.pod.spec.host_ports:
@@ -143,9 +143,11 @@ class Cycle:
         together = active[start : start + sum(plugin in of_nodes for plugin in active)]
         if together and all(plugin in of_nodes for plugin in together):
             # As by default: what nodes alone decide comes in one piece, and is known already.
-            rest = [others[plugin] for plugin in active if plugin in others]
-            return (*rest[:start], self._check_node, *rest[start:])
-        return tuple(of_nodes[plugin] if plugin in of_nodes else others[plugin] for plugin in active)
+            active[start : start + len(together)] = [NODE_AFFINITY]
+            of_nodes = {NODE_AFFINITY: self._check_node}
+        asks_others = (POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
+        alone = next((index for index, plugin in enumerate(active) if plugin in asks_others), len(active))
+        return tuple(of_nodes[plugin] if plugin in of_nodes else others[plugin] for plugin in active), alone
 
     @property
     def _node_checks(self) -> dict[str, Check]:
@@ -162,7 +164,7 @@ class Cycle:
             setattr(new, name, getattr(self, name))
         new.spread = self.spread.copy() if self.spread is not None else None
         new.others = self.others.copy() if self.others is not None else None
-        new._checks = new._make_checks()
+        new._checks, new._number_alone = new._make_checks()
         return new
 
     def count(self, pod: PodState, row: NodeRow, sign: int) -> None:
@@ -174,11 +176,26 @@ class Cycle:
 
     def check(self, row: NodeRow) -> Verdict:
         """Why the pod doesn't fit on this node, as it stands; None when it does."""
-        for one in self._checks:
-            verdict = one(row)
-            if verdict is not None:
-                return verdict
-        return None
+        return _first(self._checks, row)
+
+    def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Verdict]]:
+        """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but quick.
+
+        What one row alone decides is kept until it changes: for the next pod with this spec most of it still holds.
+        """
+        key = (type(self), id(self.pod.spec), id(self.profile))
+        known = self.state.memo(key, (self.pod.spec, self.profile))
+        alone, others = self._checks[: self._number_alone], self._checks[self._number_alone :]
+        for row in rows:
+            if row.nominated:
+                yield row, self.check_with_nominated(row)
+                continue
+            verdict = known.get(row.name, _UNKNOWN)
+            if verdict is _UNKNOWN:
+                verdict = known[row.name] = _first(alone, row)
+            if verdict is None and others:
+                verdict = _first(others, row)
+            yield row, verdict
 
     def check_with_nominated(self, row: NodeRow) -> Verdict:
         """As `check`; the pod must also fit beside pods of its priority or above that are nominated to the node."""
@@ -331,6 +348,14 @@ class Cycle:
             return False
         group = resource.partition("/")[0]
         return resource in self.profile.ignored_resources or group in self.profile.ignored_resource_groups
+
+
+def _first(checks: Iterable[Check], row: NodeRow) -> Verdict:
+    for check in checks:
+        verdict = check(row)
+        if verdict is not None:
+            return verdict
+    return None
 
 
 def _clash(wanted: HostPort, taken: HostPort) -> bool:
@@ -587,6 +612,6 @@ def filter_nodes(pod: PodState, state: ClusterState, profile: Profile) -> dict[s
         return {row.name: refused for row in state.ordered}
     named = cycle.named_nodes
     return {
-        row.name: NOT_NAMED if named is not None and row.name not in named else cycle.check_with_nominated(row)
-        for row in state.ordered
+        row.name: NOT_NAMED if named is not None and row.name not in named else verdict
+        for row, verdict in cycle.check_all(state.ordered)
     }

@@ -148,6 +148,9 @@ def score_images(cycle: Cycle, rows: Rows) -> Scores:
         if use is None:
             continue
         present = int(use.size_bytes * (len(use.holders) / all_nodes))
+        if not state.stale_images and not held:
+            held = dict.fromkeys(use.holders, present)
+            continue
         for holder in use.holders:
             view = state.rows[holder].image_view
             if view is None:
@@ -188,10 +191,18 @@ def score_fit(cycle: Cycle, rows: Rows) -> Scores:
         # An extended resource that isn't asked for stays out of the mean.
         if name in (CPU, MEMORY) or asked.get(name, 0) or not _is_scalar(name)
     ]
-    if fit.strategy == CAPACITY_RATIO:
-        return [_ratio_score(row, resources, fit.shape) for row in rows]
-    score = _least if fit.strategy == LEAST_ALLOCATED else _most
-    return [score(row, resources) for row in rows]
+    known = cycle.state.memo((NODE_RESOURCES_FIT, fit, cycle.pod.spec.fit_requests))
+    scores: list[int] = []
+    for row in rows:
+        score = known.get(row.name)
+        if score is None:
+            if fit.strategy == CAPACITY_RATIO:
+                score = _ratio_score(row, resources, fit.shape)
+            else:
+                score = (_least if fit.strategy == LEAST_ALLOCATED else _most)(row, resources)
+            known[row.name] = score
+        scores.append(score)
+    return scores
 
 
 _Asked = list[tuple[str, int, int]]
@@ -260,19 +271,27 @@ def score_balance(cycle: Cycle, rows: Rows) -> Scores:
         return None
     resources = [(name, amount) for name, amount in resources if amount or not _is_scalar(name)]
     by_change = cycle.profile.minor >= 36
-    scores = []
+    known = cycle.state.memo((BALANCED_ALLOCATION, by_change, tuple(resources)))
+    scores: list[int] = []
     for row in rows:
-        present = [
-            (capacity, row.requested.get(name, 0), amount)
-            for name, amount in resources
-            if (capacity := row.allocatable.get(name, 0))
-        ]
-        after = _balance([min((taken + amount) / capacity, 1.0) for capacity, taken, amount in present])
-        if by_change:
-            before = _balance([min(taken / capacity, 1.0) for capacity, taken, _ in present])
-            after = 50 + _divide(50 + after - before, 2)
-        scores.append(after)
+        score = known.get(row.name)
+        if score is None:
+            score = known[row.name] = _balance_score(row, resources, by_change=by_change)
+        scores.append(score)
     return scores
+
+
+def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_change: bool) -> int:
+    present = [
+        (capacity, row.requested.get(name, 0), amount)
+        for name, amount in resources
+        if (capacity := row.allocatable.get(name, 0))
+    ]
+    after = _balance([min((taken + amount) / capacity, 1.0) for capacity, taken, amount in present])
+    if not by_change:
+        return after
+    before = _balance([min(taken / capacity, 1.0) for capacity, taken, _ in present])
+    return 50 + _divide(50 + after - before, 2)
 
 
 def _balance(shares: Sequence[float]) -> int:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _Key = TypeVar("_Key")
 # Selectors whose counts are kept; the one asked longest ago goes first.
 _REMEMBERED_QUERIES: Final = 128
+# Likewise tables of what was found out of each node and its pods.
+_REMEMBERED_MEMOS: Final = 64
 # Kinds of pods' terms, as they act on a pod that comes.
 REQUIRED_AFFINITY: Final = "required affinity"
 REQUIRED_ANTI_AFFINITY: Final = "required anti-affinity"
@@ -205,6 +207,8 @@ class ClusterState:
         self._ordered: tuple[NodeRow, ...] | None = None
         # Bumped when a node itself changes; pods don't.
         self.nodes_version = 0
+        # See `memo`.
+        self._memos: OrderedDict[tuple[object, ...], tuple[object, dict[str, Any]]] = OrderedDict()
         # For `filters`: verdicts that hold while no node changes.
         self.verdicts: dict[tuple[int, int], tuple[object, object, Any]] = {}
         for node in nodes:
@@ -306,6 +310,8 @@ class ClusterState:
             self._unseen.clear()
 
     def _changed(self, row: NodeRow) -> None:
+        for _, found in self._memos.values():
+            found.pop(row.name, None)
         if self.stale_images:
             self._unseen.add(row.name)
 
@@ -328,7 +334,6 @@ class ClusterState:
                 self._homeless.setdefault(pod.node_name, {})[pod.key] = pod
             else:
                 self._place(row, pod)
-                self._changed(row)
         elif (row := self.rows.get(pod.nominated_node)) is not None:
             row.nominated[pod.key] = pod
 
@@ -347,7 +352,6 @@ class ClusterState:
                 del self._homeless[pod.node_name]
         else:
             self._displace(row, pod)
-            self._changed(row)
         return pod
 
     @contextlib.contextmanager
@@ -362,10 +366,12 @@ class ClusterState:
 
     def _place(self, row: NodeRow, pod: PodState) -> None:
         row.add(pod)
+        self._changed(row)
         self._count(row.name, pod, 1)
 
     def _displace(self, row: NodeRow, pod: PodState) -> None:
         row.remove(pod)
+        self._changed(row)
         self._count(row.name, pod, -1)
 
     def _count(self, node_name: str, pod: PodState, sign: int) -> None:
@@ -380,6 +386,20 @@ class ClusterState:
                 _bump(counts, node_name, sign)
 
     # Questions
+
+    def memo(self, key: tuple[object, ...], keep_alive: object = None) -> dict[str, Any]:
+        """A table by node name for whoever asks with this key; an entry is dropped when that node or its pods change.
+
+        Only what follows from one row alone may be kept here. keep_alive: what `key` names by identity.
+        """
+        entry = self._memos.get(key)
+        if entry is None:
+            entry = self._memos[key] = (keep_alive, {})
+            if len(self._memos) > _REMEMBERED_MEMOS:
+                self._memos.popitem(last=False)
+        else:
+            self._memos.move_to_end(key)
+        return entry[1]
 
     def count_pods(self, query: PodQuery) -> Mapping[str, int]:
         """How many pods the query finds, by node; nodes with none are left out. Look, don't touch."""

@@ -204,26 +204,27 @@ class World:
             list(pool.map(lambda name: self._nodes.create(name, **nodes[name]), nodes))
             list(pool.map(lambda name: self._nodes.set_labels(name, {HOSTNAME: None}), without_hostname))
             list(pool.map(self._nodes.cordon, cordoned))
-        for name in nodes:
-            for _ in range(drawing.number(0, drawing.mood.most_pods)):
-                self._create_bound(name)
+        there = [self._draw_bound(name) for name in nodes for _ in range(drawing.number(0, drawing.mood.most_pods))]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda pod: self._create_bound(*pod), there))
 
-    def _create_bound(self, node_name: str) -> None:
-        """A pod that is there from the beginning; now and then one that is being deleted and can't go."""
+    def _draw_bound(self, node_name: str) -> tuple[Object, str]:
+        """A pod that is there from the beginning, and when it started; now and then one that can't be deleted."""
         body = self._draw_pod(at_first=True)
         body["spec"]["nodeName"] = node_name
-        leaving = self._drawing.happens(0.06)
-        if leaving:
+        if self._drawing.happens(0.06):
             body["metadata"]["finalizers"] = ["example.com/stays"]
         for container in (*body["spec"]["containers"], *body["spec"].get("initContainers", ())):
             # kube-scheduler forgets a port that two pods of a node hold when the first of them goes.
             container.pop("ports", None)
+        return body, self._next_start()
+
+    def _create_bound(self, body: Object, started: str) -> None:
         created = self._create(body)
-        if created is None:
-            return
-        self._start_pod(created)
-        if leaving:
-            self._api.delete(_path(created), gracePeriodSeconds=0)
+        if created is not None:
+            self._start_pod(created, started)
+            if "finalizers" in body["metadata"]:
+                self._api.delete(_path(created), gracePeriodSeconds=0)
 
     def _draw_pod(self, *, at_first: bool = False) -> Object:
         self._names += 1
@@ -239,13 +240,15 @@ class World:
             self._tally.refused_by_api += 1
             return None
 
-    def _start_pod(self, pod: Object) -> Object:
-        """Give the pod a start time of its own: which of two started first decides pre-emptions."""
+    def _next_start(self) -> str:
+        """A moment of its own: which of two started first decides pre-emptions."""
         self._starts += 1
         # No order that the names have too.
         moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=self._starts * 7919 % 100_003)
-        status = {"phase": "Running", "startTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
-        return self._api.patch(f"{_path(pod)}/status", {"status": status})
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _start_pod(self, pod: Object, started: str) -> Object:
+        return self._api.patch(f"{_path(pod)}/status", {"status": {"phase": "Running", "startTime": started}})
 
     def _begin(self, scheduler: Scheduler, log: Log) -> None:
         """Wait until the scheduler knows the cluster, and tell the model the same."""
@@ -334,17 +337,31 @@ class World:
         """Pods of its priority and below must leave it its room."""
         assert self._waiting is not None
         created, pod, left = self._waiting
-        nominations = self._tally.nominations
+        nominations, faults = self._tally.nominations, len(self._tally.differences)
         self._waiting = None
         self._compare_one(log)
-        # Tried again, and promised the same node or none: else the comparison was of another cluster.
-        moved = [entry for entry in log.all(BOUND, TARGET, pod=pod.key) if entry.fields["node"] != pod.nominated_node]
-        assert not moved, f"seed {self._seed}: {pod.key} moved: {moved}"
-        if left > 1 and self._waiting is None and nominations == self._tally.nominations:
+        # It is tried again now and then, and promised the same node or none.
+        if any(entry.fields["node"] != pod.nominated_node for entry in log.all(BOUND, TARGET, pod=pod.key)):
+            # The new pod made another node fit: what was compared was another cluster.
+            del self._tally.differences[faults:]
+            self._state.remove_pod(pod.key)
+            self._catch_up(created, log)
+        elif left > 1 and self._waiting is None and nominations == self._tally.nominations:
             self._waiting = (created, pod, left - 1)
         else:
             self._state.remove_pod(pod.key)
             self._give_up(created, log)
+
+    def _catch_up(self, unruly: Object, log: Log) -> None:
+        """Remove a pod that went its own way, and whom it pre-empted meanwhile."""
+        if log.all(TARGET, pod=_key(unruly)):
+            time.sleep(1)
+        self._give_up(unruly, log)
+        present = {_key(body) for body in self._api.list("/api/v1/pods")}
+        for key in sorted(self._bound.keys() - present):
+            log.wait("Delete event for scheduled pod", pod=key)
+            self._state.remove_pod(key)
+            del self._bound[key]
 
     def _compare_one(self, log: Log) -> None:
         body = self._draw_pod()
@@ -377,7 +394,7 @@ class World:
             node = found
         self._count_attempts(pod, decision, log)
         log.wait("Add event for scheduled pod", pod=pod.key)
-        started = self._start_pod(created)
+        started = self._start_pod(created, self._next_start())
         log.wait("Update event for scheduled pod", pod=pod.key)
         bound = replace(pod, node_name=node, started=read_moment(started["status"]["startTime"]), phase="Running")
         # As the scheduler's cache did: assumed, then started.
@@ -478,8 +495,7 @@ class World:
 
     def _give_up(self, created: Object, log: Log) -> None:
         self._api.delete(_path(created), gracePeriodSeconds=0)
-        key = f"{created['metadata']['namespace']}/{created['metadata']['name']}"
-        log.wait("Delete event for unscheduled pod", pod=key)
+        log.wait("Delete event for unscheduled pod", "Delete event for scheduled pod", pod=_key(created))
 
 
 def _told(decision: Decision) -> str:
@@ -487,6 +503,10 @@ def _told(decision: Decision) -> str:
     if nomination is None:
         return f"none: {decision.message}"
     return f"{nomination.node} {[one.key for one in nomination.victims]}, just as good {nomination.equals}"
+
+
+def _key(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _path(pod: Mapping[str, Any]) -> str:

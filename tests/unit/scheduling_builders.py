@@ -1,0 +1,104 @@
+"""Make nodes, pods and states for tests of the scheduler model; each says only what the test is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from placement.scheduling.objects import NodeState, PodState, read_node_state, read_pod_state
+from placement.scheduling.profile import Profile, read_profiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MIB = 2**20
+GIB = 2**30
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+
+def node(
+    name: str,
+    *,
+    cpu: str = "4",
+    memory: str = "16Gi",
+    pods: int = 110,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[str] = (),
+    images: Mapping[str, int] | None = None,
+    cordoned: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> NodeState:
+    """A Ready node with its hostname label; taints as KEY=VALUE:EFFECT, extra: further resources."""
+    allocatable: dict[str, str] = {"cpu": cpu, "memory": memory, "pods": str(pods), **(extra or {})}
+    all_labels: dict[str, str] = {HOSTNAME: name, **(labels or {})}
+    return read_node_state(
+        {
+            "metadata": {"name": name, "labels": all_labels},
+            "spec": {"taints": [_taint(one) for one in taints], "unschedulable": cordoned},
+            "status": {
+                "allocatable": allocatable,
+                "images": [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()],
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+    )
+
+
+def _taint(text: str) -> dict[str, str]:
+    rest, _, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    return {"key": key, "value": value, "effect": effect}
+
+
+def pod(
+    name: str,
+    *,
+    on: str = "",
+    requests: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    namespace: str = "hub",
+    image: str = "image:1",
+    images: Sequence[str] = (),
+    priority: int = 0,
+    started: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> PodState:
+    """A pod with one container, or one for each of `images`; on: the node it is bound to."""
+    containers = [
+        {"name": f"c{index}", "image": one, "resources": {"requests": dict(requests or {})}}
+        for index, one in enumerate(images or [image])
+    ]
+    return read_pod_state(
+        {
+            "metadata": {"name": name, "namespace": namespace, "labels": dict(labels or {}), **(metadata or {})},
+            "spec": {"nodeName": on, "priority": priority, "containers": containers, **spec},
+            "status": {"startTime": started, **(status or {})},
+        }
+    )
+
+
+def profile(minor: int = 36, **body: Any) -> Profile:
+    """kube-scheduler's default profile with this much of its own configuration."""
+    return read_profiles({"profiles": [body]}, minor)["default-scheduler"]
+
+
+def arguments(plugin: str, **args: Any) -> dict[str, Any]:
+    """A profile's `pluginConfig` for one plugin."""
+    return {"pluginConfig": [{"name": plugin, "args": args}]}
+
+
+def term(selector: Mapping[str, Any] | None = None, key: str = HOSTNAME, **more: Any) -> dict[str, Any]:
+    """A pod (anti-)affinity term."""
+    return {"topologyKey": key, **({} if selector is None else {"labelSelector": selector}), **more}
+
+
+def app(name: str) -> dict[str, Any]:
+    """A selector of pods labelled `app`."""
+    return {"matchLabels": {"app": name}}
+
+
+def preferred(weight: int, **of: Any) -> dict[str, Any]:
+    """A weighted pod term."""
+    return {"weight": weight, "podAffinityTerm": term(**of)}
