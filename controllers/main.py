@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 STOP_SECONDS: Final = 5.0
 # How long the first lists may take: --dry-run gives up then.
 LIST_SECONDS: Final = 60.0
+# A pod's JSON alone is some hundred containers, and a plan makes thousands; hardly any of it is a cycle.
+GC_THRESHOLDS: Final = (50_000, 20, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +208,7 @@ def _settle_memory(watching: Watching, stop: threading.Event) -> None:
         pass
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
 
 
