@@ -138,8 +138,11 @@ def normal(*parts: object) -> float:
     return math.sqrt(-2 * math.log(fraction(*parts, "u"))) * math.cos(2 * math.pi * fraction(*parts, "v"))
 
 
-def read_launches(path: Path, world: World) -> list[Launch]:
-    """Read a launch archive (BinderHub's events, one JSON object a line, whole minutes). Raises ValueError, OSError."""
+def read_launches(path: Path, world: World, days: float = math.inf) -> list[Launch]:
+    """Read the first days of a launch archive: BinderHub's events, one JSON object a line, by whole minutes.
+
+    Raises ValueError, KeyError when it is none, OSError.
+    """
     rest = world.median_minutes - world.idle_minutes
     sigma = math.log((world.p90_minutes - world.idle_minutes) / rest) / 1.2816
     launches = []
@@ -153,6 +156,8 @@ def read_launches(path: Path, world: World) -> list[Launch]:
                 )
             minute = datetime.fromisoformat(record["timestamp"]).timestamp()
             begin = minute if begin is None else begin
+            if minute - begin >= days * DAY:
+                break
             at = minute - begin + 60.0 * fraction(world.seed, "offset", index)
             owner_and_name, _, ref = record["spec"].rpartition("/")
             repository = f"{record['provider']}/{owner_and_name}"
@@ -519,7 +524,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         pushes_a_day=chosen.pushes_a_day,
     )
     try:
-        launches = [launch for launch in read_launches(chosen.trace, world) if launch.at < chosen.days * DAY]
+        launches = read_launches(chosen.trace, world, chosen.days)
     except (OSError, ValueError, KeyError) as error:
         print(f"{chosen.trace}: no launches can be read: {error}", file=sys.stderr)
         return 1
