@@ -128,7 +128,7 @@ class Watching:
             namespace=self._scope.namespace,
             nodes=self._nodes_now,
             pods=self._pods_now,
-            stateful_sets=self._sets.objects(),
+            stateful_sets={one.name: one for one in self._sets.objects().values()},
             pull_events=self._pulls.objects(),
         )
 
