@@ -8,6 +8,7 @@ failed=0
 tools/check.sh || failed=1
 
 if command -v go >/dev/null; then
+  tools/test_packages.sh || failed=1
   "$python" -m tests.harness build || failed=1
 else
   echo "test: Go is missing, so the real control plane can't be built; its tests are skipped below, with this reason." >&2

@@ -267,7 +267,7 @@ def test_pods_outlive_a_restart_of_their_kubelet_and_end_when_the_power_goes(
 
 
 def test_a_kubelet_needs_no_more_than_a_kubelet_may(real_registry: RealRegistry) -> None:
-    strict = ["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]
+    strict = ["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"]  # added to RBAC
     try:
         with ControlPlane(apiserver_flags=strict) as cluster, RealNode(cluster, "node-a", real_registry) as node:
             program = real_registry.push_program("me/program:1")

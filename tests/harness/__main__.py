@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 import time
@@ -16,6 +17,7 @@ from tests.harness.binaries import (
     MINORS,
     NEWEST_MINOR,
     PROGRAMS,
+    REAL_NODE,
     BuildError,
     HarnessUnavailableError,
     ensure_binary,
@@ -31,11 +33,22 @@ if TYPE_CHECKING:
 
 
 def build(arguments: argparse.Namespace) -> int:
-    """Build what isn't in the cache yet; prints each program's path."""
+    """Build what isn't in the cache yet; prints each program's path.
+
+    Without names, real nodes' programs that can't be had here are named and left out, except in CI.
+    """
     minors = MINORS if arguments.all_minors else (arguments.minor,)
     for name in arguments.names or PROGRAMS:
+        may_lack = name in REAL_NODE and not arguments.names and not os.environ.get("CI")
+        if may_lack and sys.platform != "linux":
+            continue
         for minor in minors if PROGRAMS[name].for_each_minor else minors[-1:]:
-            sys.stdout.write(f"{ensure_binary(name, minor)}\n")
+            try:
+                sys.stdout.write(f"{ensure_binary(name, minor)}\n")
+            except HarnessUnavailableError as error:
+                if not may_lack:
+                    raise
+                sys.stderr.write(f"tests on real nodes will be skipped: {error}\n")
     return 0
 
 

@@ -82,7 +82,8 @@ def main() -> None:
         if code >= 0 and time.monotonic() - since < STEADY_SECONDS:
             sys.exit(1)
         # A socket of the dead program would be taken for one of the new program.
-        Path(program.get("socket") or "/nonexistent").unlink(missing_ok=True)
+        if program.get("socket"):
+            Path(program["socket"]).unlink(missing_ok=True)
         running[start(program)] = (program, time.monotonic())
 
 

@@ -25,6 +25,7 @@ from tests.harness.api import ApiError, Object
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.cgroups import ROOT, hierarchies, make_group, remove_group
 from tests.harness.images import make_image, write_archive
+from tests.harness.nodes import NOT_READY_TAINT
 from tests.harness.processes import Process, ProgramExitedError, is_alive
 from tests.harness.waiting import wait_until
 
@@ -113,13 +114,16 @@ class RealNode:
         return self
 
     def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> Object:
-        """Wait for the kubelet to say Ready; returns the Node."""
+        """Wait for the kubelet to say Ready; returns the Node.
+
+        Lifts the taint with which the API server makes every node, as node-lifecycle-controller would.
+        """
 
         def find() -> Object | None:
             if self._init is None or not self._init.is_running:
                 raise ProgramExitedError(f"node {self.name} ended before it was ready:\n{self.log_tail()}")
             node = self.node()
-            return node if node is not None and condition(node, "Ready") == "True" else None
+            return self._lift_taint(node) if node is not None and condition(node, "Ready") == "True" else None
 
         return wait_until(find, timeout_seconds, f"node {self.name} to be Ready", explain=self.log_tail)
 
@@ -194,6 +198,21 @@ class RealNode:
     def path_in_node(self, path: str) -> Path:
         """How this process reaches a path of the node's own mounts."""
         return Path(f"/proc/{self._pid_of_init()}/root{path}")
+
+    def _lift_taint(self, node: Object) -> Object | None:
+        """The Node without its not-ready taint; None: somebody else changed it just now."""
+        taints = node["spec"].get("taints", [])
+        kept = [taint for taint in taints if taint["key"] != NOT_READY_TAINT]
+        if kept == taints:
+            return node
+        # With the version that was read: a taint that another lifted meanwhile must not come back.
+        change = {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}, "spec": {"taints": kept}}
+        try:
+            return self.cluster.api.patch(f"/api/v1/nodes/{self.name}", change)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            return None
 
     # Its programs
 
