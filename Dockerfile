@@ -1,7 +1,15 @@
 # Roost's own programs in a small image: `docker build -t roost .`
-# Two stages: the first has the tools to install, the second only Python, the locked dependencies and Roost.
-# Pass BASE with a digest (python:3.13.9-slim-trixie@sha256:…) to pin the very bytes.
+# Without a container engine, on Debian: `make image`. Same places, user and settings, over Debian's own Python
+# (tests/e2e/test_image.py compares them).
+# The last stage has only Python, the locked dependencies, Roost, and the program that the puller runs in other images.
+# Pass BASE with a digest (python:3.13.9-slim-trixie@sha256:…) to pin the very bytes, and GO likewise.
 ARG BASE=python:3.13.9-slim-trixie
+ARG GO=golang:1.26-trixie
+
+FROM ${GO} AS pause
+WORKDIR /src
+COPY tools/oci/pause .
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -buildid=" -o /pause .
 
 FROM ${BASE} AS build
 WORKDIR /src
@@ -14,13 +22,14 @@ COPY . .
 RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
  && /opt/roost/bin/python -m pip install --no-cache-dir --no-deps --no-index /wheel/*.whl \
  && /opt/roost/bin/python -m pip uninstall --yes pip \
- && /opt/roost/bin/python -m compileall -q /opt/roost/lib
+ && /opt/roost/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/roost/lib
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="roost" \
       org.opencontainers.image.licenses="BSD-3-Clause" \
       org.opencontainers.image.description="Where the pods of JupyterHubs and BinderHubs land"
 COPY --from=build /opt/roost /opt/roost
+COPY --from=pause /pause /usr/local/lib/roost/pause
 # A number, not a name: `runAsNonRoot` can check numbers only. The root file system may be read-only.
 USER 65532:65532
 ENV PATH=/opt/roost/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tools.oci import debian, python_tree
 from tools.oci.errors import ImageError, run
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 OUTPUT = REPOSITORY / "build" / "image"
 PAUSE = "usr/local/lib/roost/pause"
-RUNTIME = {
+RUNTIME: dict[str, Any] = {
     # A number, not a name: `runAsNonRoot` can check numbers only.
     "User": f"{debian.USER_ID}:{debian.USER_ID}",
     "Env": [

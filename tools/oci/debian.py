@@ -34,8 +34,10 @@ LEFT_OUT = frozenset(
         "mailcap",
     }
 )
-# Modules that need what is left out.
+# Modules that need what is left out, hooks of Debian's own, and pages for people.
 DROPPED = (
+    "etc/python3*",
+    "usr/lib/python3*/sitecustomize.py",
     "usr/lib/python3*/lib-dynload/_dbm.*",
     "usr/lib/python3*/lib-dynload/nis.*",
     "usr/lib/python3*/lib2to3",
