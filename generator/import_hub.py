@@ -48,7 +48,8 @@ _ROOST_KEYS_OF_TRAITS: Final = {
 _NO_COUNTERPART: Final = "Roost has no such setting"
 _POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
 _OWN_DEPLOYMENT: Final = "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
-_PULLER: Final = "pulling stays with zero-to-jupyterhub's pullers; leave it there"
+_HOOK: Final = "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
+_PULLER: Final = "Roost's puller is hardened already, and its pause is placeholder.image"
 # What has no place in Roost's values, and why. A longer path wins; the first also names any key unknown to us below it.
 _UNMAPPED: Final[Mapping[Path, str]] = {
     ("scheduling",): _NO_COUNTERPART,
@@ -58,11 +59,11 @@ _UNMAPPED: Final[Mapping[Path, str]] = {
     ("scheduling", "userScheduler", "serviceAccount"): _OWN_DEPLOYMENT,
     ("scheduling", "userPlaceholder", "containerSecurityContext"): "Roost's placeholders are hardened already",
     ("scheduling", "userPlaceholder", "extraPodSpec"): _NO_COUNTERPART,
-    ("scheduling", "podPriority", "imagePullerPriority"): _PULLER,
-    ("prePuller", "extraTolerations"): _PULLER,
-    ("prePuller", "hook", "nodeSelector"): _PULLER,
-    ("prePuller", "hook", "tolerations"): _PULLER,
-    ("prePuller", "resources"): _PULLER,
+    ("prePuller", "containerSecurityContext"): _PULLER,
+    ("prePuller", "pause"): _PULLER,
+    ("prePuller", "hook", "nodeSelector"): _HOOK,
+    ("prePuller", "hook", "tolerations"): _HOOK,
+    ("prePuller", "hook", "resources"): _HOOK,
     ("singleuser", "extraPodAffinity"): _POD_KEEPS_IT,
     ("singleuser", "extraPodAntiAffinity"): _POD_KEEPS_IT,
     ("singleuser", "extraPodConfig"): _POD_KEEPS_IT,
@@ -80,12 +81,16 @@ _HARDENED: Final[Mapping[Path, object]] = {
 _CHART_DEFAULTS: Final[Mapping[Path, object]] = {
     ("scheduling", "userScheduler", "serviceAccount", "create"): True,
     ("scheduling", "userScheduler", "logLevel"): 4,
-    ("scheduling", "podPriority", "imagePullerPriority"): -5,
     **{
         ("scheduling", component, "containerSecurityContext", *key): value
         for component in ("userScheduler", "userPlaceholder")
         for key, value in _HARDENED.items()
     },
+}
+_CHART_PRIORITIES: Final[Mapping[str, int]] = {
+    "defaultPriority": 0,
+    "userPlaceholderPriority": -10,
+    "imagePullerPriority": -5,
 }
 _CHART_PLUGINS: Final[Mapping[str, object]] = {
     "score": {
@@ -246,7 +251,7 @@ def _map_plugins(draft: Draft, hub: Section) -> None:
 
 
 def _map_core_pods(draft: Draft, hub: Section) -> None:
-    """Roost's scheduler and webhook are core pods as zero-to-jupyterhub's are."""
+    """Roost's scheduler, webhook and controllers are core pods as zero-to-jupyterhub's are."""
     at = ("scheduling", "corePods")
     source = (*hub.path, *at)
     core = hub.items("scheduling.corePods.tolerations")
@@ -264,27 +269,28 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
         "prefer": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]},
     }
     if purpose is not None and purpose in affinities:
-        for part in ("scheduler", "webhook"):
+        for part in ("scheduler", "webhook", "controllers"):
             source_key = (*source, "nodeAffinity", "matchNodePurpose")
             draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
     elif purpose is not None:
         draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
-    _map_webhook_nodes(draft, hub, tolerations)
+    for part in ("webhook", "controllers"):
+        _map_nodes(draft, hub, part, tolerations)
 
 
-def _map_webhook_nodes(draft: Draft, hub: Section, core: Sequence[object]) -> None:
-    """The webhook goes to the core pods' nodes; a selector comes with the tolerations that its nodes ask for."""
+def _map_nodes(draft: Draft, hub: Section, target: str, core: Sequence[object]) -> None:
+    """A program goes to the core pods' nodes; a selector comes with the tolerations that its nodes ask for."""
     own = {part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")}
     chosen = next((part for part in own if hub.mapping(f"{part}.nodeSelector")), None)
     if chosen is not None:
         key = (*hub.path, *chosen.split("."), "nodeSelector")
         selector = hub.mapping(f"{chosen}.nodeSelector")
-        draft.put("webhook.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
+        draft.put(f"{target}.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
         source = (*hub.path, *chosen.split("."), "tolerations")
-        draft.put("webhook.tolerations", [*core, *own[chosen]], source)
+        draft.put(f"{target}.tolerations", [*core, *own[chosen]], source)
     else:
-        draft.put("webhook.tolerations", core, (*hub.path, "scheduling", "corePods", "tolerations"))
-    if own["hub"] and chosen != "hub":
+        draft.put(f"{target}.tolerations", core, (*hub.path, "scheduling", "corePods", "tolerations"))
+    if own["hub"] and chosen != "hub" and target == "webhook":
         reason = "the hub's pod keeps it; webhook.tolerations takes it too, if Roost's webhook shall share those nodes"
         draft.reject(hub, ("hub", "tolerations"), reason)
 
@@ -300,6 +306,7 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
         value = hub.get(f"scheduling.podPriority.{key}", "integer")
         if value is not None:
             draft.put(f"priorityClasses.{target}", value, (*source, key))
+    _map_puller_priority(draft, hub, source)
     if hub.switch("scheduling.podPriority.globalDefault", default=False):
         draft.put("priorityClasses.globalDefault", True, (*source, "globalDefault"))
         draft.switch_off.append(
@@ -310,6 +317,21 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
     priority = hub.get("scheduling.podPriority.defaultPriority", "integer") or 0
     verb = "can" if priority == 0 else f"must (its users have priority {priority} through it)"
     draft.notes.append(f"{hub.show((*at, 'enabled'))}: true {verb} stay; Roost's numbers are the same.")
+
+
+def _map_puller_priority(draft: Draft, hub: Section, source: Path) -> None:
+    """The chart lets a puller rank with users or above them; Roost's makes room among seats only."""
+
+    def priority(key: str) -> int:
+        given = hub.get(f"scheduling.podPriority.{key}", "integer")
+        return given if isinstance(given, int) else _CHART_PRIORITIES[key]
+
+    puller, user, seat = map(priority, ("imagePullerPriority", "defaultPriority", "userPlaceholderPriority"))
+    comments = []
+    if not seat < puller < user:
+        comments.append(f"Between placeholders and users; {puller} is not.")
+        puller = user - 1
+    draft.put("priorityClasses.puller", puller, (*source, "imagePullerPriority"), *comments)
 
 
 def _map_user_terms(draft: Draft, hub: Section) -> None:
@@ -517,11 +539,16 @@ def _map_images(draft: Draft, charts: Charts) -> None:
     if isinstance(profiles, list):
         kept = [profile for profile in map(profile_images, profiles) if profile]
         draft.put(
-            "singleuser.profileList", kept, (*hub.path, "singleuser", "profileList"), "Profiles that name an image."
+            "singleuser.profileList",
+            kept,
+            (*hub.path, "singleuser", "profileList"),
+            "Profiles that name an image or nodes: the puller brings the one to the other.",
         )
         _note_profiles(draft, hub, profiles)
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
+    selector = hub.mapping("singleuser.nodeSelector")
+    draft.put("singleuser.nodeSelector", dict(selector), (*hub.path, "singleuser", "nodeSelector"))
     _map_pullers(draft, charts)
 
 
@@ -538,22 +565,21 @@ def _tag(hub: Section) -> str | None:
 
 
 def profile_images(profile: object) -> dict[str, object]:
-    """What Roost reads of a profile: its names and images, also those of its choices. {} when it has no image."""
-    found: dict[str, object] = {}
-    image = _override_image(profile)
-    if image:
-        found["kubespawner_override"] = {"image": image}
+    """What Roost reads of a profile: its names, images and node selectors, also of its choices. {} when it has none."""
+    found: dict[str, object] = _override(profile)
     options: dict[str, object] = {}
     option_list = child(profile, "profile_options")
     for option_name, option in option_list.items() if isinstance(option_list, Mapping) else ():
         choice_list = child(option, "choices")
-        choices: dict[str, object] = {}
-        for name, choice in choice_list.items() if isinstance(choice_list, Mapping) else ():
-            choice_image = _override_image(choice)
-            if choice_image:
-                choices[name] = {"kubespawner_override": {"image": choice_image}}
-        if choices:
+        choices = {
+            name: _override(choice)
+            for name, choice in (choice_list.items() if isinstance(choice_list, Mapping) else ())
+        }
+        if any(choices.values()):
             options[option_name] = {"choices": choices}
+            if child(option, "unlisted_choice", "enabled") is True:
+                unlisted = child(option, "unlisted_choice")
+                options[option_name] = {"choices": choices, "unlisted_choice": {"enabled": True, **_override(unlisted)}}
     if options:
         found["profile_options"] = options
     if not found:
@@ -562,12 +588,17 @@ def profile_images(profile: object) -> dict[str, object]:
     return {**{key: name for key, name in names.items() if isinstance(name, str)}, **found}
 
 
-def _override_image(profile: object) -> str | None:
+def _override(holder: object) -> dict[str, object]:
+    """`kubespawner_override` as far as it names an image or nodes; {} when it names neither."""
+    found: dict[str, object] = {}
     for key in ("image", "image_spec"):
-        image = child(profile, "kubespawner_override", key)
+        image = child(holder, "kubespawner_override", key)
         if isinstance(image, str) and image:
-            return image
-    return None
+            found.setdefault("image", image)
+    selector = child(holder, "kubespawner_override", "node_selector")
+    if isinstance(selector, Mapping) and selector:
+        found["node_selector"] = dict(selector)
+    return {"kubespawner_override": found} if found else {}
 
 
 def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> None:
@@ -623,12 +654,35 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
     hook = hub.switch("prePuller.hook.enabled", default=default)
     continuous = hub.switch("prePuller.continuous.enabled", default=default)
     if not hook and not continuous:
-        draft.put(
-            "imageGate.mode",
-            "off",
-            (*hub.path, "prePuller"),
-            "Both pullers were off: no node gets images ahead of users, so there is nothing to wait for.",
+        why = "Both pullers were off: no node gets images ahead of users, so there is nothing to wait for."
+        draft.put("imageGate.mode", "off", (*hub.path, "prePuller"), why)
+        draft.put("prePuller.enabled", False, (*hub.path, "prePuller"))
+        return
+    _map_puller_pods(draft, hub)
+    if continuous:
+        draft.switch_off.append(f"{hub.show('prePuller.continuous.enabled')}: false    # Roost's puller does this")
+    if hook:
+        draft.notes.append(
+            f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub wait until nodes hold the "
+            "new images. Roost's puller brings them too, and holds no upgrade up. To keep both of the hub's pullers "
+            "instead, set Roost's prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub."
         )
+
+
+def _map_puller_pods(draft: Draft, hub: Section) -> None:
+    """The chart's pullers go where users go, and where `extraTolerations` lets them."""
+    users = hub.items("scheduling.userPods.tolerations")
+    default = child(draft.defaults, "prePuller", "tolerations")
+    tolerations = [*(users if users is not None else default if isinstance(default, list) else [])]
+    tolerations += hub.items("singleuser.extraTolerations") or []
+    tolerations += hub.items("prePuller.extraTolerations") or []
+    draft.put("prePuller.tolerations", tolerations, (*hub.path, "prePuller", "extraTolerations"))
+    for key in ("labels", "annotations"):
+        draft.put(f"prePuller.{key}", dict(hub.mapping(f"prePuller.{key}")), (*hub.path, "prePuller", key))
+    resources = kubernetes_resources(draft, hub, ("prePuller", "resources"), hub.mapping("prePuller.resources"))
+    if any(resources.values()):
+        for part, sizes in resources.items():
+            draft.put(f"prePuller.resources.{part}", sizes, (*hub.path, "prePuller", "resources"))
 
 
 def _note_run_time(draft: Draft, hub: Section) -> None:

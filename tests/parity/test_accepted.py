@@ -8,31 +8,33 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
 import pytest
 import yaml
 
 from generator.release import Release
 from placement.settings import read_settings
+from roost.cli import cli
 from tests.builders import review
 from tests.harness.binaries import MINORS, NEWEST_MINOR
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
 from webhook.admission import Admission
 from webhook.facts import Facts
 
-if TYPE_CHECKING:
-    from tests.harness.controlplane import ControlPlane
-
 pytestmark = pytest.mark.e2e
 
 ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 # Kinds whose definitions are installed by their own projects; the API server doesn't know them here.
-FOREIGN_GROUPS = ("cert-manager.io/", "monitoring.coreos.com/")
+FOREIGN_GROUPS = (
+    "cert-manager.io/", "monitoring.coreos.com/", "autoscaling.x-k8s.io/", "readiness.node.x-k8s.io/",
+)  # fmt: skip
 # On nodes' own network a pod can't be `restricted`: chart/values.yaml says so.
-NOT_RESTRICTED = "webhook-set-in-every-way"
+NOT_RESTRICTED = {"webhook-set-in-every-way", "controllers-set-in-every-way"}
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +42,8 @@ def helm() -> Path:
     return require_binary("helm")
 
 
-def rendered(file: Path | None, namespace: str, name: str = "hub") -> Objects:
-    objects = roost_render([file] if file else [], Release(name, namespace, RELEASE.kube_version))
+def rendered(file: Path | None, namespace: str, name: str = "hub", version: str = RELEASE.kube_version) -> Objects:
+    objects = roost_render([file] if file else [], Release(name, namespace, version))
     return {key: body for key, body in objects.items() if not key[0].startswith(FOREIGN_GROUPS)}
 
 
@@ -50,6 +52,37 @@ def test_the_api_server_takes_every_object_strictly(odd: Path, control_plane: Co
     for body in rendered(odd, namespace).values():
         # Raises for an unknown or doubled field, and for everything that validation or defaulting refuses.
         control_plane.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
+
+
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", [minor for minor in MINORS if minor != NEWEST_MINOR])
+def test_every_supported_api_server_takes_every_object_strictly(minor: str) -> None:
+    require_binary("kube-apiserver", minor)
+    with ControlPlane(minor=minor) as cluster:
+        namespace = cluster.create_namespace()
+        for odd in ODD:
+            for body in rendered(odd, namespace, version=f"v{minor}.0").values():
+                cluster.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
+
+
+def test_the_job_that_cleans_up_is_taken_and_is_restricted(helm: Path, control_plane: ControlPlane) -> None:
+    guarded = control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
+    arguments = ("template", "hub", str(CHART), f"--namespace={guarded}", "--show-only=templates/cleanup-job.yaml")
+    settings = (
+        "--set=imagePullSecrets={a}",
+        "--set=controllers.labels.a=b",
+        "--set-string=controllers.annotations.c=1",
+    )
+    for job in map(yaml.safe_load, (run_helm(helm, *arguments), run_helm(helm, *arguments, *settings))):
+        assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
+        control_plane.api.create(job, guarded, dryRun="All", fieldValidation="Strict")
+        control_plane.api.create(pod_of(job), guarded, dryRun="All")
+        cleanup = cli.get_command(click.Context(cli), "cleanup")
+        assert cleanup is not None
+        # Raises for an option that the program doesn't know.
+        cleanup.make_context("cleanup", job["spec"]["template"]["spec"]["containers"][0]["command"][2:])
+    for off in ("enabled=false", "controllers.enabled=false", "controllers.cleanupOnUninstall=false"):
+        assert "kind: Job" not in run_helm(helm, *arguments[:-1], f"--set={off}")
 
 
 def test_kubectl_takes_what_roost_render_prints_and_the_folder_that_it_writes(
@@ -76,7 +109,7 @@ def pod_of(body: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-@pytest.mark.parametrize("odd", [odd for odd in ODD if odd.stem != NOT_RESTRICTED], ids=lambda odd: odd.stem)
+@pytest.mark.parametrize("odd", [odd for odd in ODD if odd.stem not in NOT_RESTRICTED], ids=lambda odd: odd.stem)
 def test_every_pod_passes_the_restricted_security_standard(odd: Path, control_plane: ControlPlane) -> None:
     guarded = control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
     pods = [pod_of(body) for body in rendered(odd, guarded).values() if "template" in body.get("spec", {})]
@@ -177,15 +210,19 @@ def test_every_supported_kube_scheduler_takes_every_configuration(odd: Path, min
 # --- rights -----------------------------------------------------------------------------------------------------------
 
 
-# Who (namespace:name), verb, group/plural, namespace, name.
+# Who (namespace:name), verb, [group/]plural[/subresource], namespace, name.
 Right = tuple[str, str, str, str, str]
 
 
 def may(control_plane: ControlPlane, right: Right) -> bool:
     """Ask the API server whether an account has a right."""
     account, verb, resource, namespace, name = right
-    group, _, plural = resource.rpartition("/")
+    parts = resource.split("/")
+    group = parts.pop(0) if "." in parts[0] or parts[0] == "apps" else ""
+    plural, subresource = [*parts, ""][:2]
     attributes = {"verb": verb, "group": group, "resource": plural, "namespace": namespace, "name": name}
+    if subresource:
+        attributes["subresource"] = subresource
     question = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
@@ -199,6 +236,8 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
     manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects.values())})
     control_plane.kubectl("apply", "--filename=-", input=manifests)
     webhook, scheduler = f"{namespace}:hub-roost-webhook", f"{namespace}:hub-roost-scheduler"
+    controllers, puller = f"{namespace}:hub-roost-controllers", f"{namespace}:hub-roost-puller"
+    seats, own = "hub-roost-placeholder-default", "hub-roost-controllers"
     configuration = f"hub.{namespace}.roost-webhook"
     hooks = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
     leases = "coordination.k8s.io/leases"
@@ -212,6 +251,16 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         *((webhook, verb, hooks, "", configuration) for verb in ("get", "patch")),
         *((scheduler, verb, leases, namespace, "hub-roost-scheduler") for verb in ("get", "update", "create")),
         (scheduler, "list", "storage.k8s.io/storageclasses", "", ""),
+        *((controllers, verb, "nodes", "", "n") for verb in ("get", "list", "watch", "patch")),
+        *((controllers, verb, "pods", place, "") for verb in ("get", "list", "watch") for place in (namespace, "")),
+        *((controllers, "create", resource, namespace, "") for resource in ("pods/eviction", leases)),
+        (controllers, "delete", "pods", namespace, ""),
+        *((controllers, verb, leases, namespace, own) for verb in ("get", "update")),
+        *((controllers, verb, "events", place, "") for verb in ("create", "patch") for place in (namespace, "default")),
+        *((controllers, verb, "events", namespace, "") for verb in ("list", "watch")),
+        *((controllers, verb, "apps/statefulsets", namespace, "") for verb in ("get", "list", "watch")),
+        *((controllers, verb, "apps/statefulsets/scale", namespace, seats) for verb in ("get", "patch")),
+        *((controllers, verb, "apps/deployments/scale", namespace, own) for verb in ("get", "patch")),
     ]
     denied: list[Right] = [
         *((webhook, verb, "pods", namespace, "") for verb in ("create", "delete", "patch", "update")),
@@ -225,6 +274,19 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         *((webhook, verb, hooks, "", configuration) for verb in ("create", "delete", "update")),
         (scheduler, "update", leases, namespace, "another"),
         (scheduler, "get", "secrets", namespace, ""),
+        *((controllers, verb, "nodes", "", "n") for verb in ("update", "delete", "create")),
+        *((controllers, verb, "nodes/status", "", "n") for verb in ("update", "patch")),
+        *((controllers, verb, "pods", namespace, "") for verb in ("create", "patch", "update", "deletecollection")),
+        *((controllers, verb, "pods", "default", "") for verb in ("create", "delete")),
+        *((controllers, "create", f"pods/{one}", namespace, "") for one in ("exec", "binding", "portforward")),
+        (controllers, "create", "pods/eviction", "default", ""),
+        *((controllers, verb, "secrets", namespace, "") for verb in ("get", "list", "watch", "create")),
+        *((controllers, verb, "configmaps", namespace, own) for verb in ("get", "update", "patch")),
+        *((controllers, verb, "apps/statefulsets", namespace, seats) for verb in ("patch", "update", "delete")),
+        (controllers, "patch", "apps/statefulsets/scale", namespace, "another"),
+        (controllers, "patch", "apps/deployments/scale", namespace, "hub"),
+        (controllers, "update", leases, namespace, "another"),
+        *((puller, verb, "pods", namespace, "") for verb in ("get", "list", "create")),
     ]
     try:
         wait_until(lambda: may(control_plane, allowed[0]), 20.0, "the rights to be known")
@@ -282,12 +344,13 @@ def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revi
 
 EXTRA = "{rbac: {create: true}, monitoring: {serviceMonitor: {enabled: false}}}"
 LISTED = (
-    "serviceaccounts,configmaps,services,secrets,roles,rolebindings,statefulsets,deployments,poddisruptionbudgets,"
-    "networkpolicies,leases"
+    "serviceaccounts,configmaps,services,secrets,roles,rolebindings,statefulsets,deployments,daemonsets,jobs,"
+    "poddisruptionbudgets,networkpolicies,leases"
 )
 LISTED_CLUSTER_WIDE = (
     "clusterroles,clusterrolebindings,priorityclasses,mutatingwebhookconfigurations,"
-    "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
+    "mutatingadmissionpolicies,mutatingadmissionpolicybindings,"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings"
 )
 
 
@@ -311,6 +374,12 @@ def stored(control_plane: ControlPlane, *namespaces: str) -> dict[str, dict[str,
     return found
 
 
+def run_uninstall(helm: Path, release: str, namespace: str, control_plane: ControlPlane) -> None:
+    """Without hooks: no kubelet is here to run the Job that cleans nodes up."""
+    arguments = ("uninstall", release, f"--namespace={namespace}", "--wait", "--no-hooks")
+    run_helm(helm, *arguments, kubeconfig=control_plane.kubeconfig)
+
+
 @pytest.mark.parametrize("mode", ["webhook", "policy"])
 def test_a_helm_upgrade_changes_nothing_and_uninstall_leaves_nothing(
     mode: str, helm: Path, control_plane: ControlPlane, namespace: str
@@ -328,7 +397,7 @@ def test_a_helm_upgrade_changes_nothing_and_uninstall_leaves_nothing(
     run_helm(helm, "upgrade", *arguments, kubeconfig=control_plane.kubeconfig)
     # Generation too: nothing was even asked to change.
     assert stored(control_plane, namespace) == installed
-    run_helm(helm, "uninstall", "hub", f"--namespace={namespace}", "--wait", kubeconfig=control_plane.kubeconfig)
+    run_uninstall(helm, "hub", namespace, control_plane)
     assert stored(control_plane, namespace) == before
 
 
@@ -362,14 +431,14 @@ def test_releases_of_one_name_in_two_namespaces_share_no_object(
         # Helm refuses an object that another release holds.
         run_helm(helm, "install", "hub", str(CHART), f"--namespace={place}", kubeconfig=control_plane.kubeconfig)
     both = stored(control_plane, *places)
-    run_helm(helm, "uninstall", "hub", f"--namespace={other}", "--wait", kubeconfig=control_plane.kubeconfig)
+    run_uninstall(helm, "hub", other, control_plane)
     left = stored(control_plane, *places)
     assert set(left) < set(both)
     assert all(both[key] == body for key, body in left.items())
     assert {key.partition("/")[2] for key in set(both) - set(left) if " /" in key} == {
         key.partition("/")[2].replace(namespace, other) for key in left if " /" in key and namespace in key
     }
-    run_helm(helm, "uninstall", "hub", f"--namespace={namespace}", "--wait", kubeconfig=control_plane.kubeconfig)
+    run_uninstall(helm, "hub", namespace, control_plane)
 
 
 def test_two_releases_in_one_namespace_share_no_object_and_no_pod(
@@ -391,4 +460,4 @@ def test_two_releases_in_one_namespace_share_no_object_and_no_pod(
     for selector in selectors:
         assert not any(selector.items() <= labels.items() for labels in pods), selector
     for name in ("one", "two"):
-        run_helm(helm, "uninstall", name, f"--namespace={namespace}", "--wait", kubeconfig=control_plane.kubeconfig)
+        run_uninstall(helm, name, namespace, control_plane)

@@ -125,6 +125,7 @@ def test_it_says_what_to_switch_off_and_what_may_stay() -> None:
     assert result.switch_off == [
         "scheduling.userScheduler.enabled: false",
         "scheduling.userPlaceholder.replicas: 0",
+        "prePuller.continuous.enabled: false    # Roost's puller does this",
     ]
     assert all(line in result.to_yaml() and line in result.report() for line in result.switch_off)
     assert any("podPriority.enabled: true can stay" in note for note in result.notes)
@@ -213,7 +214,7 @@ def test_a_hub_without_user_scheduler_keeps_the_clusters() -> None:
     result = imported("scheduling: {userScheduler: {enabled: false, replicas: 1}}")
     assert result.values["scheduler"] == {"target": "none"}
     assert "replaceSchedulers" not in result.values
-    assert result.switch_off == []
+    assert not any("userScheduler" in line for line in result.switch_off)
 
 
 def test_settings_of_the_user_scheduler_are_kept() -> None:
@@ -335,9 +336,19 @@ def test_priorities_are_kept_and_a_second_default_class_is_prevented() -> None:
           podPriority:
            {enabled: true, globalDefault: true, defaultPriority: 10, userPlaceholderPriority: 0, imagePullerPriority: 1}
         """)
-    assert value(result, "priorityClasses") == {"enabled": True, "globalDefault": True, "user": 10, "placeholder": 0}
+    wanted = {"enabled": True, "globalDefault": True, "user": 10, "placeholder": 0, "puller": 1}
+    assert value(result, "priorityClasses") == wanted
     assert any("podPriority.globalDefault: false" in line for line in result.switch_off)
-    assert list(unmapped(result)) == ["scheduling.podPriority.imagePullerPriority"]
+    assert list(unmapped(result)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "puller"),
+    [("", -5), ("imagePullerPriority: -7", -7), ("defaultPriority: -5", -6), ("imagePullerPriority: 100", -1)],
+)
+def test_a_puller_comes_between_placeholders_and_users(given: str, puller: int) -> None:
+    result = imported(f"scheduling: {{podPriority: {{enabled: true, {given}}}}}")
+    assert value(result, "priorityClasses.puller") == puller
 
 
 def test_users_above_zero_keep_the_hubs_own_class_for_roost_names_none_in_their_pods() -> None:
@@ -388,11 +399,13 @@ def test_placement_keys_without_counterpart_are_named_with_their_line() -> None:
           prePuller:
             extraTolerations:
               - {key: a}
+            hook:
+              nodeSelector: {pool: core}
         """)
     assert unmapped(result) == {
         "jupyterhub.scheduling.userScheduler.extraPodSpec": 5,
         "jupyterhub.scheduling.somethingNew.deeper": 8,
-        "jupyterhub.prePuller.extraTolerations": 10,
+        "jupyterhub.prePuller.hook.nodeSelector": 13,
     }
 
 
@@ -481,13 +494,45 @@ SHARED_NODES = """
 """
 
 
-def test_of_profiles_only_names_and_images_are_kept() -> None:
+def test_pullers_go_where_the_hubs_went() -> None:
+    result = imported("""
+        singleuser: {nodeSelector: {pool: users}, extraTolerations: [{key: gpu, operator: Exists}]}
+        prePuller:
+          extraTolerations: [{key: puller, operator: Exists}]
+          resources: {requests: {memory: 8Mi}, limits: {cpu: 1}}
+          labels: {a: b}
+        """)
+    assert value(result, "singleuser.nodeSelector") == {"pool": "users"}
+    tolerations = value(result, "prePuller.tolerations")
+    assert isinstance(tolerations, list)
+    assert [one["key"] for one in tolerations][2:] == ["gpu", "puller"]
+    assert value(result, "prePuller.resources") == {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"cpu": "1"}}
+    assert value(result, "prePuller.labels") == {"a": "b"}
+    assert "prePuller.tolerations" not in imported("").to_yaml()
+
+
+def test_what_to_do_with_the_hubs_pullers_is_said() -> None:
+    assert any("hook.enabled can stay" in note for note in imported("").notes)
+    without = imported("prePuller: {continuous: {enabled: false}}")
+    assert not any("continuous" in line for line in without.switch_off)
+    off = imported("prePuller: {hook: {enabled: false}, continuous: {enabled: false}}")
+    assert value(off, "prePuller.enabled") is False
+
+
+def test_of_profiles_only_names_images_and_nodes_are_kept() -> None:
+    nodes = {"kubespawner_override": {"node_selector": {"type": "r5.xlarge"}}}
     assert value(imported(SHARED_NODES), "singleuser.profileList") == [
         {
             "display_name": "Small & shared",
             "slug": "shared",
             "kubespawner_override": {"image": "quay.io/lab/base:1"},
-            "profile_options": {"image": {"choices": {"r": {"kubespawner_override": {"image": "quay.io/lab/r:2"}}}}},
+            "profile_options": {
+                "requests": {"choices": {"half": nodes, "quarter": nodes}},
+                "image": {
+                    "choices": {"r": {"kubespawner_override": {"image": "quay.io/lab/r:2"}}},
+                    "unlisted_choice": {"enabled": True},
+                },
+            },
         },
         {"display_name": "Old spelling", "kubespawner_override": {"image": "quay.io/lab/old:3"}},
     ]
@@ -580,6 +625,7 @@ def test_a_binder_federation_member() -> None:
         "scheduler": {"target": "none"},
         "podClasses": {"build": {"resources": {"memory": "2G"}}},
         "imageGate": {"mode": "off"},
+        "prePuller": {"enabled": False},
         "singleuser": {"cpu": {"guarantee": 0.01, "limit": 1}, "memory": {"guarantee": "450M", "limit": "2G"}},
         "placeholders": [],
     }
