@@ -163,11 +163,11 @@ def test_an_empty_node_leaves_though_daemons_and_seats_with_soft_terms_are_there
     assert [pod["status"]["phase"] for pod in pods_on(site, second)] == ["Running"] * 3
 
 
-def test_a_capacity_buffer_holds_a_node_until_it_is_scaled_down(site: Site) -> None:
+def test_a_capacity_buffer_holds_a_node_until_it_is_scaled_down(site: Site, tmp_path: Path) -> None:
     site.karpenter.create_node_pool(
         "users", labels=USERS, startup_taints=[f"{site.taint}:NoSchedule"], consolidate_after="1s"
     )
-    template, buffer = buffer_of_seats(replicas=3, cpu="1")
+    template, buffer = rendered_buffer(site.namespace, tmp_path, replicas=3, cpu="1")
     site.cluster.api.create(template, site.namespace, fieldValidation="Strict")
     site.cluster.api.create(buffer, site.namespace, fieldValidation="Strict")
 
@@ -234,26 +234,12 @@ def rendered_seats(namespace: str, folder: Path, *, replicas: int, cpu: str) -> 
     return manifests
 
 
-def buffer_of_seats(*, replicas: int, cpu: str) -> tuple[Object, Object]:
-    """A PodTemplate and the CapacityBuffer over it."""
-    containers = [{"name": "pause", "image": "pause:1", "resources": {"requests": {"cpu": cpu}}}]
-    template = {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": {"name": "seats"},
-        "template": {
-            "metadata": {"labels": {"component": "user-placeholder"}},
-            "spec": {"nodeSelector": USERS, "containers": containers},
-        },
-    }
-    buffer = {
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-        "kind": "CapacityBuffer",
-        "metadata": {"name": "seats"},
-        "spec": {
-            "provisioningStrategy": "buffer.x-k8s.io/active-capacity",
-            "podTemplateRef": {"name": "seats"},
-            "replicas": replicas,
-        },
-    }
+def rendered_buffer(namespace: str, folder: Path, *, replicas: int, cpu: str) -> tuple[Object, Object]:
+    """The PodTemplate of Roost's placeholders and the CapacityBuffer over it."""
+    seats = {"name": "seats", "replicas": replicas, "resources": {"requests": {"cpu": cpu}}, "nodeSelector": USERS}
+    backend = {"placeholder": {"backend": "capacityBuffer"}, "placeholderMover": {"enabled": False}}
+    rendered = render({**backend, "placeholders": [seats]}, release=RELEASE, namespace=namespace, folder=folder)
+    (template,) = (manifest for manifest in rendered if manifest["kind"] == "PodTemplate")
+    (buffer,) = (manifest for manifest in rendered if manifest["kind"] == "CapacityBuffer")
+    assert not any(manifest["kind"] == "StatefulSet" for manifest in rendered)
     return template, buffer
