@@ -452,7 +452,10 @@ def read_node_term(term: object) -> NodeTerm | None:
     found: list[tuple[Requirement, ...]] = []
     for key in ("matchExpressions", "matchFields"):
         requirements = []
-        for expression in term.get(key) or ():
+        expressions = term.get(key) or ()
+        if not isinstance(expressions, list | tuple):
+            return None
+        for expression in expressions:
             requirement = read_requirement(expression)
             if requirement is None:
                 return None

@@ -337,16 +337,30 @@ class World:
         """Pods of its priority and below must leave it its room."""
         assert self._waiting is not None
         created, pod, left = self._waiting
-        nominations, faults = self._tally.nominations, len(self._tally.differences)
         self._waiting = None
+        # What came of the last change for it shows within moments.
+        time.sleep(0.02)
+        if self._api.get(_path(created))["spec"].get("nodeName"):
+            self._state.remove_pod(pod.key)
+            self._catch_up(created, log)
+            return
+        faults = len(self._tally.differences)
         self._compare_one(log)
+        rival, self._waiting = self._waiting, None
+        if rival is not None:
+            # Two that wait would have to be followed at every change.
+            self._state.remove_pod(rival[1].key)
+            self._give_up(rival[0], log)
         # It is tried again now and then, and promised the same node or none.
-        if any(entry.fields["node"] != pod.nominated_node for entry in log.all(BOUND, TARGET, pod=pod.key)):
-            # The new pod made another node fit: what was compared was another cluster.
+        if any(
+            entry.message == BOUND or entry.fields["node"] != pod.nominated_node
+            for entry in log.all(BOUND, TARGET, pod=pod.key)
+        ):
+            # Another node fits since the new pod is there: what was compared was perhaps another cluster.
             del self._tally.differences[faults:]
             self._state.remove_pod(pod.key)
             self._catch_up(created, log)
-        elif left > 1 and self._waiting is None and nominations == self._tally.nominations:
+        elif left > 1 and rival is None:
             self._waiting = (created, pod, left - 1)
         else:
             self._state.remove_pod(pod.key)

@@ -160,11 +160,12 @@ def test_the_model_agrees_with_kube_scheduler_number_by_number(tmp_path: Path) -
     tally = compare(NEWEST_MINOR, ROWS, tmp_path)
     print(report(tally))  # noqa: T201 (pytest -s, and beside a failure)
     assert not tally.differences, report(tally)
-    # Each rule was met, or the agreement says little.
-    assert len(tally.plugins) == 7, report(tally)
-    assert len(tally.reasons) >= 12, report(tally)
-    assert tally.ties
-    assert tally.nominations
+    if ROWS >= 10_000:
+        # Each rule was met, or the agreement says little.
+        assert len(tally.plugins) == 7, report(tally)
+        assert len(tally.reasons) >= 12, report(tally)
+        assert tally.ties, report(tally)
+        assert tally.nominations, report(tally)
 
 
 @pytest.mark.minors
