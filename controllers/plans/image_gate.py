@@ -26,6 +26,7 @@ from controllers.plans.image_gate_facts import PodEvidence, find_evidence
 from controllers.plans.image_gate_faults import find_cause
 from controllers.plans.image_gate_node import (
     ECHO_SECONDS,
+    NO_PULLER,
     Circumstances,
     Judgement,
     NodeMemory,
@@ -34,13 +35,17 @@ from controllers.plans.image_gate_node import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from controllers.plans.image_gate_settings import GateSettings, ManagedImage
     from controllers.plans.snapshot import Moment, Snapshot
 
-# Beside the causes of `find_cause`: no pod is there that could pull.
-NO_PULLER: Final = "no-puller"
+# Of one fault, so many nodes are told of: a registry that is down would otherwise use up the budget that labels need.
+TOLD_NODES: Final = 3
+# Reasons of Events about a startup taint that was lifted: it happens once, so nobody asks for them again.
+OPENED: Final = "StartupTaintLifted"
+OPENED_LATE: Final = "OpenedWithoutImages"
+_TOLD_ONCE: Final = frozenset({OPENED, OPENED_LATE})
 
 GAUGES: Final = (
     GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
@@ -92,7 +97,7 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     actions += [one for one in changes if not _unlocks(one)]
     actions += [one.condition for one in judged if one.condition is not None]
     actions += memory.notices
-    actions += [notice for one in judged for notice in one.notices]
+    actions += _told(judged)
     return Planned(
         actions=actions,
         memory=GateMemory(
@@ -133,6 +138,15 @@ def _judge_all(
     return nodes, judged
 
 
+def _told(judged: Sequence[Judgement]) -> Iterable[Notice]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in judged:
+        for subject, notice in one.notices:
+            counts[subject] += 1
+            if counts[subject] <= TOLD_NODES:
+                yield notice
+
+
 def _unlocks(change: ChangeNode) -> bool:
     return bool(change.set_labels or change.remove_taints)
 
@@ -142,6 +156,8 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
     changes, conditions = dict(memory.changes), dict(memory.conditions)
     notices, opened_late = list(memory.notices), set(memory.opened_late)
     for action, outcome in done:
+        if isinstance(action, Notice) and outcome is Outcome.HELD_BACK and action.reason in _TOLD_ONCE:
+            notices.append(action)
         if outcome is not Outcome.DONE:
             continue
         if isinstance(action, SetCondition):
@@ -169,7 +185,7 @@ def _opened(action: ChangeNode, missing: tuple[ManagedImage, ...]) -> Notice:
         namespace="",
         name=action.node,
         uid=action.uid,
-        reason="OpenedWithoutImages" if missing else "StartupTaintLifted",
+        reason=OPENED_LATE if missing else OPENED,
         message=f"Node {action.node} lost its startup taint: {action.why}.",
         warning=bool(missing),
     )

@@ -18,7 +18,7 @@ from controllers.plans.image_gate_facts import (
     seconds_until_doubt,
     weigh,
 )
-from controllers.plans.image_gate_faults import describe_fault
+from controllers.plans.image_gate_faults import describe_fault, find_cause
 from placement.labels import pulled_label
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ NO_PULLER_SECONDS: Final = 120.0
 # For a write to come back by the watch; then it is asked for again.
 ECHO_SECONDS: Final = 10.0
 HELD: Final = "true"
+# Beside the causes of faults: no pod is there that could pull.
+NO_PULLER: Final = "no-puller"
 _NOTHING_UNWANTED: Final[Mapping[str, float]] = {}
 _NO_FAULTS: Final[Mapping[str, Fault]] = {}
 
@@ -97,13 +99,20 @@ class Circumstances:
     image_bytes: dict[str, int] = field(default_factory=dict)
 
 
+class Told(NamedTuple):
+    """A notice, and what it is about wherever it happens: one word of it from some nodes is enough."""
+
+    subject: tuple[str, str]
+    notice: Notice
+
+
 class Judgement(NamedTuple):
     """One node's share of a plan."""
 
     memory: NodeMemory
     change: ChangeNode | None
     condition: SetCondition | None
-    notices: tuple[Notice, ...]
+    notices: tuple[Told, ...]
     wake_after_seconds: float | None
 
 
@@ -326,16 +335,17 @@ class _Look:
             is_transition=is_transition,
         )
 
-    def _fault_notices(self, faults: Mapping[str, Fault]) -> Iterable[Notice]:
+    def _fault_notices(self, faults: Mapping[str, Fault]) -> Iterable[Told]:
         told: set[str] = set()
         for pod in self.evidence if faults else ():
             for name, fault in pod.faults.items():
                 message = describe_fault(fault, self.node.name, self.settings.mode)
                 if name in faults and message not in told:
                     told.add(message)
-                    yield self._warning("CannotPullImage", message, pod.pod)
+                    subject = (fault.reference, find_cause(fault).value)
+                    yield Told(subject, self._warning("CannotPullImage", message, pod.pod))
 
-    def _puller_notices(self, missing: tuple[ManagedImage, ...], waiting_since: float | None) -> Iterable[Notice]:
+    def _puller_notices(self, missing: tuple[ManagedImage, ...], waiting_since: float | None) -> Iterable[Told]:
         if not missing or self.evidence or waiting_since is None:
             return
         rest = waiting_since + NO_PULLER_SECONDS - self.now.steady
@@ -344,7 +354,8 @@ class _Look:
             return
         what = _count(len(missing), "image stays missing", "images stay missing")
         fix = "look for pending pods of the puller's DaemonSet, and at its tolerations"
-        yield self._warning("NoPullerPod", f"No puller pod runs on node {self.node.name}, so {what} there; {fix}.")
+        message = f"No puller pod runs on node {self.node.name}, so {what} there; {fix}."
+        yield Told(("", NO_PULLER), self._warning("NoPullerPod", message))
 
     def _warning(self, reason: str, message: str, pod: PodState | None = None) -> Notice:
         about = ("Node", "", self.node.name, self.node.uid)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from controllers.image_gate import read_gate
-from controllers.plans.actions import ChangeNode, Notice, SetCondition
-from controllers.plans.image_gate import GateMemory
+from controllers.plans.actions import ChangeNode, Done, Notice, Outcome, SetCondition
+from controllers.plans.image_gate import TOLD_NODES, GateMemory, note_image_gate
 from controllers.plans.image_gate_facts import LIST_LAG_SECONDS, LISTED_IMAGES
 from controllers.plans.image_gate_node import LEFT_SET_SECONDS, NO_PULLER_SECONDS
 from controllers.plans.image_gate_settings import PullerPods
@@ -388,6 +388,16 @@ class TestStartupTaint:
         assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
         assert w.nodes["a"].fact.taints == ()
 
+    def test_an_event_for_which_there_was_no_budget_is_told_later(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT)
+        w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
+        w.turn()
+        planned = w.plan()
+        (notice,) = planned.actions
+        w.memory = note_image_gate(w.memory, [Done(notice, Outcome.HELD_BACK)], w.now)
+        assert w.notices() == [notice]
+        assert w.notices() == []
+
     def test_the_deadline_counts_from_when_the_node_became_ready(self) -> None:
         w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
         w.add_node(taints=[STARTUP], ready=False)
@@ -514,6 +524,19 @@ class TestFaults:
         assert words in notice.message
         assert notice.message.count(". ") == 0
         assert planned.gauges["gate_pull_faults"] == {(cause,): 1.0}
+
+    def test_a_fault_that_many_nodes_have_is_told_of_some_and_counted_of_all(self) -> None:
+        w = world(SCIPY, GPU)
+        for number in range(20):
+            w.add_node(f"node-{number}")
+            puller = w.puller(f"node-{number}")
+            w.fail(puller, SCIPY, NOT_FOUND)
+            w.fail(puller, GPU, "connection refused")
+        planned = w.plan()
+        notices = [action for action in planned.actions if isinstance(action, Notice)]
+        assert len(notices) == 2 * TOLD_NODES
+        assert planned.gauges["gate_pull_faults"] == {("missing",): 20.0, ("registry",): 20.0}
+        assert [action for action in w.plan().actions if isinstance(action, Notice)] == notices
 
     def test_other_images_are_not_held_up(self) -> None:
         w = world(SCIPY, GPU)
