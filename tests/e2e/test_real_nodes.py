@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.harness import (
+    MINORS,
     ControlPlane,
     HarnessUnavailableError,
     RealNode,
@@ -337,3 +338,26 @@ def test_a_pushed_image_is_served_until_it_is_deleted(real_registry: RealRegistr
         urllib.request.urlopen(asked)
     with pytest.raises(ValueError, match=r"found image 'me/data', expected NAME:TAG"):
         real_registry.push("me/data", size_bytes=1)
+
+
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_supported_minor_s_kubelet_mounts_an_image(minor: str, real_registry: RealRegistry) -> None:
+    flags = ["--feature-gates=ImageVolume=true"] if minor == "1.34" else []  # on by itself since 1.35
+    try:
+        with (
+            ControlPlane(minor, apiserver_flags=flags) as cluster,
+            RealNode(cluster, "node-a", real_registry) as node,
+        ):
+            program = real_registry.push_program("me/program:1")
+            data = real_registry.push("me/data:1", files={"/data.txt": b"hello"})
+            reads = container(
+                "main", program.reference, ["data"], command=["/in-pod", "read", "/mounted/data/data.txt"]
+            )
+            once = pod("once", node.name, reads, volumes=[image_volume("data", data.reference)], restartPolicy="Never")
+            namespace = cluster.create_namespace()
+            cluster.create_pod(once, namespace)
+            cluster.wait_for_pod_phase("once", namespace, "Succeeded", timeout_seconds=PULL_SECONDS)
+            assert node.wait_ready()["status"]["nodeInfo"]["kubeletVersion"].startswith(f"v{minor}.")
+    except HarnessUnavailableError as error:
+        give_up(error)
