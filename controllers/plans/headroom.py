@@ -22,7 +22,9 @@ WINDOW: Final = "headroom_window_active"
 NODE_CPU: Final = "headroom_whole_node_cpu_cores"
 NODE_MEMORY: Final = "headroom_whole_node_memory_bytes"
 GAUGES: Final[Sequence[GaugeDefinition]] = (
-    GaugeDefinition(REPLICAS, "Placeholders that a set with windows should have now.", ("set",)),
+    GaugeDefinition(
+        REPLICAS, "Placeholders that a set should have now, of sets with windows or that count nodes.", ("set",)
+    ),
     GaugeDefinition(NEXT, "Seconds until the next start or end of one of the set's windows.", ("set",)),
     GaugeDefinition(WINDOW, "1 for each window that gives the set's number now.", ("set", "window")),
     GaugeDefinition(NODE_CPU, "CPU that a placeholder for a whole node could ask for.", ("set",)),
@@ -64,8 +66,8 @@ def plan_headroom(
     findings = _Findings(snapshot, memory, now)
     for one in sets:
         found = snapshot.stateful_sets.get(one.stateful_set)
-        if one.windows:
-            _plan_number(one, found, findings)
+        # The chart leaves the number of all these sets to us.
+        _plan_number(one, found, findings)
         if one.count_by is CountBy.NODES:
             _plan_size(one, found, findings)
     return Planned(
@@ -126,7 +128,7 @@ def _spell(one: HeadroomSet, memory: HeadroomMemory, now: Moment) -> Spell:
 
 def _why(one: HeadroomSet, spell: Spell) -> str:
     if not spell.windows:
-        return "no window holds"
+        return "no window holds" if one.windows else "the values say so"
     until = f", until {local_time(spell.until, one.windows[0].time_zone)} at least" if spell.until is not None else ""
     plural = "s" if len(spell.windows) > 1 else ""
     return f"window{plural} {' and '.join(spell.windows)}{until}"

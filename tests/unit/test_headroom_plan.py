@@ -148,6 +148,13 @@ def test_faults_of_windows_come_with_their_keys() -> None:
 # Whole nodes
 
 
+def test_the_number_of_a_set_that_counts_nodes_is_kept_without_windows_too() -> None:
+    cluster = Cluster(_planner(countBy="nodes"), replicas=1)
+    (up,) = cluster.turn()
+    assert isinstance(up, ScaleSet)
+    assert (up.replicas, up.why) == (3, "the values say so")
+
+
 def _whole_nodes() -> Cluster:
     cluster = Cluster(_planner(countBy="nodes"))
     cluster.add_node("a")
