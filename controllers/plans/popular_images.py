@@ -135,6 +135,8 @@ class PopularMemory:
     # By image, and by uid of the node.
     backing_off: Mapping[str, Rest] = field(default_factory=dict)
     resting: Mapping[str, Rest] = field(default_factory=dict)
+    # By uid of the node: the image that failed there last, while none has come since.
+    failed_on: Mapping[str, str] = field(default_factory=dict)
     # By name of the node: since when it was seen without a pod of any class.
     empty_since: Mapping[str, float] = field(default_factory=dict)
     # As the last plan reported them.
@@ -243,6 +245,7 @@ class _Work:
         self.brought: dict[str, dict[str, Brought]] = {}
         self.backing_off = {image: rest for image, rest in memory.backing_off.items() if _is_remembered(rest, now)}
         self.resting = {uid: rest for uid, rest in memory.resting.items() if _is_remembered(rest, now)}
+        self.failed_on = dict(memory.failed_on)
         passed = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
         self.budget = min(float(settings.bytes_per_minute), memory.budget + passed * settings.bytes_per_minute / 60.0)
         # Pulls under way by name of the node.
@@ -359,6 +362,7 @@ class _Work:
         state = self.snapshot.nodes.get(pull.node)
         if state is not None:
             self._keep_brought(state.uid, pull)
+            self.failed_on.pop(state.uid, None)
             if is_first:
                 self.backing_off.pop(pull.image, None)
                 self.actions.append(
@@ -390,11 +394,17 @@ class _Work:
             self._give_up(pod, pull, view, f"not pulled within {PULL_SECONDS / 60:.0f} minutes")
 
     def _give_up(self, pod: PodState, pull: Pull, view: NodeView, failure: str) -> None:
-        tries = self.backing_off[pull.image].tries if pull.image in self.backing_off else 0
-        pause = _pause(tries, FIRST_BACK_OFF_SECONDS, LAST_BACK_OFF_SECONDS)
-        self.backing_off[pull.image] = Rest(tries + 1, self.now.steady + pause)
-        # The fault may be the node's: the next try is on another, if there is one.
-        self._let_rest(view.state.uid, FIRST_BACK_OFF_SECONDS, LAST_BACK_OFF_SECONDS)
+        rest = self.backing_off.get(pull.image)
+        if rest is None or rest.until <= self.now.steady:
+            tries = rest.tries if rest is not None else 0
+            pause = _pause(tries, FIRST_BACK_OFF_SECONDS, LAST_BACK_OFF_SECONDS)
+            rest = self.backing_off[pull.image] = Rest(tries + 1, self.now.steady + pause)
+        # Pulls of it that began together fail together, and count once.
+        uid = view.state.uid
+        if self.failed_on.get(uid, pull.image) != pull.image:
+            # A second image, and none has come in between: the fault is the node's.
+            self._let_rest(uid, FIRST_BACK_OFF_SECONDS, LAST_BACK_OFF_SECONDS)
+        self.failed_on[uid] = pull.image
         self.actions.append(
             Notice(
                 kind="Node",
@@ -402,12 +412,12 @@ class _Work:
                 name=pull.node,
                 uid=view.state.uid,
                 reason="PopularImageFailed",
-                message=f"Image {pull.image}, which many users run, can't be pulled here ({failure[:300]}); "
-                f"it is tried again in {pause / 60:.0f} minutes at the earliest.",
+                message=f"Image {pull.image}, which many users run, can't be pulled here ({_cut(failure)}); "
+                f"it is tried again in {(rest.until - self.now.steady) / 60:.0f} minutes at the earliest.",
                 warning=True,
             )
         )
-        self._dismiss(pod, f"image {pull.image} can't be pulled: {failure[:300]}")
+        self._dismiss(pod, f"image {pull.image} can't be pulled: {_cut(failure)}")
 
     def _dismiss(self, pod: PodState, why: str) -> None:
         self.actions.append(DeletePod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why))
@@ -647,6 +657,7 @@ class _Work:
                 brought={uid: found for uid, found in self.brought.items() if uid in uids},
                 backing_off=self.backing_off,
                 resting={uid: rest for uid, rest in self.resting.items() if uid in uids},
+                failed_on={uid: image for uid, image in self.failed_on.items() if uid in uids},
                 empty_since=self.empty_since,
                 gauges=gauges,
             ),
@@ -673,6 +684,11 @@ def _totals(users: Mapping[Use, float]) -> dict[str, float]:
         else:
             totals[image] = amount
     return totals | {image: math.fsum(parts) for image, parts in several.items()}
+
+
+def _cut(failure: str) -> str:
+    """The kubelet's words, short enough for an Event; their end says what was wrong."""
+    return failure if len(failure) <= 300 else f"{failure[:60]} … {failure[-240:]}"
 
 
 def _pause(tries: int, first: float, last: float) -> float:

@@ -551,12 +551,41 @@ def test_an_image_that_fails_backs_off_longer_each_time_and_holds_up_no_other() 
     assert notices(given_up) == ["PopularImageFailed"]
     assert given_up.gauges["popular_images_backing_off"][()] == 1
     after = plan_popular_images(snapshot, given_up.memory, settings, at(200))
-    assert pulls(after) == [("b", other)]
+    assert pulls(after) == [("a", other)]
     again = plan_popular_images(snapshot, given_up.memory, settings, at(190 + FIRST_BACK_OFF_SECONDS + 1))
     assert POPULAR in [image for _, image in pulls(again)]
     failing = with_pod(snapshot, as_pod(created(again)[0], waiting="ErrImagePull"))
     twice = follow(failing, settings, [600, 700], again.memory)
     assert twice.memory.backing_off[POPULAR].until == pytest.approx(600 + 2 * FIRST_BACK_OFF_SECONDS)
+
+
+def test_pulls_of_one_image_that_fail_together_count_once_and_their_nodes_go_on() -> None:
+    other = "quay.io/lab/other:1"
+    settings = popular_settings(parallelPerCluster=2)
+    snapshot = cluster([node_state("a"), node_state("b")], [*users(9, POPULAR), *users(3, other)])
+    planned = plan_after_a_while(snapshot, settings)
+    assert {image for _, image in pulls(planned)} == {POPULAR}
+    failing = snapshot
+    for body in created(planned):
+        failing = with_pod(failing, as_pod(body, waiting="ErrImagePull"))
+    given_up = plan_popular_images(failing, planned.memory, settings, at(190))
+    assert len(deleted(given_up)) == 2
+    assert given_up.memory.backing_off[POPULAR] == (1, 190 + FIRST_BACK_OFF_SECONDS)
+    after = plan_popular_images(snapshot, given_up.memory, settings, at(200))
+    assert sorted(pulls(after)) == [("a", other), ("b", other)]
+
+
+def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
+    other = "quay.io/lab/other:1"
+    settings = popular_settings(parallelPerCluster=1)
+    snapshot = cluster([node_state("n")], [*users(9, POPULAR), *users(3, other)])
+    first = plan_after_a_while(snapshot, settings)
+    failing = with_pod(snapshot, as_pod(created(first)[0], waiting="ErrImagePull"))
+    second = follow(snapshot, settings, [200], follow(failing, settings, [190], first.memory).memory)
+    assert pulls(second) == [("n", other)]
+    failing = with_pod(snapshot, as_pod(created(second)[0], waiting="ErrImagePull"))
+    third = follow(snapshot, settings, [280], follow(failing, settings, [270], second.memory).memory)
+    assert third.gauges["popular_images_nodes"] == {("resting",): 1}
 
 
 def test_a_pod_that_finds_no_room_is_the_nodes_fault_not_the_images() -> None:
