@@ -12,6 +12,7 @@ Facts behind the defaults: mybinder.org in 2019, as far as it was published.
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import heapq
 import json
@@ -25,10 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from controllers.plans.actions import CreatePod, DeletePod
-from controllers.plans.popular_images import PopularMemory, plan_popular_images, plan_pulls
+from controllers.plans.popular_images import LaunchReader, PopularMemory, plan_popular_images, plan_pulls
 from controllers.plans.popular_nodes import disk_bytes_of
 from controllers.plans.popular_settings import PopularSettings
-from controllers.plans.popularity import Rules, Use
+from controllers.plans.popularity import Rules, Use, count_users
 from controllers.plans.snapshot import Moment, Snapshot
 from placement.labels import POPULAR_IMAGE_ANNOTATION, POPULAR_NODE_ANNOTATION
 from placement.nodes import NodeFact
@@ -78,7 +79,9 @@ class World:
     disk_bytes: int | None = None
     # node.status.images has the largest only.
     reported_images: int = 50
+    # While something is missing, and while nothing is.
     plan_every_seconds: float = 60.0
+    quiet_plan_every_seconds: float = 180.0
     # Chance that a repository is pushed to on a day, which gives it a new tag.
     pushes_a_day: float = 0.0
 
@@ -260,7 +263,6 @@ class Replay:
             self._pulled(at, detail)
         else:
             self._plan(at)
-            self._later(at + self.world.plan_every_seconds, "plan", None)
 
     # Users
 
@@ -376,19 +378,29 @@ class Replay:
             pods=self.pods,
         )
         now = Moment(at, at)
-        planned = plan_popular_images(snapshot, self.memory, self.settings, now)
         if self.policy.is_oracle:
-            # Counted by the plan, so that only the demand is another.
-            counted = replace(self.memory, popularity=planned.memory.popularity)
-            planned = plan_pulls(snapshot, counted, self.settings, now, self._oracle(at))
+            # Counted as by the plan, so that only the demand is another.
+            counted = count_users(
+                self.memory.popularity,
+                self.pods.values(),
+                LaunchReader(self.settings),
+                self.settings.half_life_seconds,
+                at,
+            )
+            memory = replace(self.memory, popularity=counted)
+            planned = plan_pulls(snapshot, memory, self.settings, now, self._oracle(at))
+        else:
+            planned = plan_popular_images(snapshot, self.memory, self.settings, now)
         self.memory = planned.memory
         for action in planned.actions:
             if isinstance(action, CreatePod):
                 self._begin(at, action.body)
             elif isinstance(action, DeletePod):
                 self.pods.pop(f"{NAMESPACE}/{action.name}", None)
-        pulling = sum(pod.phase == "Pending" for pod in self.pods.values())
-        self.result.most_pulling = max(self.result.most_pulling, pulling)
+        self.result.most_pulling = max(self.result.most_pulling, int(planned.gauges["popular_images_pulling"][()]))
+        is_quiet = not planned.actions and not planned.gauges["popular_images_missing"][()]
+        seconds = self.world.quiet_plan_every_seconds if is_quiet else self.world.plan_every_seconds
+        self._later(at + seconds, "plan", None)
 
     def _oracle(self, at: float) -> dict[Use, float]:
         """Launches of the next day, by image."""
@@ -516,6 +528,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--pushes-a-day", type=float, default=0.0, help="chance that a repository is pushed to on a day"
     )
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=("none", "plan", "oracle"), help="one of the three, to run them side by side")
     parser.add_argument("--days", type=float, default=math.inf, help="replay the first days only")
     chosen = parser.parse_args(argv)
     world = World(
@@ -528,9 +541,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, ValueError, KeyError) as error:
         print(f"{chosen.trace}: no launches can be read: {error}", file=sys.stderr)
         return 1
+    # Nothing here goes in circles.
+    gc.disable()
     print(HEADER)
     for policy in policies(chosen.per_node, chosen.bytes_per_minute):
-        print(as_row(policy, Replay(launches, world, policy).run()), flush=True)
+        kind = "oracle" if policy.is_oracle else "plan" if policy.per_node else "none"
+        if chosen.only in (None, kind):
+            print(as_row(policy, Replay(launches, world, policy).run()), flush=True)
     return 0
 
 

@@ -160,7 +160,7 @@ def plan_popular_images(
     popularity = count_users(
         memory.popularity,
         snapshot.pods.values(),
-        _Launches(settings),
+        LaunchReader(settings),
         settings.half_life_seconds,
         now.steady,
     )
@@ -198,16 +198,18 @@ def use_per_byte(launches: float, image_bytes: int) -> float:
     return launches * (PULL_ROUND_TRIPS_SECONDS + size / PULL_BYTES_PER_SECOND) / size
 
 
-class _Launches:
-    """Tells what a pod counts for."""
+class LaunchReader:
+    """Tells what a pod counts for: asked as `count_users` asks."""
 
     def __init__(self, settings: PopularSettings) -> None:
+        """Prepare."""
         self._classes = Classes(settings)
         self._counted = settings.counted
         # Most pods share few specs and images.
         self._launches: dict[tuple[int, tuple[str, ...]], Launch] = {}
 
     def __call__(self, pod: PodState) -> Launch | None:
+        """None for a pod without a class, UNCOUNTED for one of a class that doesn't count."""
         # The labels of namespaces aren't watched: classes can name namespaces, not describe them.
         found = self._classes.classify(pod.labels, pod.namespace, None)
         if found is None:
