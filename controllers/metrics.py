@@ -112,6 +112,8 @@ class Metrics:
     def show_plan(self, controller: str, gauges: Gauges, seconds: float) -> None:
         """Show what a plan found and how long it took."""
         self._planned.show(controller, gauges)
+        # From 0 on: a counter whose first value is 1 has not increased, to Prometheus.
+        self._plan_failures.labels(controller)
         self._cycles.labels(controller).observe(seconds)
 
     def count_plan_failure(self, controller: str) -> None:

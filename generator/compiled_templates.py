@@ -564,6 +564,22 @@ def render_controllers_admission_policies(given):
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-pods'), 'controllers', {}), 2)))
         out.append('\nspec:\n  policyName: ')
         out.append(str(to_json(given['cluster_object_name']('controllers-pods'))))
+        out.append('\n  validationActions: [Deny]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-sets'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [apps]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: [statefulsets, statefulsets/status]\n        scope: Namespaced\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  variables:\n    - name: metadata\n      expression: \'request.operation == "UPDATE" ? dyn(object.metadata) : dyn({})\'\n    - name: oldMetadata\n      expression: \'request.operation == "UPDATE" ? dyn(oldObject.metadata) : dyn({})\'\n    - name: spec\n      expression: \'request.operation == "UPDATE" ? dyn(object.spec) : dyn({})\'\n    - name: oldSpec\n      expression: \'request.operation == "UPDATE" ? dyn(oldObject.spec) : dyn({})\'\n    - name: pod\n      expression: \'request.operation == "UPDATE" ? dyn(object.spec.template.spec) : dyn({})\'\n    - name: oldPod\n      expression: \'request.operation == "UPDATE" ? dyn(oldObject.spec.template.spec) : dyn({})\'\n    - name: containers\n      expression: \'request.operation == "UPDATE" ? dyn(object.spec.template.spec.containers) : dyn([])\'\n    - name: oldContainers\n      expression: \'request.operation == "UPDATE" ? dyn(oldObject.spec.template.spec.containers) : dyn([])\'\n  validations:\n    - expression: >-\n        request.operation == "UPDATE" && request.namespace == ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append(' && request.name in dyn([\n')
+        for v_set in each(read_key(given['values'], 'placeholders')):
+            if (default(read_key(v_set, 'countBy'), 'pods') == 'nodes'):
+                out.append('        ')
+                out.append(str(to_json(given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52))))
+                out.append(',\n')
+        out.append('        ])\n      message: Roost\'s controllers change those StatefulSets only whose seats are whole nodes\n    - expression: >-\n        variables.metadata.all(key, key in ["managedFields", "resourceVersion", "generation"]\n        || (key in variables.oldMetadata && variables.metadata[key] == variables.oldMetadata[key]))\n        && variables.oldMetadata.all(key, key in ["managedFields", "resourceVersion", "generation"] || key in variables.metadata)\n        && variables.spec.all(key, key == "template" || (key in variables.oldSpec && variables.spec[key] == variables.oldSpec[key]))\n        && variables.oldSpec.all(key, key == "template" || key in variables.spec)\n        && (request.operation != "UPDATE" || (dyn(object.spec.template.metadata) == dyn(oldObject.spec.template.metadata) && dyn(object.?status.orValue({})) == dyn(oldObject.?status.orValue({}))))\n        && variables.pod.all(key, key == "containers" || (key in variables.oldPod && variables.pod[key] == variables.oldPod[key]))\n        && variables.oldPod.all(key, key == "containers" || key in variables.pod)\n      message: of a StatefulSet, Roost\'s controllers change its seats\' resources only\n    - expression: >-\n        variables.containers.size() == variables.oldContainers.size()\n        && variables.containers.all(one, one.?resources.?claims.orValue([]).size() == 0\n        && variables.oldContainers.exists(old, old.name == one.name\n        && one.all(key, key == "resources" || (key in old && one[key] == old[key])) && old.all(key, key == "resources" || key in one)))\n      message: of a seat\'s container, Roost\'s controllers change its resources only\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-sets'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-sets'))))
         out.append('\n  validationActions: [Deny]\n')
     return ''.join(out)
 
@@ -2859,7 +2875,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '6375e6b13e86052325ba6e979d0dfafbb4e91b2a2ce7bbfb205aec3d27f858c3'
+FINGERPRINT = '94a697b058001ddc37e890f10b7deffa97e76a3c89bbd4a3e491bfc4a4e1c179'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -1,0 +1,336 @@
+"""Alerts and dashboard as rendered: Prometheus' own parser reads them, its engine fires them, every metric exists."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from controllers.metrics import Metrics as ControllersMetrics
+from controllers.registry import FACTORIES
+from controllers.settings import parse_settings
+from tests.harness.fixtures import require_binary
+from tests.parity.renderers import RELEASE, roost_render
+from tools.write_dashboard import TEMPLATE, template
+from webhook.metrics import Metrics as WebhookMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+Object = dict[str, Any]
+ALL_ON = """
+monitoring: {prometheusRule: {enabled: true}, grafanaDashboard: {enabled: true}}
+imageGate: {mode: startupTaint}
+popularImages: {enabled: true}
+placeholders:
+  - name: default
+    replicas: 3
+    windows: [{name: day, replicas: 9, timeZone: UTC, start: 0 8 * * *, end: 0 18 * * *}]
+"""
+# Put on every series by the Prometheus operator.
+SCRAPED_LABELS = {"namespace", "service", "pod", "job", "instance"}
+# Metrics of the API server, and of the Python client library's own collectors.
+FOREIGN = {
+    "apiserver_admission_webhook_fail_open_count": {"name", "type"},
+    "process_resident_memory_bytes": set[str](),
+    "process_cpu_seconds_total": set[str](),
+}
+SERIES = 'namespace="jhub", service="hub-roost-{component}"'
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Object]:
+    file = tmp_path_factory.mktemp("values") / "values.yaml"
+    file.write_text(ALL_ON)
+    return list(roost_render([file]).values())
+
+
+@pytest.fixture(scope="module")
+def groups(objects: Sequence[Object]) -> list[Object]:
+    return [group for one in objects if one["kind"] == "PrometheusRule" for group in one["spec"]["groups"]]
+
+
+@pytest.fixture(scope="module")
+def dashboard(objects: Sequence[Object]) -> Object:
+    (text,) = [one["data"]["roost.json"] for one in objects if "roost.json" in one.get("data", {})]
+    found: Object = json.loads(text)
+    return found
+
+
+def rules_of(groups: Sequence[Object]) -> Iterator[Object]:
+    return (rule for group in groups for rule in group["rules"])
+
+
+def queries_of(dashboard: Object) -> list[str]:
+    return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+
+
+def concrete(query: str, dashboard: Object) -> str:
+    """A query with the dashboard's variables put in, as Grafana does."""
+    values = {one["name"]: one["query"] for one in dashboard["templating"]["list"]}
+    query = query.replace("$__rate_interval", "5m")
+    return re.sub(r"\$(\w+)", lambda name: str(values[name[1]]), query)
+
+
+# Every metric exists
+
+
+def metrics_that_exist(objects: Sequence[Object]) -> dict[str, set[str]]:
+    """Names as Prometheus stores them, with their labels, from the programs' own registries."""
+    data = {key: text for one in objects if one["kind"] == "ConfigMap" for key, text in one["data"].items()}
+    settings = parse_settings(json.loads(data["controllers.json"]), yaml.safe_load(data["config.yaml"]))
+    assert len(settings.planners) == len(FACTORIES), "the values leave a controller out"
+    gauges = [gauge for planner in settings.planners for gauge in planner.gauges]
+    found: dict[str, set[str]] = dict(FOREIGN)
+    for registry in (WebhookMetrics("test").registry, ControllersMetrics("test", gauges).registry):
+        # Its own book: what it collects shows no labels of metrics that have no samples yet.
+        for collector, names in registry._collector_to_names.items():
+            labels = set(getattr(collector, "_labelnames", ()))
+            for name in names:
+                found[name] = labels | ({"le"} if name.endswith("_bucket") else set())
+    return found | {f"roost_controllers_{gauge.name}": set(gauge.labels) for gauge in gauges}
+
+
+def faults_of(query: str, known: Mapping[str, set[str]]) -> list[str]:
+    """Metrics and labels of a query that nobody has."""
+    bare = re.sub(r'"[^"]*"', '""', query)
+    names = set(re.findall(r"\b((?:roost|apiserver|process)_\w+)", bare))
+    unknown = [f"metric {name}" for name in sorted(names - known.keys())]
+    labels = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", bare))
+    for grouping in re.findall(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)", bare):
+        labels |= {label.strip() for label in grouping.split(",") if label.strip()}
+    there = SCRAPED_LABELS.union(*(known.get(name, set()) for name in names))
+    return unknown + [f"label {label}" for label in sorted(labels - there)] + ([] if names else ["no metric at all"])
+
+
+def test_every_metric_and_label_of_alerts_and_dashboard_exists(
+    objects: Sequence[Object], groups: list[Object], dashboard: Object
+) -> None:
+    known = metrics_that_exist(objects)
+    queries = [*(rule["expr"] for rule in rules_of(groups)), *queries_of(dashboard)]
+    faults = {query: found for query in queries if (found := faults_of(query, known))}
+    assert faults == {}
+    assert faults_of('sum by (clas) (roost_webhook_review_total{classs=""})', known) == [
+        "metric roost_webhook_review_total",
+        "label clas",
+        "label classs",
+    ]
+
+
+def test_legends_name_labels_that_their_queries_keep(dashboard: Object) -> None:
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", ()):
+            kept = set(re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", target["expr"])))) or SCRAPED_LABELS
+            assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept, target
+
+
+def test_alerts_and_panels_are_named_once_and_panels_do_not_overlap(groups: list[Object], dashboard: Object) -> None:
+    names = [rule["alert"] for rule in rules_of(groups)]
+    assert len(set(names)) == len(names)
+    titles = [panel["title"] for panel in dashboard["panels"]]
+    assert len(set(titles)) == len(titles)
+    cells: set[tuple[int, int]] = set()
+    for panel in dashboard["panels"]:
+        at = panel["gridPos"]
+        own = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not own & cells, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        cells |= own
+
+
+def test_two_releases_have_dashboards_of_different_titles(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(ALL_ON)
+    titles = set()
+    for release in (RELEASE, RELEASE._replace(namespace="other"), RELEASE._replace(name="other")):
+        (one,) = [one for one in roost_render([file], release).values() if "roost.json" in one.get("data", {})]
+        titles.add(json.loads(one["data"]["roost.json"])["title"])
+    assert len(titles) == 3
+
+
+def test_the_dashboards_template_is_fresh() -> None:
+    assert TEMPLATE.read_text() == template(), "run: python -m tools.write_dashboard, then: roost chart"
+
+
+# Prometheus reads and fires them
+
+
+def promtool(*arguments: object) -> str:
+    done = subprocess.run(
+        [require_binary("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.e2e
+def test_prometheus_reads_every_alert_and_every_query(groups: list[Object], dashboard: Object, tmp_path: Path) -> None:
+    queries = [
+        {"record": f"panel:{number}", "expr": concrete(query, dashboard)}
+        for number, query in enumerate(queries_of(dashboard))
+    ]
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump({"groups": [*groups, {"name": "dashboard", "rules": queries}]}))
+    said = promtool("check", "rules", rules)
+    assert f"{len(queries) + len(list(rules_of(groups)))} rules found" in said
+
+
+class Firing:
+    """Time series, a moment, and the alerts that must fire then: label sets by name of the alert."""
+
+    def __init__(
+        self, series: Mapping[str, str], minutes: int, alerts: Mapping[str, Sequence[Mapping[str, str]]]
+    ) -> None:
+        self.series = series
+        self.minutes = minutes
+        self.alerts = alerts
+
+
+def controllers(metric: str, **labels: str) -> str:
+    return _series(f"roost_controllers_{metric}", "controllers", labels)
+
+
+def webhook(metric: str, **labels: str) -> str:
+    return _series(f"roost_webhook_{metric}", "webhook", labels)
+
+
+def _series(name: str, component: str, labels: Mapping[str, str]) -> str:
+    given = [SERIES.format(component=component), *(f'{key}="{value}"' for key, value in labels.items())]
+    return f"{name}{{{', '.join(given)}}}"
+
+
+LEADS = {controllers("leader", pod="a"): "1x120", controllers("leader", pod="b"): "0x120"}
+NOBODY: Mapping[str, Sequence[Mapping[str, str]]] = {}
+FIRINGS = {
+    "all is well": Firing(
+        {
+            **LEADS,
+            controllers("gate_oldest_wait_seconds"): "0+60x20 0x100",
+            controllers("evictions_total"): "0+5x120",
+            controllers("eviction_budget_per_minute"): "5x120",
+            controllers("plan_failures_total", controller="image-gate"): "0x120",
+            controllers("actions_total", controller="image-gate", kind="ChangeNode", outcome="done"): "0+9x120",
+            controllers("gate_pull_faults", reason="not-found"): "1x10 0x110",
+            webhook("unplaced_pods", **{"class": "user"}): "0x120",
+            webhook("certificate_expiry_timestamp_seconds", kind="leaf"): "604800x120",
+        },
+        60,
+        NOBODY,
+    ),
+    "no replica is there": Firing({}, 10, {"RoostControllersWithoutLeader": [{}]}),
+    "two replicas and no leader": Firing(
+        {controllers("leader", pod="a"): "1x20 0x100", controllers("leader", pod="b"): "0x120"},
+        40,
+        {"RoostControllersWithoutLeader": [{}]},
+    ),
+    "a change of leaders": Firing(
+        {controllers("leader", pod="a"): "1x20 0x100", controllers("leader", pod="b"): "0x21 1x99"}, 40, NOBODY
+    ),
+    "a plan fails": Firing(
+        {**LEADS, controllers("plan_failures_total", controller="image-gate"): "0x10 1+2x100"},
+        30,
+        {"RoostPlanFailures": [{"controller": "image-gate"}]},
+    ),
+    "writes are refused": Firing(
+        {**LEADS, controllers("actions_total", controller="m", kind="EvictPod", outcome="failed"): "0x10 1+2x100"},
+        30,
+        {"RoostActionsFail": [{"controller": "m", "kind": "EvictPod"}]},
+    ),
+    "an image doesn't come": Firing(
+        {**LEADS, controllers("gate_oldest_wait_seconds"): "0+60x120"}, 40, {"RoostImageGateStuck": [{}]}
+    ),
+    "an image can't be pulled": Firing(
+        {**LEADS, controllers("gate_pull_faults", reason="denied"): "0x10 2x100"},
+        40,
+        {"RoostImagesCannotBePulled": [{"reason": "denied"}]},
+    ),
+    "a deadline passes": Firing(
+        {**LEADS, controllers("gate_nodes_opened_without_images"): "0x10 1x100"},
+        12,
+        {"RoostNodesOpenedWithoutImages": [{}]},
+    ),
+    "the mover runs wild": Firing(
+        {
+            **LEADS,
+            controllers("evictions_total"): "0x10 0+7x100",
+            controllers("eviction_budget_per_minute"): "5x120",
+        },
+        40,
+        {"RoostMoverOverBudget": [{}]},
+    ),
+    "a mover that may not evict does": Firing(
+        {**LEADS, controllers("evictions_total"): "0x10 1x100", controllers("eviction_budget_per_minute"): "0x120"},
+        15,
+        {"RoostMoverOverBudget": [{}]},
+    ),
+    "a certificate nears its end": Firing(
+        {**LEADS, webhook("certificate_expiry_timestamp_seconds", kind="leaf"): "86000x120"},
+        10,
+        {"RoostCertificateNearExpiry": [{"kind": "leaf"}]},
+    ),
+    "pods come through unplaced": Firing(
+        {**LEADS, webhook("unplaced_pods", **{"class": "user"}): "0x5 3x100"},
+        30,
+        {"RoostPodsUnplaced": [{"class": "user"}]},
+    ),
+    "the API server can't reach the webhook": Firing(
+        {**LEADS, 'apiserver_admission_webhook_fail_open_count{name="pods.hub.jhub.roost.hub.jupyter.org"}': "0+1x100"},
+        20,
+        {"RoostAdmissionFailedOpen": [{"name": "pods.hub.jhub.roost.hub.jupyter.org"}]},
+    ),
+    "a policy is refused": Firing(
+        {**LEADS, webhook("policy_reload_failures_total"): "0x10 1x100"}, 15, {"RoostPolicyRefused": [{}]}
+    ),
+    "another release's trouble": Firing(
+        {
+            **LEADS,
+            'roost_controllers_gate_oldest_wait_seconds{namespace="other", service="hub-roost-controllers"}': "9999x99",
+        },
+        40,
+        NOBODY,
+    ),
+}
+
+
+@pytest.mark.e2e
+def test_alerts_fire_when_they_should_and_only_then(groups: list[Object], tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump({"groups": groups}))
+    severities = {rule["alert"]: rule["labels"] for rule in rules_of(groups)}
+    # What an alert says isn't compared: promtool wants every annotation, so they are left out of the rules.
+    bare = [{**group, "rules": [{**rule, "annotations": {}} for rule in group["rules"]]} for group in groups]
+    rules.write_text(yaml.safe_dump({"groups": bare}))
+    tests = []
+    for name, firing in FIRINGS.items():
+        assert firing.alerts.keys() <= severities.keys(), name
+        checks = [
+            {
+                "eval_time": f"{firing.minutes}m",
+                "alertname": alert,
+                "exp_alerts": [{"exp_labels": {**severities[alert], **one}} for one in firing.alerts.get(alert, ())],
+            }
+            for alert in severities
+        ]
+        series = [{"series": one, "values": values} for one, values in firing.series.items()]
+        tests.append({"name": name, "interval": "1m", "input_series": series, "alert_rule_test": checks})
+    file = tmp_path / "tests.yaml"
+    file.write_text(yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "1m", "tests": tests}))
+    promtool("test", "rules", file)
+    assert {alert for firing in FIRINGS.values() for alert in firing.alerts} == severities.keys(), (
+        "an alert never fires"
+    )
+
+
+@pytest.mark.e2e
+def test_what_alerts_say_is_a_sentence_that_prometheus_can_fill_in(groups: list[Object]) -> None:
+    for rule in rules_of(groups):
+        summary = rule["annotations"]["summary"]
+        assert summary.endswith("."), summary
+        named = set(re.findall(r"\$labels\.(\w+)", summary))
+        kept = set(re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", rule["expr"]))))
+        assert named <= kept, rule
