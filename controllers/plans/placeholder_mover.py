@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from controllers.plans.actions import Done, GaugeDefinition, Notice, Planned
 from controllers.plans.placeholder_mover_marks import Mark, plan_marks
+from controllers.plans.placeholder_mover_model import Model
 from controllers.plans.placeholder_mover_moves import MoveMemory, Moving, note_moves, plan_moves
 from controllers.plans.placeholder_mover_nodes import NodeHistory, NodeJudge, follow_nodes
 from controllers.plans.placeholder_mover_seats import SeatMap
@@ -47,6 +48,8 @@ class MoverMemory:
     # By set.
     marks: Mapping[str, Mark] = field(default_factory=dict)
     moves: MoveMemory = field(default_factory=MoveMemory)
+    # A cache.
+    model: Model = field(default_factory=Model, compare=False)
 
 
 def plan_placeholder_mover(
@@ -58,11 +61,11 @@ def plan_placeholder_mover(
     seats = SeatMap(snapshot, settings)
     view = View(snapshot, settings, judge, seats, now)
     marking = plan_marks(view, memory.marks)
-    moving = plan_moves(view, marking.marks, memory.moves)
+    moving = plan_moves(view, marking.marks, memory.moves, memory.model)
     waits = [*marking.waits, *moving.waits]
     return Planned(
         actions=[*marking.actions, *moving.actions, *_complaints(snapshot, settings)],
-        memory=MoverMemory(replace(history, fitness=judge.fitness), marking.marks, moving.memory),
+        memory=MoverMemory(replace(history, fitness=judge.fitness), marking.marks, moving.memory, memory.model),
         # A moment later: at the very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(waits)) + 0.1 if waits else None,
         gauges=_gauges(view, marking.marks, moving),

@@ -8,19 +8,18 @@ wait.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.actions import EvictPod, Notice, Outcome
+from controllers.plans.placeholder_mover_model import Answer
 from placement.labels import PLACEHOLDER_SET_LABEL
-from placement.scheduling.cycle import schedule
-from placement.scheduling.state import ClusterState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from controllers.plans.actions import Action, Done
     from controllers.plans.placeholder_mover_marks import Mark
+    from controllers.plans.placeholder_mover_model import Model
     from controllers.plans.placeholder_mover_settings import MoverSettings, PlaceholderSet
     from controllers.plans.placeholder_mover_view import View
     from controllers.plans.snapshot import Moment, Snapshot
@@ -33,7 +32,7 @@ UNDONE_SECONDS: Final = 60.0
 # Its successor has no node: something else is wrong, which isn't to be waited for.
 LOST_SECONDS: Final = 600.0
 # Questions to the model in one plan: each takes milliseconds where there are thousands of nodes.
-MAX_QUESTIONS: Final = 50
+MAX_QUESTIONS: Final = 20
 
 
 class Move(NamedTuple):
@@ -90,11 +89,11 @@ class Moving:
     waits: Sequence[float]
 
 
-def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory) -> Moving:
+def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model: Model) -> Moving:
     """Choose evictions, at most as many as the minute has left."""
     settings, now = view.settings, view.now
     memory, notices = _settle(memory, view.snapshot, settings, now)
-    world = _World(view)
+    world = _World(view, model)
     asked: dict[str, Move] = {}
     actions: list[Action] = []
     held: dict[str, Held] = {}
@@ -120,6 +119,7 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory) -> Mov
             actions.append(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why_moved))
         if moves.held is not None:
             held[one.name] = moves.held
+    model.undo()
     waits += [one.seconds_left for one in held.values() if one.seconds_left is not None]
     return Moving([*actions, *notices], replace(memory, asked=asked), held, waits)
 
@@ -226,27 +226,18 @@ def _why_held(view: View, one: PlaceholderSet, mark: Mark | None, memory: MoveMe
     return None
 
 
-class Answer(Enum):
-    """Where the scheduler would put a placeholder."""
-
-    THERE = "on the marked node"
-    ELSEWHERE = "on another node"
-    # The marked node has no room for any of its kind; or enough was asked for now.
-    NOBODY = "not there, whichever it is"
-
-
 def _next_eviction(memory: MoveMemory, now: Moment) -> float | None:
     return memory.evictions[0] + WINDOW_SECONDS - now.steady if memory.evictions else None
 
 
 class _World:
-    """The scheduler's model of this snapshot, made when it is asked for the first time."""
+    """What is asked of this snapshot; the scheduler's model follows it when it is asked for the first time."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, model: Model) -> None:
+        self._model = model
         self._snapshot = view.snapshot
         self._settings = view.settings
         self._seats = view.seats
-        self._state: ClusterState | None = None
         self._questions = 0
         self._classes = view.settings.classifier()
 
@@ -255,21 +246,13 @@ class _World:
         return self._settings.profiles.get(pod.scheduler_name)
 
     def try_move(self, pod: PodState, target: str, profile: Profile) -> Answer:
-        """Move the pod in the model if the scheduler, asked now, would put it there."""
+        """Ask the model, which takes the move for done if the answer is THERE."""
+        if self._questions == 0:
+            self._model.follow(self._snapshot)
         if self._questions >= MAX_QUESTIONS:
             return Answer.NOBODY
         self._questions += 1
-        if self._state is None:
-            self._state = ClusterState(self._snapshot.nodes.values(), self._snapshot.pods.values())
-        state = self._state
-        known = state.remove_pod(pod.key)
-        unbound = replace(pod, node_name="", nominated_node="", phase="Pending")
-        decision = schedule(unbound, state, profile, with_preemption=False)
-        if decision.node == target:
-            state.add_pod(replace(pod, node_name=target))
-            return Answer.THERE
-        state.add_pod(known)
-        return Answer.NOBODY if target in decision.rejections else Answer.ELSEWHERE
+        return self._model.try_move(pod, target, profile)
 
     def count_users(self, node: str) -> int:
         """Pods of users on the node."""

@@ -124,7 +124,12 @@ def test_a_new_node_draws_the_seats_at_the_budgets_pace_and_users_pack_where_the
     assert (created[EVICTIONS_PER_MINUTE] - created[0]).total_seconds() >= 57
     controllers = hub.stack.controllers[0]
     assert controllers.metric("roost_controllers_evictions_total") == SEATS, "each seat moved once"
-    assert controllers.metric("roost_controllers_placeholders", set="default", state="marked") == SEATS
+    wait_until(
+        lambda: controllers.metric("roost_controllers_placeholders", set="default", state="marked") == SEATS,
+        60,
+        "the metrics to say so",
+        explain=hub.explain,
+    )
     assert {pod["metadata"]["uid"] for pod in hub.pods("singleuser-server")} == users
 
     # Where the seats were is room, and users fill it up, not the node with the seats.

@@ -1,0 +1,83 @@
+"""The mover's model of the scheduler follows any cluster, whatever it was before and whatever was tried in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controllers.plans.placeholder_mover_model import Answer, Model
+from controllers.plans.snapshot import Snapshot
+from placement.nodes import NodeFact
+from placement.scheduling.objects import NodeState, PodSpec, PodState
+from placement.scheduling.profile import default_profile
+from placement.scheduling.state import ClusterState
+
+NAMES = ["a", "b", "c"]
+NODE = st.builds(lambda cpu, cordoned: (cpu, cordoned), st.sampled_from([1000, 2000, 4000]), st.booleans())
+POD = st.tuples(st.sampled_from(["", *NAMES, "unknown"]), st.sampled_from([0, 500, 1000]), st.booleans())
+CLUSTER = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), NODE), st.dictionaries(st.sampled_from([f"p{i}" for i in range(6)]), POD)
+)
+
+
+def _snapshot(cluster: tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]) -> Snapshot:
+    nodes = {
+        name: NodeState(
+            NodeFact(name, {"kubernetes.io/hostname": name}, unschedulable=cordoned),
+            allocatable={"cpu": cpu, "memory": 2**34, "pods": 5},
+        )
+        for name, (cpu, cordoned) in cluster[0].items()
+    }
+    pods = {
+        f"n/{name}": PodState(
+            "n",
+            name,
+            node_name=node,
+            nominated_node="a" if nominated and not node else "",
+            phase="Succeeded" if nominated and node else "Running",
+            spec=PodSpec(requests=(("cpu", cpu),)),
+        )
+        for name, (node, cpu, nominated) in cluster[1].items()
+    }
+    return Snapshot("hub", "n", nodes, pods)
+
+
+def _told(state: ClusterState) -> object:
+    return {
+        name: (row.node, dict(row.pods), dict(row.nominated), dict(row.requested), dict(row.scored))
+        for name, row in state.rows.items()
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters=st.lists(CLUSTER, min_size=1, max_size=5), data=st.data())
+def test_after_any_history_the_model_is_the_one_that_the_snapshot_alone_gives(
+    clusters: list[tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]], data: st.DataObject
+) -> None:
+    model, profile = Model(), default_profile()
+    for cluster in clusters:
+        snapshot = _snapshot(cluster)
+        model.follow(snapshot)
+        fresh = ClusterState(snapshot.nodes.values(), snapshot.pods.values())
+        assert _told(model._state) == _told(fresh)
+        bound = [pod for pod in snapshot.pods.values() if pod.node_name in snapshot.nodes and not pod.is_finished]
+        for pod in bound:
+            if data.draw(st.booleans()):
+                answer = model.try_move(pod, "b", profile)
+                assert answer is not Answer.THERE or "b" in snapshot.nodes
+        if data.draw(st.booleans()):
+            model.undo()
+            assert _told(model._state) == _told(fresh)
+
+
+def test_each_move_is_in_the_model_before_the_next_is_asked_for() -> None:
+    snapshot = _snapshot(({"a": (4000, False), "b": (1000, False)}, {f"p{i}": ("a", 500, False) for i in range(4)}))
+    model, profile = Model(), default_profile()
+    snapshot = replace(
+        snapshot, nodes={**snapshot.nodes, "a": replace(snapshot.nodes["a"], fact=NodeFact("a", unschedulable=True))}
+    )
+    model.follow(snapshot)
+    answers = [model.try_move(pod, "b", profile) for pod in snapshot.pods.values()]
+    assert answers == [Answer.THERE, Answer.THERE, Answer.NOBODY, Answer.NOBODY]
