@@ -594,10 +594,9 @@ def _sum_up(
         if is_sidecar:
             _add(total, moment)
             _add(sidecars, moment)
-            moment = sidecars
         else:
             _add(moment, sidecars)
-        _raise_to(largest, moment)
+            _raise_to(largest, moment)
     _raise_to(total, largest)
     total |= whole
     _add(total, overhead)

@@ -121,9 +121,10 @@ class TestFilters:
         avoids = {"podAntiAffinity": {REQUIRED: [term(app("u"))]}}
         nodes = [node("a"), node("b")]
         there = pod("x", on="a", labels={"app": "u"})
-        assert why(pod("p", affinity=avoids), ClusterState(nodes, [there]))["a"] == (
-            "node(s) didn't match pod anti-affinity rules",
-        )
+        for one in (there, replace(there, leaving=True)):
+            assert why(pod("p", affinity=avoids), ClusterState(nodes, [one]))["a"] == (
+                "node(s) didn't match pod anti-affinity rules",
+            )
         jealous = pod("x", on="a", affinity=avoids)
         assert why(pod("p", labels={"app": "u"}), ClusterState(nodes, [jealous]))["a"] == (
             "node(s) didn't satisfy existing pods anti-affinity rules",
@@ -264,6 +265,15 @@ class TestPreemption:
         assert self.chosen(*pods, budgets=[budget]) == "b"
         assert self.chosen(*pods, budgets=[replace(budget, disruptions_allowed=1)]) == "a"
         assert self.chosen(*pods, budgets=[replace(budget, disrupted_pods=frozenset({"x"}))]) == "a"
+
+    def test_on_a_node_those_with_a_budget_may_stay_first(self) -> None:
+        budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
+        safe = self.seat("safe", "a", -10, "500m", labels={"app": "x"})
+        other = self.seat("other", "a", -5, "500m")
+        state = ClusterState([node("a", cpu="1")], [safe, other], Surroundings(budgets=(budget,)))
+        found = preempt(pod("p", requests={"cpu": "500m"}), state, DEFAULT)
+        assert isinstance(found, Nomination)
+        assert ([one.name for one in found.victims], found.violations) == (["other"], 0)
 
     def test_the_latest_started_goes_and_one_that_has_not_started_is_the_latest(self) -> None:
         early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"

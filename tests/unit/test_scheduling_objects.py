@@ -65,6 +65,13 @@ class TestRequests:
         assert dict(found.fit_requests)["cpu"] == 100
         assert found.non_zero_cpu == 3000
 
+    def test_beside_pod_level_requests_only_what_nobody_asks_for_gets_a_default(self) -> None:
+        whole = {"requests": {"cpu": "3"}}
+        found = spec(containers=[container(memory="1Gi"), container()], resources=whole)
+        assert found.non_zero_memory == 1024 * MIB
+        assert dict(found.fit_requests)["memory"] == 1224 * MIB
+        assert spec(containers=[container(), container()], resources=whole).non_zero_memory == 400 * MIB
+
     def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_counts(self) -> None:
         def requested(condition: list[dict[str, str]]) -> dict[str, int]:
             status = {

@@ -74,6 +74,13 @@ class TestFit:
         most = pod("most", requests={"cpu": "700m", "memory": "512Mi"})
         assert scores("NodeResourcesFit", most, nodes, [there], using) == [77]
 
+    def test_between_two_points_a_falling_curve_is_rounded_up(self) -> None:
+        shape = [{"utilization": 0, "score": 10}, {"utilization": 30, "score": 0}]
+        ratio = {"requestedToCapacityRatio": {"shape": shape}, "resources": [{"name": "cpu"}]}
+        using = profile(**arguments("NodeResourcesFit", scoringStrategy={"type": "RequestedToCapacityRatio", **ratio}))
+        # 100 - 1000 / 30, cut towards zero: 100 - 33.
+        assert scores("NodeResourcesFit", pod("p", requests={"cpu": "100m"}), [node("a", cpu="1")], (), using) == [67]
+
     def test_an_extended_resource_that_is_not_asked_for_stays_out_of_the_mean(self) -> None:
         resources = [{"name": "cpu"}, {"name": "example.com/gpu"}]
         using = profile(
