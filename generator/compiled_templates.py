@@ -1178,7 +1178,7 @@ def render_puller_daemonset(given):
 
 def render_puller_networkpolicy(given):
     out = []
-    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'prePuller'), 'enabled') or (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'popularImages'), 'enabled')))) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+    if ((read_key(given['values'], 'enabled') and ((read_key(read_key(given['values'], 'prePuller'), 'enabled') and given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))) or (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'popularImages'), 'enabled')))) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
         out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('puller'), 'puller', {}), 2)))
         out.append('\nspec:\n  podSelector:\n    matchLabels: ')
@@ -1191,7 +1191,7 @@ def render_puller_networkpolicy(given):
 
 def render_puller_serviceaccount(given):
     out = []
-    if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'prePuller'), 'enabled') or (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'popularImages'), 'enabled')))):
+    if (read_key(given['values'], 'enabled') and ((read_key(read_key(given['values'], 'prePuller'), 'enabled') and given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))) or (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'popularImages'), 'enabled')))):
         out.append('apiVersion: v1\nkind: ServiceAccount\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('puller'), 'puller', {}), 2)))
         out.append('\nautomountServiceAccountToken: false\n')
@@ -2875,7 +2875,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '94a697b058001ddc37e890f10b7deffa97e76a3c89bbd4a3e491bfc4a4e1c179'
+FINGERPRINT = '0e904323d78319f0d0678cb1b7c360f4c9e10f9765071d88a90ae8814e1fa457'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -90,7 +90,11 @@ def _lint_placeholders(report: Report) -> None:
             path = ("placeholders", index, "name")
             report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
         first.setdefault(name, index)
-        if not at(entry, "resources", "requests") and number(at(entry, "replicas")) > 0:
+        if at(entry, "countBy") == "nodes":
+            if at(entry, "resources", "requests"):
+                reason = "the controllers set them for countBy: nodes, and each upgrade would set them back."
+                report.warn(("placeholders", index, "resources", "requests"), reason, "Leave them out.")
+        elif not at(entry, "resources", "requests") and number(at(entry, "replicas")) > 0:
             reason = "a seat without requests keeps nothing free."
             report.warn(("placeholders", index, "resources"), reason, "Request at least what one user asks for.")
 

@@ -30,7 +30,8 @@ def lint_sizes(report: Report) -> None:
         path = ("placeholders", index, "resources")
         resources = at(entry, "resources")
         _lint_limits(report, path, resources)
-        for resource, amount in users.items():
+        # A seat that is a whole node gets its size from the controllers.
+        for resource, amount in users.items() if at(entry, "countBy") != "nodes" else ():
             _lint_seat(report, (*path, "requests", resource), at(resources, "requests", resource), resource, amount)
 
 
@@ -73,11 +74,13 @@ def _is_more(request: object, limit: object) -> bool:
 def _lint_seat(report: Report, path: Path, request: object, resource: str, guarantee: object) -> None:
     """Compare a seat with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
     # Quantities need fractions, which most renders can do without.
+    from fractions import Fraction  # noqa: PLC0415
+
     from placement.quantities import parse_hub_bytes  # noqa: PLC0415
 
     try:
-        # JupyterHub's CPU amounts are plain numbers; float refuses the rest.
-        user = float(str(guarantee)) if resource == "cpu" else parse_hub_bytes(guarantee)
+        # JupyterHub's CPU amounts are plain numbers, and as decimals: 0.05 is 50m, though not as a float.
+        user = Fraction(str(guarantee)) if resource == "cpu" else parse_hub_bytes(guarantee)
     except ValueError:
         key = ("singleuser", resource, "guarantee")
         report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")

@@ -30,6 +30,10 @@ VALUES: dict[str, Any] = {
     "imageGate": {"mode": "startupTaint", "nodeCondition": True},
     "popularImages": {"enabled": True},
     "imagePullSecrets": ["registry"],
+    "placeholders": [
+        {"name": "default", "replicas": 0, "resources": {"requests": {"memory": "1Gi"}}},
+        {"name": "whole", "replicas": 0, "countBy": "nodes"},
+    ],
     "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026"}},
 }
 FOREIGN = {"key": "example.org/gpu", "value": "yes", "effect": "NoSchedule"}
@@ -91,14 +95,25 @@ def install(cluster: ControlPlane, namespace: str, folder: Path, values: dict[st
 
 
 def policies_work(cluster: ControlPlane, account: Api, namespace: str) -> bool:
-    """Whether each of the three policies refuses something."""
+    """Whether each of the policies refuses something."""
     pod = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     probes = (
         Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "probe"}}),
         Write("POST", f"/api/v1/namespaces/{namespace}/pods", {"apiVersion": "v1", "kind": "Pod", **pod}),
         eviction(namespace, "probe"),
+        Write("PATCH", set_path(namespace, "default"), {"metadata": {"labels": {"a": "b"}}}),
     )
     return all("ValidatingAdmissionPolicy" in refusal(account, probe) for probe in probes)
+
+
+def set_path(namespace: str, name: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-{name}"
+
+
+def seat(**changes: Body) -> Body:
+    """A change of a seat's container, or of what stands around it."""
+    spec = {**changes.pop("spec", {}), "containers": [{"name": "pause", **changes.pop("container", {})}]}
+    return {"spec": {"template": {"spec": spec, **changes}}}
 
 
 def refusal(account: Api, write: Write) -> str:
@@ -341,6 +356,47 @@ def pod_escapes(case: Case) -> dict[str, Write]:
     }
 
 
+def set_escapes(case: Case) -> dict[str, Write]:
+    """Changes of a StatefulSet that would turn seats into something else."""
+    path = set_path(case.namespace, "whole")
+    mount = {"name": "s", "mountPath": "/s"}
+
+    def change(body: Body, at: str = path) -> Write:
+        return Write("PATCH", at, body, STRATEGIC)
+
+    return {
+        "seats of a set that counts pods": change(
+            seat(container={"resources": {"requests": {"cpu": "1"}}}), set_path(case.namespace, "default")
+        ),
+        "a seat's image": change(seat(container={"image": "evil"})),
+        "a seat's command": change(seat(container={"command": ["sh"]})),
+        "a seat's environment": change(seat(container={"env": [{"name": "A", "value": "b"}]})),
+        "a seat with a Secret": change(
+            seat(container={"volumeMounts": [mount]}, spec={"volumes": [{"name": "s", "secret": {"secretName": "s"}}]})
+        ),
+        "a seat with another account": change(seat(spec={"serviceAccountName": ACCOUNT})),
+        "a seat with a token": change(seat(spec={"automountServiceAccountToken": True})),
+        "a seat on the host": change(seat(spec={"hostNetwork": True})),
+        "a second container": change(
+            {"spec": {"template": {"spec": {"containers": [{"name": "more", "image": "evil"}]}}}}
+        ),
+        "an init container": change(seat(spec={"initContainers": [{"name": "more", "image": "evil"}]})),
+        "a seat's labels": change(seat(metadata={"labels": {"component": "hub"}})),
+        "seats above users": change(seat(spec={"priorityClassName": "system-node-critical"})),
+        "a StatefulSet's labels": change({"metadata": {"labels": {"a": "b"}}}),
+        "a StatefulSet's status": change({"status": {"currentRevision": "x"}}, f"{path}/status"),
+        "a StatefulSet deleted": Write("DELETE", path),
+        "a StatefulSet made": Write(
+            "POST",
+            f"/apis/apps/v1/namespaces/{case.namespace}/statefulsets",
+            {
+                **{key: value for key, value in case.admin.get(path).items() if key in ("apiVersion", "kind", "spec")},
+                "metadata": {"name": "mine"},
+            },
+        ),
+    }
+
+
 def legal_writes(case: Case) -> dict[str, Write]:
     """All that the controllers do."""
     path, namespace = case.node_path, case.namespace
@@ -367,6 +423,13 @@ def legal_writes(case: Case) -> dict[str, Write]:
         ),
         "the condition": Write("PATCH", f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC),
         "a seat evicted": eviction(namespace, "hub-roost-placeholder-default-17"),
+        "the size of a seat that is a whole node": Write(
+            "PATCH",
+            set_path(namespace, "whole"),
+            seat(container={"resources": {"requests": {"cpu": "3", "memory": "12Gi"}, "limits": None}}),
+            STRATEGIC,
+        ),
+        "the number of seats": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 7}}),
         "a pod that pulls": puller_pod(case),
         "a pod that pulls without image volumes": puller_pod(
             case,
@@ -378,7 +441,7 @@ def legal_writes(case: Case) -> dict[str, Write]:
 
 def check_escapes(case: Case) -> None:
     """Not one escape is taken, whatever RBAC gives; the policy says so, and not a typing error of this test."""
-    escapes = {**node_escapes(case), **pod_escapes(case)}
+    escapes = {**node_escapes(case), **pod_escapes(case), **set_escapes(case)}
     said = {name: refusal(case.account, write) for name, write in escapes.items()}
     assert [name for name, text in said.items() if "ValidatingAdmissionPolicy" not in text] == [], said
     # The same requests are fine for somebody else.
@@ -465,7 +528,7 @@ def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:
         namespace = cluster.create_namespace()
         policies = [
             f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}"
-            for what in ("nodes", "evictions", "pods")
+            for what in ("nodes", "evictions", "pods", "sets")
             for name in [labels.cluster_object_name(RELEASE, namespace, f"controllers-{what}")]
         ]
 
@@ -475,4 +538,4 @@ def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:
             return [status.get("typeChecking", {}) for status in statuses] if is_done else None
 
         for _ in install(cluster, namespace, tmp_path, VALUES, NEWEST_MINOR):
-            assert wait_until(checked, 30.0, "the policies to be checked") == [{}, {}, {}]
+            assert wait_until(checked, 30.0, "the policies to be checked") == [{}, {}, {}, {}]

@@ -242,4 +242,4 @@ def test_an_older_cluster_gets_no_policy(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(json.dumps(VALUES))
     kinds = {key[1] for key in roost_render([file], Release("hub", "jhub", "v1.35.4"))}
-    assert not any("Admission" in kind or "Webhook" in kind for kind in kinds)
+    assert not any("Mutating" in kind or "Webhook" in kind for kind in kinds)

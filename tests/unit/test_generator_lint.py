@@ -356,6 +356,10 @@ WARNINGS = {
         ),
         "placeholders[0].windows: only the controllers set numbers",
     ),
+    "the size of whole nodes": (
+        "placeholders: [{name: a, replicas: 1, countBy: nodes, resources: {requests: {cpu: 1}}}]",
+        "each upgrade would set them back",
+    ),
     "whole nodes of a buffer": (
         "placeholder: {backend: capacityBuffer}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
         "nobody sets the size of a CapacityBuffer",
@@ -404,6 +408,10 @@ def test_values_that_surprise_are_warned_of_with_the_reason(case: str) -> None:
 def test_a_seat_as_large_as_the_user_in_kubernetes_units_is_fine() -> None:
     seats = "placeholders: [{name: a, replicas: 1, resources: {requests: {memory: 1Gi}}}]"
     assert found("singleuser: {memory: {guarantee: 1G}}\n" + seats) == []
+
+
+def test_a_seat_as_large_as_the_user_in_decimals_is_fine() -> None:
+    assert found("singleuser: {cpu: {guarantee: 0.05}}") == []
 
 
 def test_a_policy_needs_kubernetes_1_36() -> None:
