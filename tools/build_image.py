@@ -111,8 +111,11 @@ def make_roost_layer(root: Path, python: str, scratch: Path, machine: str) -> La
     ]
     run(hatchling, folder=REPOSITORY, environment=environment)
     (wheel,) = wheels.glob("*.whl")
-    python_tree.install_wheel(root / python_tree.HOME / "lib" / python / "site-packages", wheel)
-    python_tree.compile_below(root, f"/{python_tree.HOME}/lib")
+    site = root / python_tree.HOME / "lib" / python / "site-packages"
+    theirs = set(site.iterdir())
+    python_tree.install_wheel(site, wheel)
+    ours = sorted(path for path in site.iterdir() if path not in theirs and path.is_dir())
+    python_tree.compile_below(root, *(f"/{path.relative_to(root)}" for path in ours))
     build_pause(root / PAUSE, machine)
     new = set(list_paths(root, python_tree.HOME)) - before
     return write_layer(root, with_parents({*new, PAUSE}), scratch / "roost.tar.gz", "Roost")

@@ -51,7 +51,10 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     if missing or os.geteuid() != 0:
         wanted = f"{', '.join(missing)}" if missing else "root"
         give_up(HarnessUnavailableError(f"the image is made on Debian, by root, with Go; this lacks {wanted}"))
-    folder = tmp_path_factory.mktemp("image") / "layout"
+    return make(tmp_path_factory.mktemp("image") / "layout")
+
+
+def make(folder: Path) -> Image:
     made = subprocess.run(
         [sys.executable, "-m", "tools.build_image", "--output", folder, "--name", "roost:test"],
         cwd=REPOSITORY,
@@ -100,6 +103,11 @@ def test_every_blob_is_what_its_descriptor_says(image: Image) -> None:
     unpacked = [gzip.decompress(image.blob(layer["digest"]).read_bytes()) for layer in manifest["layers"]]
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(tar).hexdigest()}" for tar in unpacked]
     assert len(config["history"]) == len(unpacked)
+
+
+@pytest.mark.e2e
+def test_the_same_tree_makes_the_same_image(image: Image, tmp_path: Path) -> None:
+    assert make(tmp_path / "layout").digest == image.digest
 
 
 @pytest.mark.e2e

@@ -73,14 +73,14 @@ def read_commands(wheel: Path) -> list[tuple[str, str, str]]:
     return [(command, *target.strip().split(":")) for command, target in sorted(scripts.items())]  # type: ignore[misc]  # "module:function" by the format
 
 
-def compile_below(root: Path, folder: str) -> None:
-    """Compile every module below an absolute folder of the root, with the root's own Python.
+def compile_below(root: Path, *folders: str) -> None:
+    """Compile every module below absolute folders of the root, with the root's own Python.
 
     The compiled files don't depend on time stamps, and are never checked against their sources.
     """
     python = _python_of(root)
     options = ["-I", "-m", "compileall", "-q", "-j1", "--invalidation-mode=unchecked-hash"]
-    run_inside(root, [f"/usr/bin/{python}", *options, folder])
+    run_inside(root, [f"/usr/bin/{python}", *options, *folders])
 
 
 def check_libraries(root: Path) -> int:
@@ -130,11 +130,12 @@ def _pip_install(site: Path, options: list[str]) -> None:
         shutil.rmtree(Path(scratch) / "bin", ignore_errors=True)
         for path in Path(scratch).iterdir():
             path.rename(site / path.name)
-    for record in site.glob("*.dist-info/RECORD"):
-        lines = [line for line in record.read_text().splitlines() if not re.match(r"(\.\./)*bin/", line)]
-        record.write_text("\n".join(lines) + "\n")
     for stray in site.glob("*.dist-info/direct_url.json"):  # the path of the wheel on this machine
         stray.unlink()
+    gone = re.compile(r"(\.\./)*bin/|[^/]+\.dist-info/direct_url\.json,")
+    for record in site.glob("*.dist-info/RECORD"):
+        lines = [line for line in record.read_text().splitlines() if not gone.match(line)]
+        record.write_text("\n".join(lines) + "\n")
 
 
 def _python_of(root: Path) -> str:
