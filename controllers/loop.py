@@ -33,6 +33,8 @@ MAX_REST_SECONDS: Final = 3.0
 # hundredth of a core.
 MINOR_SETTLE_SECONDS: Final = 1.0
 MINOR_REST_FACTOR: Final = 99.0
+# How often a leader at rest looks whether it still leads.
+LEASE_LOOK_SECONDS: Final = 1.0
 # After a failed write: the watch that should have told us more may lag.
 FAILURE_REST_SECONDS: Final = 5.0
 # Longer in one cycle: something hangs, and the pod had better be restarted.
@@ -106,12 +108,13 @@ class Loop:
 
     def _wait_for_news(self, minor_from: float, at_the_latest: float) -> None:
         with self._news:
-            while not self._has_news:
+            # A Lease that is lost, or had, is no news of the cluster, but is to be seen at once.
+            while not self._has_news and self._is_leader() == self._led:
                 until = min(at_the_latest, minor_from) if self._has_minor_news else at_the_latest
                 left_seconds = until - self._steady()
                 if left_seconds <= 0:
                     return
-                self._news.wait(left_seconds)
+                self._news.wait(min(left_seconds, LEASE_LOOK_SECONDS))
 
     def turn(self) -> float:
         """Plan and apply once, if this replica may; return how many seconds to wait when nothing changes."""

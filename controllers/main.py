@@ -159,7 +159,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         options.namespace,
         writes=MinuteBudget(settings.writes_per_minute, time.monotonic),
         evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
-        events=EventWriter(client, identity),
+        events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.count_eviction,
     )

@@ -287,7 +287,7 @@ class Stack:
             *flags,
         ]
         self._starts += 1
-        process = self.cluster.run.start(f"webhook-{self.namespace}-{self._starts}", ROOST, arguments)
+        process = self.cluster.run.start(f"webhook-{self.release}-{self.namespace}-{self._starts}", ROOST, arguments)
         webhook = Webhook(process, self.port.number, metrics_port.number)
         self.webhooks.append(webhook)
         return webhook
@@ -325,7 +325,9 @@ class Stack:
         self._starts += 1
         # The machine picks the port, and the log names it.
         arguments = [*self.controllers_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
-        process = self.cluster.run.start(f"controllers-{self.namespace}-{self._starts}", ROOST, arguments)
+        process = self.cluster.run.start(
+            f"controllers-{self.release}-{self.namespace}-{self._starts}", ROOST, arguments
+        )
         port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
         controllers = Controllers(process, port)
         self.controllers.append(controllers)

@@ -219,7 +219,44 @@ def test_the_same_notice_is_told_once_in_ten_minutes() -> None:
     assert [path for _, path, _ in world.client.requests] == ["/api/v1/namespaces/default/events"]
     world.now = REPEAT_SECONDS
     world.applier.apply([notice])
-    assert len(world.client.requests) == 2
+    verb, path, body = world.client.requests[1]
+    assert (verb, path) == ("PATCH", f"/api/v1/namespaces/default/events/{created_event(world)['metadata']['name']}")
+    assert body is not None
+    assert body["count"] == 2
+
+
+def created_event(world: World) -> Object:
+    (body,) = [body for verb, _, body in world.client.requests if verb == "POST" and body is not None]
+    return body
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_an_event_that_expired_is_written_anew_and_one_that_is_there_is_not_read(status: int) -> None:
+    refused = "PATCH" if status == 404 else "POST"
+
+    def answer(verb: str, _path: str) -> Object | None:
+        if verb == refused:
+            raise ApiError(status, "")
+        return None
+
+    world = World(FakeClient(answer))
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    for turn in range(2):
+        world.now = turn * REPEAT_SECONDS
+        assert world.applier.apply([notice])[0].outcome is Outcome.DONE
+    verbs = [verb for verb, _, _ in world.client.requests]
+    assert verbs == (["POST", "PATCH", "POST"] if status == 404 else ["POST", "PATCH", "PATCH"])
+
+
+def test_two_hubs_tell_of_one_node_by_events_of_different_names() -> None:
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    names = set()
+    for hub in ("hub.a", "hub.b"):
+        world = World()
+        api: Any = world.client
+        EventWriter(api, "me", world.clock, hub=hub).write(notice)
+        names.add(created_event(world)["metadata"]["name"])
+    assert len(names) == 2
 
 
 def test_a_fault_in_one_plan_stops_no_other() -> None:
