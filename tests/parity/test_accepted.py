@@ -14,6 +14,7 @@ import click
 import pytest
 import yaml
 
+from controllers.settings import parse_settings
 from generator.release import Release
 from placement.settings import read_settings
 from roost.cli import cli
@@ -205,6 +206,29 @@ def test_kube_scheduler_takes_every_configuration(odd: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
 def test_every_supported_kube_scheduler_takes_every_configuration(odd: Path, minor: str, tmp_path: Path) -> None:
     check_configuration(odd, minor, tmp_path)
+
+
+# --- the programs' own documents --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
+def test_the_programs_take_their_commands_and_the_controllers_their_settings(odd: Path) -> None:
+    objects = roost_render([odd])
+    for key, body in objects.items():
+        for container in body["spec"]["template"]["spec"]["containers"] if key[1] == "Deployment" else ():
+            if container["command"][0] == "roost":
+                program = cli.get_command(click.Context(cli), container["command"][1])
+                assert program is not None
+                # Raises for an option that the program doesn't know.
+                program.make_context(container["command"][1], container["command"][2:])
+        if key[1] == "ConfigMap" and "controllers.json" in body.get("data", {}):
+            (scheduler,) = [
+                yaml.safe_load(other["data"]["config.yaml"])
+                for other in objects.values()
+                if other["kind"] == "ConfigMap" and "config.yaml" in other["data"]
+            ] or [None]
+            # Raises with every fault.
+            parse_settings(json.loads(body["data"]["controllers.json"]), scheduler)
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

@@ -116,6 +116,13 @@ def test_the_notes_warn_of_a_gate_without_seats(helm: Path) -> None:
     assert "no placeholders" not in notes(helm, "placeholders=[]", 'imageGate.mode="prefer"')
 
 
+def test_the_notes_tell_of_controllers_and_pullers(helm: Path) -> None:
+    assert "nobody labels nodes" in notes(helm, "controllers.enabled=false")
+    assert "roost cleanup" in notes(helm, "controllers.cleanupOnUninstall=false")
+    assert "roost cleanup" not in notes(helm)
+    assert "daemonset/hub-roost-puller: a/b:1" in notes(helm, 'singleuser.image={"name": "a/b", "tag": "1"}')
+
+
 def test_the_notes_name_the_schedulers(helm: Path) -> None:
     said = notes(helm)
     for profile in ("user", "build", "placeholder"):
