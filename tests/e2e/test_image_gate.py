@@ -28,7 +28,7 @@ GPU = "quay.io/jupyter/pytorch-notebook:cuda12"
 PAUSE = "registry.k8s.io/pause:3.10.1"
 NOT_FOUND = f'failed to pull and unpack image "{GPU}": failed to resolve image: {GPU}: not found'
 # For the controllers to see, plan and write, on a machine that does other things, too.
-SOON_SECONDS = 20.0
+SOON_SECONDS = 30.0
 
 
 def values_for(*images: str, mode: str = "requireLabel", **gate: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def values_for(*images: str, mode: str = "requireLabel", **gate: Any) -> dict[st
         "singleuser": {"image": named[0]},
         "prePuller": {"extraImages": {f"extra-{index}": one for index, one in enumerate(named[1:])}},
         "imageGate": {"mode": mode, **gate},
-        "placeholders": [{"name": "default", "replicas": 0}],
+        "placeholders": [],
         "placeholderMover": {"enabled": False},
     }
 
@@ -100,6 +100,9 @@ class Hub:
                 "target": {"apiVersion": "v1", "kind": "Node", "name": node},
             }
             self.cluster.api.request("POST", f"{pods}/{pod['metadata']['name']}/binding", binding)
+        # What stands in statuses when the gate first looks at a node may be old: then it waits for the node's list.
+        waiting = "roost_controllers_gate_nodes_waiting"
+        wait_until(lambda: self.stack.controllers[-1].metric(waiting) > 0, SOON_SECONDS, "the gate to know the node")
         return pod
 
     def say(self, pod: Object, states: Mapping[str, Object]) -> None:

@@ -118,7 +118,7 @@ def values_for(*images: str, **more: Any) -> dict[str, Any]:
     }
     return {
         "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": {"pool": "user"}},
-        "placeholders": [{"name": "default", "replicas": 0}],
+        "placeholders": [],
         **more,
         "prePuller": {"extraImages": extra, **more.get("prePuller", {})},
     }
