@@ -183,6 +183,17 @@ def test_nodes_of_one_type_that_differ_a_little_restart_nothing() -> None:
         assert cluster.pass_time(120) == []
 
 
+def test_a_little_more_room_is_not_worth_a_restart_and_a_lot_is_after_a_while() -> None:
+    cluster = _whole_nodes()
+    cluster.add_pod("sometimes", "a", 100, GIB // 4)
+    cluster.pass_time(900)
+    cluster.pods.pop("kube-system/sometimes")
+    assert cluster.pass_time(3600) == []
+    cluster.pods.pop("kube-system/proxy-a")
+    assert cluster.pass_time(570) == []
+    assert len(cluster.pass_time(60)) == 1
+
+
 def test_a_size_that_a_node_cannot_hold_shrinks_once_it_has_been_so_for_a_minute() -> None:
     cluster = _whole_nodes()
     cluster.pass_time(900)

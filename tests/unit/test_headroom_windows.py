@@ -158,6 +158,12 @@ def test_the_hour_that_comes_twice_counts_once() -> None:
     ]
 
 
+def test_what_began_in_the_first_of_two_hours_still_holds_when_clocks_show_an_earlier_time_again() -> None:
+    night = _window("45 2 * * *", "0 5 * * *")
+    # 02:30 for the second time.
+    assert spell_at([night], 3, parse_moment("2027-10-31T01:30", "UTC")).replicas == 30
+
+
 def test_a_window_across_the_doubled_hour_lasts_an_hour_longer() -> None:
     night = _window("0 1 * * *", "0 4 * * *", zone="America/New_York")
     begin, end = (parse_moment(text, "America/New_York") for text in ("2027-11-07T00:00", "2027-11-07T12:00"))
