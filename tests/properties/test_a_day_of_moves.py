@@ -138,7 +138,7 @@ class Day:
         self.world.applier.evictions.spend_all()
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_in_a_day_of_trouble_the_mover_keeps_its_budget_touches_no_user_and_moves_nothing_in_vain(seed: int) -> None:
     day = Day(seed)
     day.run()
