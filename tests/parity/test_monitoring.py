@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from webhook.metrics import Metrics as WebhookMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 Object = dict[str, Any]
 ALL_ON = """
@@ -155,6 +155,20 @@ def test_two_releases_have_dashboards_of_different_titles(tmp_path: Path) -> Non
 
 def test_the_dashboards_template_is_fresh() -> None:
     assert TEMPLATE.read_text() == template(), "run: python -m tools.write_dashboard, then: roost chart"
+
+
+def test_the_page_on_monitoring_names_every_metric_with_its_labels_and_every_alert(
+    objects: Sequence[Object], groups: list[Object]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
+    rows = dict(re.findall(r"^\| `(roost_\w+)` \| \w+ \| ([^|]*) \|", page, re.MULTILINE))
+    derived = re.compile(r"_(created|bucket|count|sum)$")
+    known = {name: labels for name, labels in metrics_that_exist(objects).items() if name not in FOREIGN}
+    known = {name: labels for name, labels in known.items() if name.startswith("roost_") and not derived.search(name)}
+    # A counter goes by two names in the registry, and by the longer one everywhere else.
+    known = {name: labels for name, labels in known.items() if f"{name}_total" not in known}
+    assert {name: set(filter(None, labels.split(", "))) for name, labels in rows.items()} == known
+    assert set(re.findall(r"^\| `(Roost\w+)`", page, re.MULTILINE)) == {rule["alert"] for rule in rules_of(groups)}
 
 
 # Prometheus reads and fires them
