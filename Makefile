@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo test check unit parity e2e test-minors cluster generated lock bench clean
+.PHONY: help setup demo test check unit parity e2e test-minors cluster image generated lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-minors: setup  ## scheduler configurations against every supported Kubernet
 cluster: setup  ## a real control plane with fake nodes to play with; prints a kubeconfig; Ctrl-C ends it
 	@$(PY) -m tests.harness cluster
 
+image: setup  ## Roost's image without a container engine, into build/image.tar (IMAGE_ARGS="--push http://HOST:PORT/NAME:TAG")
+	@$(PY) -m tools.build_image $(IMAGE_ARGS)
+
 generated: setup  ## write the generated files again (chart/templates, docs/values.md)
 	@$(VENV)/bin/roost chart
 	@$(PY) -m tools.write_values_reference
@@ -52,9 +55,9 @@ lock:  ## resolve requirements/*.txt anew from pyproject.toml
 	@tools/lock.sh $(VENV)
 
 bench: setup  ## every benchmark; figures go to docs/performance.md by hand
-	@for name in equality direct admission ring render scheduling; do $(PY) -m benchmarks.$$name || exit 1; done
+	@for name in equality direct admission ring render scheduling controllers; do $(PY) -m benchmarks.$$name || exit 1; done
 bench-%: setup
 	@$(PY) -m benchmarks.$*
 
 clean:  ## remove the virtual environment and caches of the checkout (not the per-user binary cache)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1132,7 +1132,7 @@ def render_puller_daemonset(given):
                     out.append('\n')
                 out.append('          imagePullPolicy: ')
                 out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
-                out.append('\n          command: [cp, /usr/local/lib/roost/pause, /roost-pause/pause]\n          resources: ')
+                out.append('\n          command: [/usr/local/lib/roost/pause, install, /roost-pause/pause]\n          resources: ')
                 out.append(str(macro_puller_resources(given)))
                 out.append('\n          securityContext: ')
                 out.append(str(macro_container_security(given)))
@@ -2875,7 +2875,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '0e904323d78319f0d0678cb1b7c360f4c9e10f9765071d88a90ae8814e1fa457'
+FINGERPRINT = '3815add5fef4ae622c4dad03a9e4e9c67ea0d0fb69eed27be47f278b1da2e473'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

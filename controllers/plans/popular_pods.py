@@ -81,7 +81,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: 
             {
                 "name": "pause",
                 "image": made_of.image,
-                "command": ["cp", "/usr/local/lib/roost/pause", "/roost-pause/pause"],
+                "command": ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"],
                 "volumeMounts": [mount],
                 "resources": _NO_RESOURCES,
                 "securityContext": _SECURITY,

@@ -6,18 +6,15 @@ images take minutes elsewhere. Nothing is made faster for the gate: kubelets and
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
+import platform
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pytest
 
 from placement.labels import pulled_label
-from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.fixtures import give_up
 from tests.harness.real_nodes import RealNode
@@ -25,6 +22,7 @@ from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
+from tools.build_image import build_pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -58,11 +56,14 @@ def cluster() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def registry() -> Iterator[RealRegistry]:
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealRegistry]:
     try:
+        # All that the puller's init container needs of Roost's image.
+        pause = tmp_path_factory.mktemp("image") / "pause"
+        build_pause(pause, platform.machine())
         with RealRegistry() as registry:
             registry.push_program(_path(PAUSE))
-            registry.push(_path(ROOST), files=_roost_files())
+            registry.push(_path(ROOST), files={"/usr/local/lib/roost/pause": pause})
             yield registry
     except HarnessUnavailableError as error:
         give_up(error)
@@ -92,16 +93,6 @@ def hub(cluster: ControlPlane, registry: RealRegistry) -> Iterator[str]:
 
 def _path(reference: str) -> str:
     return reference.partition("/")[2]
-
-
-def _roost_files() -> Mapping[str, Path]:
-    """What the puller's init container needs of Roost's image: `cp` with its libraries, and the static pause."""
-    copy = shutil.which("cp")
-    assert copy is not None
-    said = subprocess.run(["ldd", copy], capture_output=True, text=True, check=True).stdout
-    libraries = re.findall(r"(/\S+\.so\S*) \(0x", said)
-    files = {path: Path(path).resolve() for path in libraries}
-    return {**files, "/usr/bin/cp": Path(copy).resolve(), "/usr/local/lib/roost/pause": ensure_binary("in-pod")}
 
 
 def images_of(hub: str, *names: str) -> tuple[str, ...]:
