@@ -1,8 +1,9 @@
 """Read Node and Pod objects into what scheduling needs of them, and nothing more.
 
 Owns the small frozen records that controllers and the simulator keep by the ten thousand. Equal specs can share one
-`PodSpec`: give `read_pod_state` a pool. Amounts are whole numbers as kube-scheduler counts them: CPU in millicores,
-all else in units (bytes, pieces), rounded up once for the whole pod.
+`PodSpec`: give `read_pod_state` a pool; texts that many records have in common are one object each. Amounts are whole
+numbers as kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces), rounded up once for the
+whole pod.
 Source: component-helpers' resource.PodRequests, kube-scheduler's framework.NodeInfo and PodInfo, Kubernetes v1.36.
 """
 
@@ -12,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from sys import intern
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from placement.labels import is_kept_annotation
@@ -309,7 +311,7 @@ def _read_node(body: object) -> NodeState:
         size = _whole(image, "sizeBytes", "status.images[]")
         for one in child_list(image, "names", "status.images[]") or ():
             if isinstance(one, str):
-                images[one] = size
+                images[intern(one)] = size
     amounts = child_object(status, "allocatable", "status") or _NOTHING
     allocatable = {
         resource: _round_up(resource, _quantity(amount, f"status.allocatable.{resource}"))
@@ -319,7 +321,7 @@ def _read_node(body: object) -> NodeState:
     return NodeState(
         fact=NodeFact(
             name=name,
-            labels=_texts(metadata, "labels", "metadata"),
+            labels=_shared(_texts(metadata, "labels", "metadata")),
             taints=tuple(
                 Taint(_text(taint, "key", "spec.taints[]"), _text(taint, "value", "spec.taints[]"), effect)
                 for taint in _objects(spec, "taints", "spec")
@@ -359,20 +361,20 @@ def read_pod_state(
         raise OddPodError("the pod has no spec")
     read = _read_spec(spec, status)
     return PodState(
-        namespace=_text(metadata, "namespace", "metadata") or "default",
+        namespace=intern(_text(metadata, "namespace", "metadata") or "default"),
         name=_text(metadata, "name", "metadata"),
         uid=_text(metadata, "uid", "metadata"),
-        labels=_texts(metadata, "labels", "metadata"),
+        labels=_shared(_texts(metadata, "labels", "metadata")),
         annotations=_kept(_texts(metadata, "annotations", "metadata")),
-        node_name=_text(spec, "nodeName", "spec"),
+        node_name=intern(_text(spec, "nodeName", "spec")),
         nominated_node=_text(status, "nominatedNodeName", "status"),
-        phase=_text(status, "phase", "status") or "Pending",
+        phase=intern(_text(status, "phase", "status") or "Pending"),
         leaving=metadata.get("deletionTimestamp") is not None,
         created=read_moment(metadata.get("creationTimestamp")) or 0.0,
         started=read_moment(status.get("startTime")),
         priority=_whole(spec, "priority", "spec"),
         preempts=spec.get("preemptionPolicy") != "Never",
-        scheduler_name=_text(spec, "schedulerName", "spec") or DEFAULT_SCHEDULER,
+        scheduler_name=intern(_text(spec, "schedulerName", "spec") or DEFAULT_SCHEDULER),
         owner=_owner(metadata),
         spec=read if specs is None else specs.setdefault(read, read),
         containers=_container_states(spec, status) if keep_containers else (),
@@ -669,15 +671,15 @@ def _container_states(spec: JSONObject, status: JSONObject) -> tuple[ContainerSt
             waiting = child_object(state, "waiting", "status") or _NOTHING
             found.append(
                 ContainerState(
-                    image=_text(container, "image", "spec") or _text(said, "image", "status"),
-                    image_id=_text(said, "imageID", "status"),
+                    image=intern(_text(container, "image", "spec") or _text(said, "image", "status")),
+                    image_id=intern(_text(said, "imageID", "status")),
                     waiting_reason=_text(waiting, "reason", "status"),
                     waiting_message=_text(waiting, "message", "status"),
                     running=state.get("running") is not None,
                     ready=said.get("ready") is True,
                     init=part == "initContainers",
                     terminated=state.get("terminated") is not None,
-                    name=name,
+                    name=intern(name),
                 )
             )
     return tuple(found)
@@ -687,8 +689,13 @@ def _owner(metadata: JSONObject) -> Owner | None:
     for one in _objects(metadata, "ownerReferences", "metadata"):
         if one.get("controller") is True:
             where = "metadata.ownerReferences[]"
-            return Owner(_text(one, "kind", where), _text(one, "name", where), _text(one, "uid", where))
+            return Owner(*(intern(_text(one, key, where)) for key in ("kind", "name", "uid")))
     return None
+
+
+def _shared(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The same labels, of texts that all records share: thousands of pods say the same of themselves."""
+    return {intern(key): intern(value) for key, value in labels.items()} if labels else labels
 
 
 def _kept(annotations: Mapping[str, str]) -> Mapping[str, str]:
