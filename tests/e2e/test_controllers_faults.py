@@ -419,3 +419,17 @@ def test_where_events_may_not_be_written_the_work_goes_on_and_is_not_tried_in_ha
 
 def refused_events(hub: Hub) -> list[Request]:
     return [one for one in hub.requests() if (one.resource, one.status) == ("events", 403) and one.is_write]
+
+
+def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_minutes_with_too_many() -> None:
+    def lease(at: float, who: str) -> Request:
+        return Request(at, who, "update", "leases", "", "hub", "hub-roost-controllers", 200)
+
+    def evict(at: float, who: str) -> Request:
+        return Request(at, who, "create", "pods", "eviction", "hub", "seat", 201)
+
+    good = [lease(0, "one"), evict(5, "one"), lease(20, "two"), evict(21, "two")]
+    assert writes_without_the_lease(good) == []
+    by_another, too_late = evict(22, "one"), evict(40, "two")
+    assert writes_without_the_lease([*good, by_another, too_late]) == [by_another, too_late]
+    assert most_in_a_minute([evict(0, "one"), evict(59, "two"), evict(60, "two"), evict(130, "two")]) == 2
