@@ -293,7 +293,10 @@ def test_without_image_volumes_roosts_own_pause_is_run_in_the_image() -> None:
     (body,) = created(plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), settings))
     (container,) = body["spec"]["containers"]
     assert (container["image"], container["command"]) == (POPULAR, ["/roost-pause/pause"])
-    assert body["spec"]["initContainers"][0]["image"] == "quay.io/jupyterhub/roost:1"
+    (init,) = body["spec"]["initContainers"]
+    # As in the puller's DaemonSet.
+    assert init["command"] == ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"]
+    assert init["image"] == "quay.io/jupyterhub/roost:1"
 
 
 def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:
