@@ -143,7 +143,7 @@ def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) ->
 
 def _profiles() -> SearchStrategy[Json]:
     """Profile lists, of which the schema says nothing: likely shapes, and shapes that nobody meant."""
-    odd = st.sampled_from([None, "", 7, True, [], {}, "x"])
+    odd: SearchStrategy[Json] = st.sampled_from([None, "", 7, True, [], {}, "x"])
     image = st.one_of(odd, st.sampled_from(["a", "a:latest", "docker.io/library/a", "B/c@sha256:0", "{value}", "é:1"]))
     value = st.one_of(odd, st.sampled_from(["gpu", "A_b.C", "ß", "a,b=c"]))
     selector = st.one_of(odd, st.dictionaries(st.sampled_from(["pool", "size", "é", "a=b"]), value, max_size=3))
