@@ -58,8 +58,12 @@ class Applier:
         events: EventWriter,
         may_write: Callable[[], bool],
         on_eviction: Callable[[], None] = lambda: None,
+        owner: Callable[[], JSONObject | None] = lambda: None,
     ) -> None:
-        """Prepare. `may_write` is asked before each request: a leader that lost its Lease stops in the middle."""
+        """Prepare. `may_write` is asked before each request: a leader that lost its Lease stops in the middle.
+
+        owner: gives an ownerReference for the pods that are made.
+        """
         self._client = client
         self._namespace = namespace
         self.writes = writes
@@ -67,6 +71,7 @@ class Applier:
         self._events = events
         self._may_write = may_write
         self._on_eviction = on_eviction
+        self._owner = owner
 
     def apply(self, actions: Iterable[Action]) -> list[Done]:
         """Carry out the actions in order, and tell what became of each. Never raises for what the cluster says."""
@@ -125,12 +130,19 @@ class Applier:
                     path, {"metadata": {"uid": action.uid}, "spec": {"template": template}}, MANAGER
                 )
             case CreatePod():
-                self._client.create(f"/api/v1/namespaces/{self._namespace}/pods", action.body)
+                self._client.create(f"/api/v1/namespaces/{self._namespace}/pods", self._owned(action.body))
             case DeletePod():
                 self._client.delete(f"/api/v1/namespaces/{action.namespace}/pods/{action.name}", action.uid)
             case Notice():
                 self._events.write(action)
         return Outcome.DONE
+
+    def _owned(self, body: JSONObject) -> JSONObject:
+        """The pod as our account's: it goes when that goes, and drains and autoscalers take it for a controller's."""
+        owner = self._owner()
+        if owner is None:
+            return body
+        return {**body, "metadata": {**body["metadata"], "ownerReferences": [{**owner, "controller": True}]}}
 
     def _change_node(self, action: ChangeNode) -> Outcome:
         path = f"/api/v1/nodes/{quote(action.node)}"

@@ -162,6 +162,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.count_eviction,
+        owner=owner,
     )
     loop = Loop(
         planners,

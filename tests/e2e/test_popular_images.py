@@ -258,6 +258,10 @@ def test_an_image_that_cannot_be_pulled_is_told_of_and_holds_up_no_other(
         Stack(cluster, hubs.home, hubs.values(), scheduler=False, webhook=False, controllers=True) as stack,
     ):
         (controllers,) = stack.controllers
+        wait_until(hubs.pull_pods, ARRIVES_SECONDS, "a pulling pod", explain=controllers.process.tail)
+        for pod in hubs.pull_pods():
+            (owner,) = pod["metadata"]["ownerReferences"]
+            assert (owner["kind"], owner["controller"]) == ("ServiceAccount", True)
         wait_until(
             lambda: controllers.metric("roost_controllers_popular_images_backing_off") == 1,
             ARRIVES_SECONDS + 120,

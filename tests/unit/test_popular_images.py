@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from controllers.apply import Applier
+from controllers.budget import MinuteBudget
+from controllers.events import EventWriter
 from controllers.plans.actions import CreatePod, Done, Outcome
 from controllers.plans.popular_images import (
     FIRST_BACK_OFF_SECONDS,
@@ -297,6 +300,31 @@ def test_without_image_volumes_roosts_own_pause_is_run_in_the_image() -> None:
     # As in the puller's DaemonSet.
     assert init["command"] == ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"]
     assert init["image"] == "quay.io/jupyterhub/roost:1"
+
+
+def test_the_pod_is_made_as_the_controllers_own() -> None:
+    made: list[dict[str, Any]] = []
+
+    class Client:
+        def create(self, path: str, body: dict[str, Any]) -> None:
+            assert path == f"/api/v1/namespaces/{NAMESPACE}/pods"
+            made.append(body)
+
+    client: Any = Client()
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-controllers", "uid": "1"}
+    applier = Applier(
+        client,
+        NAMESPACE,
+        writes=MinuteBudget(9, lambda: 0.0),
+        evictions=MinuteBudget(0, lambda: 0.0),
+        events=EventWriter(client, "me"),
+        may_write=lambda: True,
+        owner=lambda: account,
+    )
+    planned = plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), popular_settings())
+    assert [done.outcome for done in applier.apply(planned.actions)] == [Outcome.DONE]
+    assert made[0]["metadata"]["ownerReferences"] == [{**account, "controller": True}]
+    assert made[0]["metadata"]["name"] == created(planned)[0]["metadata"]["name"]
 
 
 def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:
