@@ -28,6 +28,7 @@ from benchmarks.figures import figure, machine, quantile, say, spread, table
 from benchmarks.policy import IMAGES, RELEASE, pulled_labels
 from benchmarks.scene import (
     NAMESPACE,
+    OWNER_UID,
     Object,
     Size,
     all_nodes,
@@ -110,7 +111,9 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
         condition["lastTransitionTime"] = LATER
     nodes[newest["metadata"]["name"]] = read_node_state(newest)
     sets = [one["metadata"] for one in hub if one["kind"] == "StatefulSet"]
-    seats = {one["name"]: StatefulSetState(one["name"], "uid", size.seats_in_all, size.seats_in_all) for one in sets}
+    seats = {
+        one["name"]: StatefulSetState(one["name"], OWNER_UID, size.seats_in_all, size.seats_in_all) for one in sets
+    }
     return Snapshot(RELEASE, NAMESPACE, nodes, pods, seats)
 
 
@@ -420,7 +423,8 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
         cluster.api.create(account, "kube-system")
         applied = [one for one in hub if one["kind"] not in ("Deployment", "DaemonSet")]
         cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(applied))
-        shapes = store_shapes(cluster, make_shapes(hub))
+        (seats,) = cluster.api.list(f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets")
+        shapes = store_shapes(cluster, make_shapes(hub, seats["metadata"]["uid"]))
         began_at = time.monotonic()
         written = write_to_etcd(cluster.etcd_url, all_nodes(shapes, size))
         written += write_to_etcd(cluster.etcd_url, all_pods(shapes, size))

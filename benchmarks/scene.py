@@ -39,6 +39,7 @@ OBJECTS_A_WRITE: Final = 40
 PARALLEL_WRITES: Final = 4
 MOMENT: Final = "2026-11-20T08:00:00Z"
 GIB: Final = 2**30
+OWNER_UID: Final = "owner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +75,21 @@ def manifests(size: Size) -> list[Object]:
 # Shapes: one of each kind, whole
 
 
-def make_shapes(hub: Iterable[Object]) -> dict[str, Object]:
-    """One object of each kind, running, as far as the manifests say: `node`, `user`, `seat`, `puller`, `daemon`."""
+def make_shapes(hub: Iterable[Object], set_uid: str = OWNER_UID) -> dict[str, Object]:
+    """One object of each kind, running, as far as the manifests say: `node`, `user`, `seat`, `puller`, `daemon`.
+
+    set_uid: of the StatefulSet that the placeholders belong to.
+    """
     found = {(one["kind"], one["metadata"]["name"]): one for one in hub}
     seats = next(one for (kind, _), one in found.items() if kind == "StatefulSet")
     puller = next(one for (kind, _), one in found.items() if kind == "DaemonSet")
     shapes = {
         "node": _node(),
         "user": _user(),
-        "seat": _pod_of(seats, {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": "seat-0"}),
-        "puller": _pod_of(puller, {"pod-template-generation": "1"}),
+        "seat": _pod_of(
+            seats, {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": "seat-0"}, set_uid
+        ),
+        "puller": _pod_of(puller, {"pod-template-generation": "1"}, OWNER_UID),
         "daemon": _daemon(),
     }
     for name, shape in shapes.items():
@@ -212,9 +218,9 @@ def _user() -> Object:
     return pod
 
 
-def _pod_of(owner: Object, labels: Mapping[str, str]) -> Object:
+def _pod_of(owner: Object, labels: Mapping[str, str], uid: str) -> Object:
     template: Object = copy.deepcopy(owner["spec"]["template"])
-    controller = {"apiVersion": "apps/v1", "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": "owner"}
+    controller = {"apiVersion": "apps/v1", "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": uid}
     metadata = {
         "name": f"{owner['metadata']['name']}-0",
         "namespace": NAMESPACE,
@@ -238,7 +244,7 @@ def _daemon() -> Object:
     }
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node"]}]}]
     node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": "owner", "controller": True}
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": OWNER_UID, "controller": True}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
