@@ -346,6 +346,42 @@ def _why(*, pod: str, database: str, at: str | None) -> int:
     return _call("why", pod, database, at_us)
 
 
+@cli.command("report", short_help="Sum up what was recorded: one HTML page, or its numbers.")
+@_database_option
+@click.option("--since", metavar="TIME", help="ISO 8601 (UTC). Default: 7 days before the end of the record.")
+@click.option("--until", metavar="TIME", help="Likewise. Default: the end of the record.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "json", "csv", "openmetrics"]),
+    default="html",
+    show_default=True,
+    help="html: one file that loads nothing. json, csv: its numbers. openmetrics: histograms of the start phases.",
+)
+@click.option("--output", metavar="FILE", help="Default: stdout.")
+def _report(*, database: str, since: str | None, until: str | None, form: str, output: str | None) -> int:
+    """Sum up what was recorded: start phases, warm pulls, what stood on the nodes, failures, pre-emptions, gaps.
+
+    \b
+    roost report --database roost.db --output report.html
+    roost report --database roost.db --since 2026-11-01 --format json
+    """
+    since_us, until_us = (
+        _moment_option(name, text) if text else None for name, text in (("--since", since), ("--until", until))
+    )
+    if since_us is not None and until_us is not None and since_us >= until_us:
+        raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
+    return _call("report", database, since_us, until_us, form, output)
+
+
+def _moment_option(name: str, text: str) -> int:
+    try:
+        return _moment_us(text)
+    except ValueError:
+        message = f"{text}: expected a time such as 2026-11-21T10:30 (UTC)"
+        raise click.BadParameter(message, param_hint=name) from None
+
+
 @cli.group("records", short_help="Export recorded starts, or import those of scheduler-sniffer.")
 def _records() -> None:
     """Hand recorded starts on to other programs, and take theirs in."""

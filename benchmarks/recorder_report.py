@@ -1,0 +1,147 @@
+"""How long `roost report` takes, and how much memory, over a million decisions; beside it, reading the file once.
+
+.venv/bin/python -m benchmarks.recorder_report [--decisions 1000000] [--database FILE]   (FILE is kept and used again)
+
+The record is a made-up hub's day (tools/recorded_story.py), told again for as many days as it takes, each with uids of
+its own. Without candidates' rows: the report doesn't read them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.figures import table
+from recorder import schema
+from recorder.records import Merge
+from recorder.store import Store
+from tools.recorded_story import US, Story, records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recorder.records import Record
+
+DAY_US: Final = 24 * 3600 * US
+# Columns that hold a pod's uid, or begin with it; each day's are its own.
+UID_COLUMNS: Final = {
+    "pod": ("uid",),
+    "phase": ("pod_uid",),
+    "decision": ("id", "pod_uid", "node_uid"),
+    "pull": ("pod_uid",),
+    "preemption": ("victim_uid", "by_uid"),
+    "node": ("uid",),
+}
+
+
+def fill(path: Path, decisions: int, story: Story) -> int:
+    """Write a record of at least so many decisions; returns how many."""
+    store = Store.open(str(path))
+    store.migrate()
+    store.close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous=OFF")
+    tables: dict[str, list[Record]] = {}
+    for record in records(story):
+        tables.setdefault(record.TABLE, []).append(record)
+    for name, rows in tables.items():
+        columns = [one.name for one in fields(rows[0])]
+        kind = type(rows[0])
+        updates = ", ".join(
+            f"{column} = coalesce(excluded.{column}, {column})"
+            for column, merge in kind.MERGE.items()
+            if merge in (Merge.FIRST, Merge.LAST)
+        )
+        keys = ", ".join(kind.KEY)
+        conflict = f"ON CONFLICT ({keys}) DO " + (f"UPDATE SET {updates}" if updates else "NOTHING")
+        marks = ", ".join("?" for _ in columns)
+        connection.executemany(
+            f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks}) {conflict}",  # noqa: S608 - our own names
+            ([getattr(row, column) for column in columns] for row in rows),
+        )
+    connection.commit()
+    once = count(connection)
+    last = {name: connection.execute(f"SELECT max(rowid) FROM {name}").fetchone()[0] for name in UID_COLUMNS}  # noqa: S608
+    days = -(-decisions // once)
+    for day in range(1, days):
+        for name, uid_columns in UID_COLUMNS.items():
+            columns = [column.name for column in schema.metadata.tables[name].columns]
+            chosen = [
+                # Led by other digits of the same, so that uids are as spread out as real ones.
+                f"substr({column}, 9, 9) || '{day:03d}' || {column}"
+                if column in uid_columns
+                else f"{column} + {day * DAY_US}"
+                if column.endswith("_us") and column not in ("pull_us", "pull_and_wait_us", "resolution_us")
+                else column
+                for column in columns
+            ]
+            connection.execute(
+                f"INSERT INTO {name} SELECT {', '.join(chosen)} FROM {name} WHERE rowid <= ?",  # noqa: S608 - as above
+                (last[name],),
+            )
+        connection.commit()
+    found = count(connection)
+    connection.close()
+    return found
+
+
+def count(connection: sqlite3.Connection) -> int:
+    """Decisions in all."""
+    return int(connection.execute("SELECT count(*) FROM decision").fetchone()[0])
+
+
+def read_once(path: Path) -> float:
+    """Seconds that reading the file takes, from first to last byte."""
+    began = time.perf_counter()
+    with path.open("rb", buffering=0) as file:
+        while file.read(1 << 20):
+            pass
+    return time.perf_counter() - began
+
+
+def report(path: Path, form: str, output: Path) -> tuple[float, float]:
+    """Seconds and MiB at the peak of one `roost report`."""
+    command = [sys.executable, "-m", "roost", "report", "--database", str(path), "--since", "2026-11-01"]
+    command += ["--format", form, "--output", str(output)]
+    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+    code += " print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code, *command], check=True, stdout=subprocess.PIPE, text=True)
+    return time.perf_counter() - began, int(done.stdout) / 1024
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the figures as a Markdown table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--decisions", type=int, default=1_000_000)
+    parser.add_argument("--database", type=Path)
+    parser.add_argument("--users-a-day", type=float, default=20_000)
+    arguments = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        path = arguments.database or Path(folder) / "roost.db"
+        if not path.exists():
+            began = time.perf_counter()
+            story = Story(days=1, users_a_day=arguments.users_a_day, placeholders=100, images=60)
+            fill(path, arguments.decisions, story)
+            print(f"made {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+        with sqlite3.connect(path) as connection:
+            decisions = count(connection)
+        rows = [["reading the file once", f"{read_once(path):.1f}", "", ""]]
+        for form in ("html", "json"):
+            output = Path(folder) / f"report.{form}"
+            seconds, mebibytes = report(path, form, output)
+            size = output.stat().st_size / (1 << 20)
+            rows.append([f"roost report --format {form}", f"{seconds:.1f}", f"{mebibytes:.0f}", f"{size:.1f}"])
+        print(f"{decisions:,} decisions, a file of {path.stat().st_size / (1 << 20):,.0f} MiB\n")
+        print(table(["", "seconds", "peak MiB", "output MiB"], rows))
+
+
+if __name__ == "__main__":
+    main()

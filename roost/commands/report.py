@@ -1,0 +1,65 @@
+"""`roost report`: what was recorded over a time, as a page or as numbers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import click
+import sqlalchemy as sa
+
+from recorder import schema
+from recorder.page import MissingPlotlyError, make_page
+from recorder.report import Report, gather
+from recorder.report_formats import to_csv, to_json, to_openmetrics
+from recorder.store import Store, StoreError
+
+
+def run(database: str, since_us: int | None, until_us: int | None, form: str, output: str | None) -> int:
+    """Write the report; 1 when the database can't be read, or the file can't be written."""
+    try:
+        store = _open(database)
+        report = gather(store, since_us, until_us)
+        text = _write(report, form, f"{store.engine.url.database or ''}")
+    except (StoreError, MissingPlotlyError) as error:
+        print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    if output is None or output == "-":
+        click.echo(text, nl=False)
+        return 0
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"roost report: {output}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def _open(database: str) -> Store:
+    if "://" not in database and not Path(database).is_file():
+        # Opening would make it.
+        raise StoreError(f"{database}: there is no such file")
+    store = Store.open(database)
+    with store.reading() as connection:
+        if not sa.inspect(connection).has_table(schema.pod.name):
+            raise StoreError(f"database {store.shown_url}: no recorder has written here")
+    return store
+
+
+def _write(report: Report, form: str, database: str) -> str:
+    match form:
+        case "json":
+            return to_json(report)
+        case "csv":
+            return to_csv(report)
+        case "openmetrics":
+            return to_openmetrics(report)
+        case _:
+            try:
+                version = metadata.version("roost")
+            except metadata.PackageNotFoundError:
+                version = "unknown"
+            name = re.split(r"[/\\]", database)[-1]
+            return make_page(report, f"Database {name}, read by roost {version}.")
