@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from controllers.budget import WINDOW_SECONDS
 from controllers.plans.actions import Outcome, Planned
 from controllers.plans.snapshot import Moment, Snapshot
 
@@ -162,10 +163,16 @@ class Loop:
 
 
 def show_plan(planners: Sequence[Planner], snapshot: Snapshot, now: Moment) -> str:
-    """Describe what each planner would do now, in lines."""
+    """Describe what each planner would do now, in lines.
+
+    As a leader of a minute would: a new one counts the minute before it as spent, and would show nothing that has a
+    budget.
+    """
     lines: list[str] = []
     for planner in planners:
-        planned: Planned[Any] = planner.plan(snapshot, now)
+        planner.plan(snapshot, now)
+        later = Moment(now.wall, now.steady + WINDOW_SECONDS + 1.0)
+        planned: Planned[Any] = planner.plan(snapshot, later)
         count = len(planned.actions)
         lines.append(f"{planner.name}: {count} action{'' if count == 1 else 's'}")
         lines.extend(f"  {action}" for action in planned.actions)

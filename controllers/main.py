@@ -113,10 +113,13 @@ def _choose(planners: tuple[Planner, ...], only: frozenset[str]) -> tuple[Planne
 def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
     """What the controllers watch."""
     classes = settings.document.get("podClasses")
+    popular = settings.document.get("popularImages")
+    counted = popular.get("podClasses") if isinstance(popular, dict) else None
     labels = [
         dict((pod_class.get("match") or {}).get("labels") or {})
-        for pod_class in (classes.values() if isinstance(classes, dict) else ())
-        if isinstance(pod_class, dict) and pod_class.get("imageGate") is True
+        for name, pod_class in (classes.items() if isinstance(classes, dict) else ())
+        # Users' pods: the gate waits for their images, or their images are counted by digest.
+        if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in (counted or ()))
     ]
     return Scope(
         release=settings.release,

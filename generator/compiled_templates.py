@@ -2875,7 +2875,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '3815add5fef4ae622c4dad03a9e4e9c67ea0d0fb69eed27be47f278b1da2e473'
+FINGERPRINT = '47bcd3c45d218b814ceef9ffacb76f40651ad84a38581f30c59f3a3f9edc220d'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
