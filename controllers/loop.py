@@ -30,10 +30,10 @@ SETTLE_SECONDS: Final = 0.2
 # Planning takes at most a tenth of one core, however much happens; but news never wait longer than the second.
 REST_FACTOR: Final = 9.0
 MAX_REST_SECONDS: Final = 3.0
-# Users come and go all the time, and their pods change no fact by themselves: for these, planning takes at most a
-# hundredth of a core.
+# Users come and go all the time, and their pods change no fact by themselves: for these, planning takes at most half
+# a hundredth of a core.
 MINOR_SETTLE_SECONDS: Final = 1.0
-MINOR_REST_FACTOR: Final = 99.0
+MINOR_REST_FACTOR: Final = 199.0
 # How often a leader at rest looks whether it still leads.
 LEASE_LOOK_SECONDS: Final = 1.0
 # After a failed write: the watch that should have told us more may lag.
