@@ -48,16 +48,24 @@ def node_admits(rules: NodeRules, node: NodeFact) -> bool:
 
     nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon.
     """
+    return node_is_selected(rules, node) and node_is_tolerated(rules, node)
+
+
+def node_is_selected(rules: NodeRules, node: NodeFact) -> bool:
+    """Tell whether nodeSelector and required node affinity choose the node: what it is, rather than how it is now."""
     labels = node.labels
     for key, value in rules.node_selector.items():
         if labels.get(key) != value:
             return False
-    if node.taints and untolerated(node.taints, rules.tolerations) is not None:
-        return False
-    if node.unschedulable and untolerated((_CORDON,), rules.tolerations) is not None:
-        return False
     terms = rules.required_terms
     return terms is None or any(node_term_matches(term, node.name, labels) for term in terms)
+
+
+def node_is_tolerated(rules: NodeRules, node: NodeFact) -> bool:
+    """Tell whether the tolerations admit the node's NoSchedule and NoExecute taints, and its cordon."""
+    if node.taints and untolerated(node.taints, rules.tolerations) is not None:
+        return False
+    return not node.unschedulable or untolerated((_CORDON,), rules.tolerations) is None
 
 
 def _pulled_labels(node: NodeFact) -> list[str]:
