@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from recorder.model import BUILD, PLACEHOLDER, USER
-from recorder.report_queries import AGES, OLD, UNKNOWN_AGE, Asking, Extent, asking, read_extent
+from recorder.report_queries import AGE_NAMES, Asking, Extent, asking, read_extent
 from recorder.statistics import Edges, Span, Spans, Steps, busiest, covered, cut, means, share, unite
 
 if TYPE_CHECKING:
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 DAY_US: Final = 24 * 3600 * 1_000_000
 # A report without --since reaches so far back.
 USUAL_US: Final = 7 * DAY_US
-MOST_STEPS: Final = 168
+MOST_STEPS: Final = 240
 # Images with a line of their own; the others share one.
 MOST_IMAGES: Final = 12
 # Nodes whose occupancy is told step by step; all others are told as one number each.
 MOST_NODES: Final = 50
 MOST_REASONS: Final = 20
+# (class, scheduler) of most pods; a cluster has a handful.
+MOST_PAIRS: Final = 100
 OTHER: Final = "other"
 OTHER_IMAGES: Final = "all other images"
 NO_CLASS: Final = "no class"
@@ -33,7 +35,6 @@ NO_REASON: Final = "no reason given"
 KINDS: Final = (USER, BUILD, PLACEHOLDER, OTHER)
 # The span of pulls, beside those of report_queries.
 PULL: Final = "pull"
-AGE_NAMES: Final = (*(name for _, name in AGES), OLD, UNKNOWN_AGE)
 
 
 class Gap(NamedTuple):
@@ -206,26 +207,28 @@ def _around(window: Span, extent: Extent) -> Iterable[Gap]:
 
 
 def _gather_starts(report: Report, asked: Asking) -> None:
-    pods = asked.classes()
+    pairs = list(asked.pairs())[:MOST_PAIRS]
+    classes = sorted({pod_class for pod_class, _ in pairs})
     # Placeholders start an image of nothing; pods of no class are the cluster's own, unless there are no others.
-    chosen = [name for name in pods if name not in ("", PLACEHOLDER)] or [name for name in pods if name != PLACEHOLDER]
-    report.start_classes = sorted(chosen)
+    chosen = [name for name in classes if name not in ("", PLACEHOLDER)]
+    chosen = chosen or [name for name in classes if name != PLACEHOLDER]
+    report.start_classes = chosen
     images = asked.images(chosen, MOST_IMAGES)
     names = [*images, OTHER_IMAGES]
     by_image = report.starts_by_image = {name: {} for name in names}
     by_age = report.starts_by_age = {name: {} for name in AGE_NAMES}
-    for row in asked.starts(images):
+    for row in asked.starts(pairs, images):
         targets = [
-            report.starts_by_class.setdefault((row.pod_class, row.scheduler), {}).setdefault(row.span, Spans()),
-            report.starts.setdefault(StartKey(row.span, row.pod_class, row.scheduler, row.age), Spans()),
+            report.starts_by_class.setdefault(row.pair, {}).setdefault(row.span, Spans()),
+            report.starts.setdefault(StartKey(row.span, *row.pair, row.age), Spans()),
         ]
-        if row.pod_class in chosen:
+        if row.pair[0] in chosen:
             targets.append(by_image[names[row.image]].setdefault(row.span, Spans()))
             targets.append(by_age[row.age].setdefault(row.span, Spans()))
         for spans in targets:
             spans.add(row.edge_us, row.number, row.sum_us)
-    for row in asked.cold_pulls(images):
-        by_image[names[row.image]].setdefault(PULL, Spans()).add(row.edge_us, row.number, row.sum_us)
+    for pull in asked.cold_pulls(images):
+        by_image[names[pull.image]].setdefault(PULL, Spans()).add(pull.edge_us, pull.number, pull.sum_us)
     for named in (by_image, by_age):
         for name in [name for name, spans in named.items() if not spans]:
             del named[name]

@@ -6,7 +6,7 @@ Each query gives rows whose meaning is in its docstring; the same in SQLite and 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
@@ -16,11 +16,12 @@ from recorder.statistics import LONGEST_STEP_US, STEPS, Span, Steps
 from recorder.store import SQLITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from recorder.store import Store
 
 Number = sa.ColumnElement[int]
+T = TypeVar("T")
 PLACEHOLDER: Final = "placeholder"
 # Spans of a start.
 NODE, CONTAINERS, READY, WHOLE = "node", "containers", "ready", "whole"
@@ -28,8 +29,24 @@ NODE, CONTAINERS, READY, WHOLE = "node", "containers", "ready", "whole"
 AGES: Final[tuple[tuple[int, str], ...]] = ((600_000_000, "newer than 10 min"), (3_600_000_000, "10 min to 1 h"))
 OLD: Final = "older than 1 h"
 UNKNOWN_AGE: Final = "unknown"
-# Memory that SQLite may use for pages of the file: lookups by uid touch them at random.
-_CACHE_KIB: Final = 128 * 1024
+AGE_NAMES: Final = (*(name for _, name in AGES), OLD, UNKNOWN_AGE)
+# So much of an SQLite file is mapped, SQLite's own most: lookups by uid touch its pages at random, and are twice as
+# fast so as by reads. It is the kernel's page cache, given back when others need it.
+_MAPPED_BYTES: Final = 2**31 - 2**16
+
+
+class StartCount(NamedTuple):
+    """So many starts of one kind that took, for one of their spans, so long."""
+
+    span: str
+    pair: tuple[str, str]
+    # Of the node, a name of AGE_NAMES.
+    age: str
+    # An index of the images that were asked for; their number: another.
+    image: int
+    edge_us: int
+    number: int
+    sum_us: int
 
 
 class Asking:
@@ -62,11 +79,13 @@ class Asking:
         )
         return [(row.kind, Span(row.from_us, row.to_us), row.why) for row in self._connection.execute(query)]
 
-    def classes(self) -> dict[str, int]:
-        """Pods created, by class."""
+    def pairs(self) -> dict[tuple[str, str], int]:
+        """Pods created, by (class, scheduler), most first."""
         pod = schema.pod.c
-        query = sa.select(pod.pod_class, sa.func.count().label("pods")).where(self._within(pod.created_us))
-        return {row.pod_class: row.pods for row in self._connection.execute(query.group_by(pod.pod_class))}
+        query = sa.select(pod.pod_class, pod.scheduler, sa.func.count().label("pods"))
+        query = query.where(self._within(pod.created_us)).group_by(pod.pod_class, pod.scheduler)
+        query = query.order_by(sa.func.count().desc(), pod.pod_class, pod.scheduler)
+        return {(row.pod_class, row.scheduler): row.pods for row in self._connection.execute(query)}
 
     def images(self, classes: Sequence[str], most: int) -> list[str]:
         """The images of most of the pods created, of those classes, most first."""
@@ -80,11 +99,8 @@ class Asking:
         )
         return [row.image for row in self._connection.execute(query)]
 
-    def starts(self, images: Sequence[str]) -> Iterator[sa.Row[Any]]:
-        """Spans of starts of pods created in the window, counted.
-
-        span, pod_class, scheduler, age (the node's), image (an index of `images` or -1), edge_us, number, sum_us.
-        """
+    def starts(self, pairs: Sequence[tuple[str, str]], images: Sequence[str]) -> Iterator[StartCount]:
+        """Spans of starts of pods created in the window, counted; of those (class, scheduler) only."""
         pod, bind = schema.pod.c, schema.decision.c
         phase, ready = schema.phase.c, schema.phase.alias("ready")
         started = (
@@ -92,32 +108,26 @@ class Asking:
             .where(phase.pod_uid == pod.uid, phase.phase == str(Phase.STARTED))
             .scalar_subquery()
         )
-        ranked: Any = sa.literal(-1)
-        joined: sa.FromClause = schema.pod.outerjoin(schema.decision, bind.id == pod.uid + f"/{DecisionKind.BIND}")
+        joined = schema.pod.outerjoin(schema.decision, bind.id == pod.uid + f"/{DecisionKind.BIND}")
         joined = joined.outerjoin(schema.node, schema.node.c.uid == bind.node_uid)
         joined = joined.outerjoin(
             ready, sa.and_(ready.c.pod_uid == pod.uid, ready.c.phase == str(Phase.READY), ready.c.detail == "")
         )
-        if images:
-            ranks = sa.values(sa.column("image", sa.Text), sa.column("number", sa.Integer), name="top_images").data(
-                [(image, index) for index, image in enumerate(images)]
-            )
-            rank = ranks.cte("top_images")
-            joined = joined.outerjoin(rank, rank.c.image == pod.image)
-            ranked = sa.func.coalesce(rank.c.number, -1)
+        # One number for all that spans are counted by: a million rows are sorted by it, four times.
+        pair = _index(pairs, lambda one: sa.and_(pod.pod_class == one[0], pod.scheduler == one[1]))
+        image = _index(images, lambda one: pod.image == one)
+        age = _age(bind.at_us - schema.node.c.created_us, schema.node.c.created_us)
+        key = (pair * len(AGE_NAMES) + age) * (len(images) + 1) + image
         base = (
             sa.select(
-                pod.pod_class,
-                pod.scheduler,
-                ranked.label("image"),
-                _age(bind.at_us - schema.node.c.created_us, schema.node.c.created_us).label("age"),
+                key.label("key"),
                 pod.created_us,
                 bind.at_us.label("scheduled_us"),
                 started.label("started_us"),
                 ready.c.at_us.label("ready_us"),
             )
             .select_from(joined)
-            .where(self._within(pod.created_us))
+            .where(self._within(pod.created_us), pair < len(pairs))
             .cte("start")
             # Asked four times below, gathered once.
             .prefix_with("MATERIALIZED", dialect="postgresql")
@@ -128,40 +138,35 @@ class Asking:
             (READY, base.c.started_us, base.c.ready_us),
             (WHOLE, base.c.created_us, base.c.ready_us),
         )
-        keys = (base.c.pod_class, base.c.scheduler, base.c.age, base.c.image)
         parts = []
         for name, from_us, to_us in spans:
+            edge_us = _edge(to_us - from_us).label("edge_us")
             # A whole second may seem to come before the fraction of it that it follows.
-            span_us = sa.case((to_us > from_us, to_us - from_us), else_=0)
-            edge_us = _edge(span_us).label("edge_us")
+            sum_us = _sum(sa.case((to_us > from_us, to_us - from_us), else_=0)).label("sum_us")
             parts.append(
-                sa.select(
-                    sa.literal(name).label("span"),
-                    *keys,
-                    edge_us,
-                    sa.func.count().label("number"),
-                    _sum(span_us).label("sum_us"),
-                )
+                sa.select(sa.literal(name).label("span"), base.c.key, edge_us, sa.func.count().label("number"), sum_us)
                 .where(from_us.is_not(None), to_us.is_not(None))
-                .group_by(*keys, edge_us)
+                .group_by(base.c.key, edge_us)
             )
-        yield from self._stream(sa.union_all(*parts))
+        for row in self._stream(sa.union_all(*parts)):
+            rest, image_index = divmod(row.key, len(images) + 1)
+            pair_index, age_index = divmod(rest, len(AGE_NAMES))
+            yield StartCount(
+                row.span, pairs[pair_index], AGE_NAMES[age_index], image_index, row.edge_us, row.number, row.sum_us
+            )
 
     def cold_pulls(self, images: Sequence[str]) -> Iterator[sa.Row[Any]]:
-        """Pulls that weren't warm, with their wait, counted: image (an index or -1), edge_us, number, sum_us."""
+        """Pulls that weren't warm, with their wait, counted.
+
+        image (an index of `images`, their number for another), edge_us, number, sum_us.
+        """
         pull = schema.pull.c
-        image = sa.case({name: index for index, name in enumerate(images)}, value=pull.image, else_=-1)
-        ranked = (image if images else sa.literal(-1)).label("image")
+        image = _index(images, lambda one: pull.image == one).label("image")
         edge_us = _edge(pull.pull_and_wait_us).label("edge_us")
         yield from self._stream(
-            sa.select(
-                ranked,
-                edge_us,
-                sa.func.count().label("number"),
-                _sum(pull.pull_and_wait_us).label("sum_us"),
-            )
+            sa.select(image, edge_us, sa.func.count().label("number"), _sum(pull.pull_and_wait_us).label("sum_us"))
             .where(self._within(pull.at_us), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
-            .group_by(ranked, edge_us)
+            .group_by(image, edge_us)
         )
 
     def stays(self, steps: Steps) -> Iterator[sa.Row[Any]]:
@@ -260,7 +265,7 @@ class Asking:
     def _within(self, moment: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
         return sa.and_(moment >= self._window.from_us, moment < self._window.to_us)
 
-    def _stream(self, query: sa.Select[Any] | sa.CompoundSelect[Any]) -> Iterator[sa.Row[Any]]:
+    def _stream(self, query: sa.Executable) -> Iterator[sa.Row[Any]]:
         yield from self._connection.execution_options(yield_per=1000).execute(query)
 
 
@@ -301,7 +306,7 @@ def asking(store: Store) -> Iterator[sa.Connection]:
     """A connection that sees one state of the database, whatever is written meanwhile. Raises StoreError."""
     with store.reading() as connection:
         if connection.dialect.name == SQLITE:
-            connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.exec_driver_sql(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
             connection.exec_driver_sql("BEGIN")
             yield connection
         else:
@@ -326,10 +331,18 @@ def _edge(span_us: sa.ColumnElement[int]) -> Number:
     )
 
 
-def _age(age_us: sa.ColumnElement[int], created_us: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
+def _index(names: Sequence[T], condition: Callable[[T], sa.ColumnElement[bool]]) -> Number:
+    """Which of the names it is; their number: none of them."""
+    if not names:
+        return sa.literal(0)
+    return sa.case(*((condition(name), index) for index, name in enumerate(names)), else_=len(names))
+
+
+def _age(age_us: sa.ColumnElement[int], created_us: sa.ColumnElement[int]) -> Number:
+    """An index of AGE_NAMES."""
     return sa.case(
         # 0: a node that only its end is known of.
-        (sa.or_(age_us.is_(None), created_us == 0), UNKNOWN_AGE),
-        *((age_us < limit_us, name) for limit_us, name in AGES),
-        else_=OLD,
+        (sa.or_(age_us.is_(None), created_us == 0), AGE_NAMES.index(UNKNOWN_AGE)),
+        *((age_us < limit_us, AGE_NAMES.index(name)) for limit_us, name in AGES),
+        else_=AGE_NAMES.index(OLD),
     )

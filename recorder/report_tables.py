@@ -208,7 +208,9 @@ def _occupancy_over_time(report: Report) -> Table:
 
 
 def _occupancy_by_node(report: Report) -> Table:
-    rows = [(name, *(found.get(kind, 0.0) for kind in KINDS)) for name, found in report.mean_by_node.items()]
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(found.get(kind, 0.0) for kind in KINDS)) for name, found in report.mean_by_node.items()
+    ]
     title = "Pods on each node, on average over the whole time"
     return Table("occupancy_by_node", title, (_text("node", "node"), *_kinds()), rows)
 
@@ -245,12 +247,13 @@ def _removals_over_time(report: Report) -> Table:
         Column("pods", "pods", Unit.COUNT),
     )
     starts = report.steps.starts()
-    rows: list[tuple[Cell, ...]] = sorted(
+    removed: Iterator[tuple[int, str, int]] = (
         (starts[index], kind, number)
         for kind, by_step in report.removals_by_step.items()
         for index, number in enumerate(by_step)
         if number
     )
+    rows: list[tuple[Cell, ...]] = [*sorted(removed)]
     return Table("removals_over_time", "Pre-emptions and evictions over time", columns, rows)
 
 
