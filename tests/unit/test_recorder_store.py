@@ -1,27 +1,35 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import tempfile
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recorder import schema
 from recorder.assembler import EVENTS, NODES, PODS, Assembler, Known
 from recorder.reading import read_event, read_node, read_pod
 from recorder.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord, Record
-from recorder.store import Store, StoreError
+from recorder.store import POSTGRESQL, SQLITE, Store, StoreError
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.fixtures import give_up
+from tests.harness.postgres import Postgres
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 Object = dict[str, Any]
 SECOND = 1_000_000
+TEMPLATE = "empty"
 
 
 @functools.cache
@@ -35,9 +43,44 @@ def empty_database() -> bytes:
         return path.read_bytes()
 
 
-def open_store(folder: Path) -> Store:
-    (folder / "roost.db").write_bytes(empty_database())
-    return Store.open(str(folder / "roost.db"))
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    """A real PostgreSQL with an empty database of our schema, to be copied."""
+    server = Postgres()
+    try:
+        server.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    store = Store.open(server.create(TEMPLATE))
+    store.migrate()
+    store.close()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=[SQLITE, POSTGRESQL])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Makes an empty store each time it's called: every test runs on both databases."""
+    server: Postgres | None = request.getfixturevalue("server") if request.param == POSTGRESQL else None
+    stores: list[Store] = []
+    numbers = itertools.count(1)
+
+    def make() -> Store:
+        name = f"roost{next(numbers)}"
+        if server is None:
+            path = tmp_path / f"{name}.db"
+            path.write_bytes(empty_database())
+            stores.append(Store.open(str(path)))
+        else:
+            server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"')
+            stores.append(Store.open(server.url(name)))
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        store.close()
+        if server is not None:
+            server.drop(str(store.engine.url.database))
 
 
 def rows(store: Store, table: sa.Table) -> list[tuple[Any, ...]]:
@@ -53,8 +96,8 @@ def phase(at_us: int, resolution_us: int, source: str = "pod") -> PhaseRecord:
     return PhaseRecord(pod_uid="u", phase=Phase.SCHEDULED, at_us=at_us, resolution_us=resolution_us, source=source)
 
 
-def test_migrations_give_the_schema_that_the_code_writes(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_migrations_give_the_schema_that_the_code_writes(open_store: Callable[[], Store]) -> None:
+    store = open_store()
     with store.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
 
@@ -67,19 +110,19 @@ def test_each_record_has_a_column_for_each_field() -> None:
 
 
 @given(st.permutations([phase(1 * SECOND, SECOND), phase(1 * SECOND + 5, 1, "event"), phase(2 * SECOND, SECOND)]))
-@settings(max_examples=6, deadline=None)
-def test_the_finer_source_wins_in_any_order(tmp_path_factory: pytest.TempPathFactory, order: list[PhaseRecord]) -> None:
-    store = open_store(tmp_path_factory.mktemp("store"))
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_finer_source_wins_in_any_order(open_store: Callable[[], Store], order: list[PhaseRecord]) -> None:
+    store = open_store()
     for record in order:
         store.write([record], {})
     assert rows(store, schema.phase) == [("u", "scheduled", "", 1 * SECOND + 5, 1, "event")]
-    other = open_store(tmp_path_factory.mktemp("store"))
+    other = open_store()
     other.write(order, {})
     assert everything(other) == everything(store)
 
 
-def test_what_the_model_said_is_kept_when_the_event_came_first(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_what_the_model_said_is_kept_when_the_event_came_first(open_store: Callable[[], Store]) -> None:
+    store = open_store()
     event = DecisionRecord(
         id="u/bind",
         pod_uid="u",
@@ -99,8 +142,8 @@ def test_what_the_model_said_is_kept_when_the_event_came_first(tmp_path: Path) -
     assert (row["at_us"], row["source"], row["model"], row["model_node"]) == (5, "event", "agrees", "n")
 
 
-def test_a_batch_is_stored_with_its_positions_or_not_at_all(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_a_batch_is_stored_with_its_positions_or_not_at_all(open_store: Callable[[], Store]) -> None:
+    store = open_store()
     store.write([phase(1, 1)], {PODS: ("7", 1)})
     nothing: Any = None
     broken = replace(phase(2, 1), pod_uid="v", source=nothing)
@@ -123,8 +166,8 @@ def test_a_folder_that_can_not_be_written_is_a_store_error(tmp_path: Path) -> No
     assert "roost.db" in str(caught.value)
 
 
-def test_forgetting_takes_what_ended_and_nothing_that_is_there(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Callable[[], Store]) -> None:
+    store = open_store()
 
     def pod_record(uid: str, deleted_us: int | None) -> PodRecord:
         return PodRecord(
@@ -205,14 +248,14 @@ def tell(store: Store, told: list[tuple[str, str, Object | None]]) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=0, max_value=5))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_repeats_restarts_and_streams_out_of_step_change_nothing(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, restarts: int
+    open_store: Callable[[], Store], seed: int, restarts: int
 ) -> None:
-    plain = open_store(tmp_path_factory.mktemp("store"))
+    plain = open_store()
     tell(plain, story())
     chance = random.Random(seed)
-    odd = open_store(tmp_path_factory.mktemp("store"))
+    odd = open_store()
     for _ in range(restarts + 1):
         # Each stream keeps its order; between streams there is none. The last run tells all.
         streams = {kind: [one for one in story() if one[0] == kind] for kind in (NODES, PODS, EVENTS)}
@@ -228,8 +271,8 @@ def test_repeats_restarts_and_streams_out_of_step_change_nothing(
     assert [row[0] for row in before["decision"]] == [row[0] for row in after["decision"]]
 
 
-def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(open_store: Callable[[], Store]) -> None:
+    store = open_store()
     tell(store, story())
     store.write([], {PODS: ("5", 1_800_000_001 * SECOND)})
     assembler = Assembler(lambda _labels, _namespace: "user", store.known())
