@@ -55,12 +55,17 @@ class Leadership:
         identity: str,
         *,
         owner: Callable[[], JSONObject | None] = lambda: None,
+        is_fit: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
-        """Prepare. `owner`: gives an ownerReference, so that the Lease goes with its owner."""
+        """Prepare. `owner`: gives an ownerReference, so that the Lease goes with its owner.
+
+        is_fit: whether this replica could do the leader's work; while not, it neither asks for the Lease nor keeps it.
+        """
         self._client = client
         self._clock = clock
         self._owner = owner
+        self._is_fit = is_fit
         self._name = name
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._folder}/{name}"
@@ -80,7 +85,10 @@ class Leadership:
         """Try for the Lease and renew it until `stop`, then give it back."""
         was_leader = False
         while True:
-            self.try_once()
+            if self._is_fit():
+                self.try_once()
+            else:
+                self.release()
             if self.is_leader != was_leader:
                 was_leader = self.is_leader
                 log.info("lease %s identity=%s", "held" if was_leader else "lost", self._identity)

@@ -57,6 +57,7 @@ class WatchCache(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         has_bookmarks: bool = True,
+        keeps_changes: bool = True,
         on_change: Callable[[], None] = lambda: None,
         is_minor: Callable[[T | None, T | None], bool] = lambda _before, _now: False,
         on_minor_change: Callable[[], None] = lambda: None,
@@ -66,6 +67,7 @@ class WatchCache(Generic[T]):
         """Prepare. `kind` is a word for logs and metrics; `on_change` is told that `take_changes` has something.
 
         is_minor: given an object before and now (None: none), tells that `on_minor_change` is to be told instead.
+        keeps_changes: False for readers of `objects` alone; changes that nobody takes would pile up.
         has_bookmarks: whether the server tells every minute that nothing happened; it does for all kinds but Events.
         """
         self.kind = kind
@@ -76,6 +78,7 @@ class WatchCache(Generic[T]):
         self._query: dict[str, str | int | bool] = {name: text for name, text in selectors.items() if text}
         self._on_change = on_change
         self._is_minor = is_minor
+        self._keeps_changes = keeps_changes
         self._on_minor_change = on_minor_change
         self._watch_seconds = WATCH_SECONDS if has_bookmarks else UNMARKED_WATCH_SECONDS
         self._on_error = on_error
@@ -170,11 +173,12 @@ class WatchCache(Generic[T]):
                 break
             query["continue"] = metadata["continue"]
         with self._lock:
-            for key in self._objects.keys() - found.keys():
-                self._changes[key] = None
-            for key, read in found.items():
-                if self._objects.get(key) != read:
-                    self._changes[key] = read
+            if self._keeps_changes:
+                for key in self._objects.keys() - found.keys():
+                    self._changes[key] = None
+                for key, read in found.items():
+                    if self._objects.get(key) != read:
+                        self._changes[key] = read
             self._objects = found
         self._version = str(metadata.get("resourceVersion") or "")
         self._hear()
@@ -229,7 +233,8 @@ class WatchCache(Generic[T]):
                 self._objects.pop(key, None)
             else:
                 self._objects[key] = read
-            self._changes[key] = read
+            if self._keeps_changes:
+                self._changes[key] = read
         if self._is_minor(before, read):
             self._on_minor_change()
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -41,6 +42,14 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 UNPROCESSABLE: Final = 422
 TOO_MANY: Final = 429
+# How long to wait for the Lease, or for the loop to see that it is lost.
+LEADER_SECONDS: Final = 1.0
+# A plan that takes longer to carry out is made anew.
+PLAN_SECONDS: Final = 60.0
+# After a failed write the same object is left alone for so long, doubling.
+FIRST_REST_SECONDS: Final = 5.0
+LAST_REST_SECONDS: Final = 300.0
+MAX_RESTING: Final = 10_000
 # Somebody else writes the same node now and then: the kubelet, a cloud's controller.
 TAINT_TRIES: Final = 4
 
@@ -59,6 +68,7 @@ class Applier:
         may_write: Callable[[], bool],
         on_eviction: Callable[[], None] = lambda: None,
         owner: Callable[[], JSONObject | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare. `may_write` is asked before each request: a leader that lost its Lease stops in the middle.
 
@@ -71,24 +81,42 @@ class Applier:
         self._events = events
         self._may_write = may_write
         self._on_eviction = on_eviction
+        self._clock = clock
+        # What failed lately -> when it may be tried again, and how long it waited for that.
+        self._resting: dict[tuple[str, ...], tuple[float, float]] = {}
+        # When the first of what the last plan held back may be done.
+        self._due_at = math.inf
         self._owner = owner
 
     def apply(self, actions: Iterable[Action]) -> list[Done]:
         """Carry out the actions in order, and tell what became of each. Never raises for what the cluster says."""
-        return [Done(action, self._apply_one(action)) for action in actions]
+        self._due_at = math.inf
+        began_at = self._clock()
+        return [Done(action, self._apply_one(action, began_at)) for action in actions]
 
     def seconds_until_next(self) -> float:
-        """How long to wait before something that was held back may be done."""
-        waits = [budget.seconds_until_next() for budget in (self.writes, self.evictions)]
-        return max((wait for wait in waits if wait < math.inf), default=0.0)
+        """How long to wait before the first thing that the last plan held back may be done; infinity: nothing was."""
+        return max(0.0, self._due_at - self._clock())
 
-    def _apply_one(self, action: Action) -> Outcome:
+    def _hold_back(self, wait_seconds: float) -> Outcome:
+        self._due_at = min(self._due_at, self._clock() + wait_seconds)
+        return Outcome.HELD_BACK
+
+    def _apply_one(self, action: Action, began_at: float) -> Outcome:
         if not self._may_write():
-            return Outcome.HELD_BACK
+            return self._hold_back(LEADER_SECONDS)
         if isinstance(action, Notice) and not self._events.is_due(action):
             return Outcome.DONE
-        if self.writes.left <= 0 or (isinstance(action, EvictPod) and self.evictions.left <= 0):
-            return Outcome.HELD_BACK
+        if self._clock() - began_at > PLAN_SECONDS:
+            # The rest of the plan rests on a cluster of long ago.
+            return self._hold_back(0.0)
+        if self.writes.left <= 0:
+            return self._hold_back(self.writes.seconds_until_next())
+        if isinstance(action, EvictPod) and self.evictions.left <= 0:
+            return self._hold_back(self.evictions.seconds_until_next())
+        rest_until, rest_seconds = self._resting.get(_target(action), (0.0, 0.0))
+        if rest_until > self._clock():
+            return self._hold_back(rest_until - self._clock())
         # Taken before the request, and never given back: a request without an answer may have been carried out.
         self.writes.take()
         if isinstance(action, EvictPod):
@@ -103,9 +131,20 @@ class Applier:
         except ClusterError as error:
             log.warning("failed: %s: %s", action, error)
             outcome = Outcome.FAILED
-        if outcome is not Outcome.FAILED:
+        if outcome is Outcome.FAILED:
+            self._rest(action, rest_seconds)
+        else:
+            self._resting.pop(_target(action), None)
             log.info("%s: %s", outcome, action)
         return outcome
+
+    def _rest(self, action: Action, rested_seconds: float) -> None:
+        """Leave the object alone for a while: what is refused once is mostly refused again, and costs the others."""
+        now = self._clock()
+        if len(self._resting) >= MAX_RESTING:
+            self._resting = {key: rest for key, rest in self._resting.items() if rest[0] > now}
+        rest_seconds = min(LAST_REST_SECONDS, max(FIRST_REST_SECONDS, 2 * rested_seconds))
+        self._resting[_target(action)] = (now + rest_seconds, rest_seconds)
 
     def _perform(self, action: Action) -> Outcome:
         match action:
@@ -153,6 +192,8 @@ class Applier:
             return Outcome.DONE
         # Taints are one list with many authors: read, change, and write only onto what was read.
         for attempt in range(TAINT_TRIES):
+            if not self._may_write():
+                return self._hold_back(LEADER_SECONDS)
             node = self._client.get(path)
             if node["metadata"]["uid"] != action.uid:
                 return Outcome.GONE
@@ -199,6 +240,23 @@ def _outcome_of(action: Action, error: ApiError) -> Outcome:
     # The uid isn't the object's: it was replaced since. Preconditions say 409, patches that it can't be changed.
     if error.status == UNPROCESSABLE and "metadata.uid" in str(error):
         return Outcome.GONE
-    if error.status == NOT_FOUND or (error.status == CONFLICT and not isinstance(action, Notice)):
+    is_precondition = isinstance(action, EvictPod | DeletePod) or "UID in precondition" in str(error)
+    if error.status == NOT_FOUND or (error.status == CONFLICT and is_precondition):
         return Outcome.GONE
     return Outcome.FAILED
+
+
+def _target(action: Action) -> tuple[str, ...]:
+    """What an action writes: the same for two that would fail alike."""
+    kind = type(action).__name__
+    match action:
+        case ChangeNode() | SetCondition():
+            return kind, action.node
+        case CreatePod():
+            return kind, str(action.body["metadata"]["name"])
+        case Notice():
+            return kind, action.namespace, action.name, action.reason
+        case EvictPod() | DeletePod():
+            return kind, action.namespace, action.name
+        case ScaleSet() | ResizeSet():
+            return kind, action.name

@@ -38,6 +38,8 @@ MINOR_REST_FACTOR: Final = 199.0
 LEASE_LOOK_SECONDS: Final = 1.0
 # After a failed write: the watch that should have told us more may lag.
 FAILURE_REST_SECONDS: Final = 5.0
+# What a fault outside of any plan is counted under.
+TURN: Final = "loop"
 # Longer in one cycle: something hangs, and the pod had better be restarted.
 STUCK_SECONDS: Final = 300.0
 
@@ -54,16 +56,21 @@ class Loop:
         *,
         is_leader: Callable[[], bool],
         is_synced: Callable[[], bool],
+        follow: Callable[[], None] = lambda: None,
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare. Nothing is planned before `is_synced`, nor while another replica leads."""
+        """Prepare. Nothing is planned before `is_synced`, nor while another replica leads.
+
+        follow: called instead of `snapshot` while nothing is planned, so that changes don't pile up.
+        """
         self._planners = tuple(planners)
         self._snapshot = snapshot
         self._applier = applier
         self._metrics = metrics
         self._is_leader = is_leader
         self._is_synced = is_synced
+        self._follow = follow
         self._wall = wall
         self._steady = steady
         self._news = threading.Condition()
@@ -99,7 +106,12 @@ class Loop:
             self._alive_at = began_at
             # What comes from here on may be missing in the snapshot.
             self._has_news = self._has_minor_news = False
-            wait_seconds = self.turn()
+            try:
+                wait_seconds = self.turn()
+            except Exception:  # a loop that ends would leave a leader that does nothing
+                log.exception("turn failed")
+                self._metrics.count_plan_failure(TURN)
+                wait_seconds = FAILURE_REST_SECONDS
             ended_at = self._steady()
             took_seconds = ended_at - began_at
             if stop.wait(min(MAX_REST_SECONDS, max(SETTLE_SECONDS, REST_FACTOR * took_seconds))):
@@ -129,6 +141,7 @@ class Loop:
                 # Whoever led before may have spent this minute's evictions.
                 self._applier.evictions.spend_all()
         if not leads or not self._is_synced():
+            self._follow()
             # The Lease is asked for every two seconds.
             return 1.0
         snapshot = self._snapshot()

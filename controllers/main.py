@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import logging
 import signal
@@ -73,6 +74,11 @@ class ControllersOptions:
     dry_run: bool = False
     log_level: str = "Info"
 
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """What is read at start."""
+        return self.settings_path, self.scheduler_configuration_path
+
 
 def serve(options: ControllersOptions) -> int:
     """Run one replica until SIGTERM. 0: ended in order; 1: it could not start, and stderr says why."""
@@ -86,7 +92,10 @@ def serve(options: ControllersOptions) -> int:
         _run(options, settings, planners)
     except SettingsError as error:
         for fault in error.faults:
-            print(f"roost controllers: {options.settings_path}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+            # Keys of the settings' document name no file; all else names itself.
+            names_itself = fault.key.startswith("--") or fault.key in map(str, options.files)
+            where = "" if names_itself else f"{options.settings_path}: "
+            print(f"roost controllers: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     except (ClusterError, OpsError) as error:
         print(f"roost controllers: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
@@ -136,10 +145,10 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
     client = connect(options.kubeconfig, metrics.count_request)
     identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
+    @functools.cache
     def owner() -> dict[str, Any] | None:
         return own_service_account(client, options.namespace)
 
-    leadership = Leadership(client, options.namespace, options.lease_name, identity, owner=owner)
     loop: Loop | None = None
 
     def wake() -> None:
@@ -156,6 +165,15 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         on_change=wake,
         on_minor_change=wake_later,
         on_error=metrics.count_watch_error,
+    )
+    # A leader whose watches are dead would do nothing, and keep those from it that could.
+    leadership = Leadership(
+        client,
+        options.namespace,
+        options.lease_name,
+        identity,
+        owner=owner,
+        is_fit=lambda: watching.verdict().passed,
     )
     applier = Applier(
         client,
@@ -174,6 +192,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         metrics,
         is_leader=lambda: leadership.is_leader,
         is_synced=lambda: watching.verdict().passed,
+        follow=watching.follow,
     )
     checks = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
     ops = OpsServer(

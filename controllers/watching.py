@@ -39,6 +39,8 @@ PULLER_COMPONENTS: Final = frozenset({"continuous-image-puller", "hook-image-pul
 OWN_PULLERS: Final = frozenset({OWN_PULLER, OWN_POPULAR_PULLER})
 # Longer without a word from the server: plans would rest on a cluster of long ago.
 STALE_SECONDS: Final = 180.0
+# In the name of every puller's pod, Roost's and zero-to-jupyterhub's.
+PULLER_WORD: Final = "puller"
 # What kubelets say of pulls; other reasons aren't fetched. One field selector takes one value.
 PULLED: Final = "Pulled"
 
@@ -88,6 +90,7 @@ class Watching:
             _read_stateful_set,
             "statefulsets",
             label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
+            keeps_changes=False,
         )
         self._pulls: WatchCache[PullEvent] = cache(
             f"/api/v1{own}/events",
@@ -95,6 +98,10 @@ class Watching:
             "events",
             field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
             has_bookmarks=False,
+            keeps_changes=False,
+            # Users' pods pull, too, and nobody waits to hear of it.
+            is_minor=lambda before, now: not any(one and PULLER_WORD in one.pod for one in (before, now)),
+            on_minor_change=on_minor_change,
         )
         self._nodes_now: dict[str, NodeState] = {}
         self._pods_now: dict[str, PodState] = {}
@@ -118,11 +125,15 @@ class Watching:
                 return Verdict(False, f"nothing heard of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
         return Verdict(True)
 
-    def snapshot(self) -> Snapshot:
-        """Take the cluster as it is known now. Mappings of an earlier snapshot change with it: plan, then ask again."""
+    def follow(self) -> None:
+        """Take in what changed; else changes pile up while nobody asks for a snapshot."""
         _follow(self._nodes_now, self._nodes)
         _follow(self._pods_now, self._pods)
         self._read_pod.forget_all_but(self._pods_now)
+
+    def snapshot(self) -> Snapshot:
+        """Take the cluster as it is known now. Mappings of an earlier snapshot change with it: plan, then ask again."""
+        self.follow()
         return Snapshot(
             release=self._scope.release,
             namespace=self._scope.namespace,

@@ -118,7 +118,12 @@ def find_evidence(
     pullers = {
         pod.uid: pod
         for pod in snapshot.pods.values()
-        if pod.containers and pod.node_name and pod.namespace == settings.namespace and _is_puller(pod, settings)
+        # A pod that was evicted tells nothing: its containers count as ended though they never began.
+        if pod.containers
+        and not pod.is_finished
+        and pod.node_name
+        and pod.namespace == settings.namespace
+        and _is_puller(pod, settings)
     }
     events = _events_by_pod(snapshot.pull_events.values(), pullers, settings)
     found: dict[str, PodEvidence] = {}
@@ -198,8 +203,7 @@ def _was_pulled(container: ContainerState) -> bool:
     return (
         container.running
         or container.ready
-        or container.terminated
-        or bool(container.image_id)
+        or (container.terminated and bool(container.image_id))
         or container.waiting_reason in _AFTER_PULL
     )
 

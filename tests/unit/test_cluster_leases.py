@@ -227,3 +227,31 @@ def test_who_finds_another_name_in_the_lease_stops_at_once(server: Server) -> No
     }
     one.try_once()
     assert not one.is_leader
+
+
+def test_who_can_not_do_the_work_neither_asks_for_the_lease_nor_keeps_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "RETRY_SECONDS", 0.01)
+    fit = threading.Event()
+    one = Leadership(server.client(), "hub", "lease", "one", is_fit=fit.is_set)
+    stop = threading.Event()
+    thread = threading.Thread(target=one.run, args=(stop,), daemon=True)
+    thread.start()
+
+    def wait_for(is_leader: bool) -> None:
+        deadline = time.monotonic() + 10
+        while one.is_leader != is_leader:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    time.sleep(0.1)
+    assert server.lease is None
+    fit.set()
+    wait_for(True)
+    fit.clear()
+    wait_for(False)
+    stop.set()
+    thread.join(5)
+    assert server.lease is not None
+    assert server.lease["spec"]["holderIdentity"] == ""

@@ -237,3 +237,11 @@ def test_a_watch_that_lasted_though_nothing_happened_is_resumed_at_once(monkeypa
 
 def test_labels_are_written_as_the_api_reads_them() -> None:
     assert label_selector({"b": "2", "a": "1"}) == "a=1,b=2"
+
+
+def test_changes_that_nobody_takes_are_not_kept() -> None:
+    names = [f"pod-{index}" for index in range(50)]
+    events = [event(kind, item(name, 2 + index)) for index, name in enumerate(names) for kind in ("ADDED", "DELETED")]
+    cache = run(ScriptedServer([page(1, item("first", 1))], [events]), keeps_changes=False)
+    assert cache.objects() == {"ns/first": "red"}
+    assert cache.take_changes() == {}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,6 +83,7 @@ class World:
             events=EventWriter(api, "me", self.clock),
             may_write=lambda: self.leads,
             on_eviction=self.metrics.count_eviction,
+            clock=self.clock,
         )
 
     def clock(self) -> float:
@@ -348,3 +351,83 @@ def test_a_settings_file_that_is_no_object_is_named(text: str, tmp_path: Path) -
     assert caught.value.faults[0].key == str(path)
     with pytest.raises(SettingsError):
         load_settings(tmp_path / "missing.json", None)
+
+
+def test_what_is_refused_is_asked_for_ever_more_seldom_and_holds_up_nothing_else() -> None:
+    def refuse_one(_verb: str, path: str) -> None:
+        if path.endswith("/refused"):
+            raise ApiError(403, "forbidden")
+
+    world = World(FakeClient(refuse_one))
+    refused = DeletePod(namespace="hub", name="refused", uid="u", why="")
+    loop = world.loop(asks_for(refused, DeletePod(namespace="hub", name="fine", uid="u", why="")))
+    for _ in range(600):
+        loop.turn()
+        world.now += 1.0
+        world.writes = world.applier.writes = MinuteBudget(100, world.clock)
+    asked = [path for _, path, _ in world.client.requests]
+    # At 0, 5, 15, 35, 75, 155 and 315 s.
+    assert asked.count("/api/v1/namespaces/hub/pods/refused") == 7
+    assert asked.count("/api/v1/namespaces/hub/pods/fine") == 600
+
+
+def test_what_is_held_back_by_one_budget_does_not_wait_for_the_other() -> None:
+    world = World(writes=2, evictions=1)
+    world.evictions.spend_all()
+    world.writes.take()
+    world.now = 59.0
+    deletions = [DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(2)]
+    done = world.applier.apply([evict("seat"), *deletions])
+    assert [one.outcome for one in done] == [Outcome.HELD_BACK, Outcome.DONE, Outcome.HELD_BACK]
+    assert 0.9 < world.applier.seconds_until_next() < 1.1
+
+
+def test_a_plan_that_takes_too_long_is_made_anew() -> None:
+    def slow(_verb: str, _path: str) -> None:
+        world.now += 40.0
+
+    world = World(FakeClient(slow))
+    deletions = [DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(5)]
+    outcomes = [one.outcome for one in world.applier.apply(deletions)]
+    assert outcomes == [Outcome.DONE, Outcome.DONE, Outcome.HELD_BACK, Outcome.HELD_BACK, Outcome.HELD_BACK]
+
+
+def test_a_fault_outside_of_plans_does_not_end_the_loop() -> None:
+    world = World()
+    turns: list[None] = []
+    stop = threading.Event()
+
+    def broken() -> Snapshot:
+        turns.append(None)
+        if len(turns) == 2:
+            stop.set()
+        raise ValueError("secret")
+
+    loop = Loop(
+        [asks_for()],
+        broken,
+        world.applier,
+        world.metrics,
+        is_leader=lambda: True,
+        is_synced=lambda: True,
+        steady=lambda: time.monotonic() * 100,
+    )
+    loop.run(stop)
+    assert len(turns) == 2
+    assert 'roost_controllers_plan_failures_total{controller="loop"} 2.0' in world.metrics.text().decode()
+
+
+def test_a_follower_takes_changes_in_lest_they_pile_up() -> None:
+    world = World()
+    followed: list[None] = []
+    loop = Loop(
+        [],
+        lambda: Snapshot("hub", "hub"),
+        world.applier,
+        world.metrics,
+        is_leader=lambda: False,
+        is_synced=lambda: True,
+        follow=lambda: followed.append(None),
+    )
+    loop.turn()
+    assert followed

@@ -95,7 +95,7 @@ class TestEvidence:
         "state",
         [
             {"running": True},
-            {"terminated": True},
+            {"terminated": True, "image_id": DIGEST},
             {"waiting_reason": "CrashLoopBackOff"},
             {"waiting_reason": "RunContainerError"},
             {"waiting_reason": "CreateContainerError"},
@@ -109,6 +109,20 @@ class TestEvidence:
         w.say(puller, SCIPY, **state)
         w.turn()
         assert w.labels() == {label(SCIPY): "true"}
+
+    def test_a_pod_that_was_evicted_while_it_pulled_shows_nothing(self) -> None:
+        w = world()
+        w.add_node()
+        puller = w.puller()
+        w.turn()
+        # As kubelets write it: a container that never began has ended all the same.
+        w.say(puller, SCIPY, terminated=True)
+        w.turn()
+        assert w.labels() == {}
+        w.say(puller, SCIPY, terminated=True, image_id=DIGEST)
+        w.pods[puller] = replace(w.pods[puller], phase="Failed")
+        w.turn()
+        assert w.labels() == {}
 
     @pytest.mark.parametrize("reason", ["", "ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"])
     def test_a_container_that_waits_for_its_image_shows_nothing(self, reason: str) -> None:
@@ -672,13 +686,16 @@ class TestZeroToJupyterHub:
         images = [one["image"] for one in inits]
         w = world(*images, puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
         w.add_node()
-        done = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-        waiting = {"waiting": {"reason": "PodInitializing"}}
+        waiting = {"imageID": "", "state": {"waiting": {"reason": "PodInitializing"}}}
+
+        def pulled(image: str) -> dict[str, Any]:
+            return {"imageID": f"{image}@{DIGEST}", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+
         w.turn()
         for come in range(len(images) + 1):
             body["status"] = {
                 "initContainerStatuses": [
-                    {"name": one["name"], "image": one["image"], "imageID": "", "state": done if n < come else waiting}
+                    {"name": one["name"], "image": one["image"], **(pulled(one["image"]) if n < come else waiting)}
                     for n, one in enumerate(inits)
                 ]
             }
