@@ -67,7 +67,7 @@ class EventWriter:
         folder = f"/api/v1/namespaces/{namespace}/events"
         # The same name for the same thing: a restarted controller writes no second Event.
         text = "\n".join((self._hub, notice.kind, notice.name, notice.uid, notice.reason, notice.message))
-        name = f"{notice.name[:200]}.{sha256(text.encode()).hexdigest()[:16]}"
+        name = f"{notice.name[:200].rstrip('-.')}.{sha256(text.encode()).hexdigest()[:16]}"
         moment = timestamp()
         event: JSONObject = {
             "apiVersion": "v1",

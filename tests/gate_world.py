@@ -9,7 +9,15 @@ from controllers.plans.actions import Action, ChangeNode, Done, Notice, Outcome,
 from controllers.plans.image_gate import GateMemory, note_image_gate, plan_image_gate
 from controllers.plans.image_gate_settings import GateSettings, PullerGroup, PullerPods, managed_image
 from controllers.plans.snapshot import Moment, PullEvent, Snapshot
-from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, OWN_PULLER, PART_OF_LABEL, pulled_label, puller_container
+from placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_PART,
+    OWN_PULLER,
+    PART_OF_LABEL,
+    pulled_label,
+    puller_container,
+)
 from placement.nodes import NodeFact
 from placement.scheduling.objects import ContainerState, NodeState, NodeTerm, PodSpec, PodState
 from placement.selectors import Requirement, Taint
@@ -112,7 +120,7 @@ class GateWorld:
             NAMESPACE,
             name,
             uid=f"uid-{name}",
-            labels={PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_PULLER},
+            labels={PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_PULLER, OWN_INSTANCE_LABEL: RELEASE},
             node_name=node,
             created=self.wall,
             containers=tuple(
@@ -178,7 +186,8 @@ class GateWorld:
                 self._change(action)
             elif isinstance(action, SetCondition):
                 found = self.nodes[action.node]
-                conditions = {**found.conditions, action.type: action.status or ""}
+                others = {type_: status for type_, status in found.conditions.items() if type_ != action.type}
+                conditions = others if action.status is None else {**others, action.type: action.status}
                 self.nodes[action.node] = replace(found, conditions=conditions)
         done = [Done(action, Outcome.DONE) for action in planned.actions]
         self.memory = note_image_gate(self.memory, done, self.now)

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.image_gate_settings import GateSettings, ManagedImage, PullerPods
 from placement.images import normalise_reference
-from placement.labels import COMPONENT_LABEL, OWN_COMPONENT_LABEL, OWN_PART, OWN_PULLER, PART_OF_LABEL
+from placement.labels import (
+    COMPONENT_LABEL,
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_PART,
+    OWN_PULLER,
+    PART_OF_LABEL,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -144,7 +151,8 @@ def is_own_puller(pod: PodState) -> bool:
 
 def _is_puller(pod: PodState, settings: GateSettings) -> bool:
     if settings.puller_pods is PullerPods.ROOST:
-        return is_own_puller(pod)
+        # Another release's in the same namespace tells of its own images, secrets and faults.
+        return is_own_puller(pod) and pod.labels.get(OWN_INSTANCE_LABEL) == settings.release
     return pod.labels.get(COMPONENT_LABEL) in Z2JH_PULLERS
 
 
