@@ -32,7 +32,7 @@ MOST_CLASSES: Final = 8
 MOST_SMALL: Final = 8
 NAME_LENGTH: Final = 26
 # Characters of a line that fit a phone.
-LINE_LENGTH: Final = 40
+LINE_LENGTH: Final = 36
 # Heights in px: a line of text, a bar, room between names, an axis with its labels, one node's plot.
 LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
 # Below this, spans can't be told apart on the logarithmic axis.
@@ -501,7 +501,7 @@ class _Stack:
         self._notes: list[JSONObject] = []
 
     def name(self, name: str, told: str) -> None:
-        lines = wrap(name, LINE_LENGTH - len(told)) or [""]
+        lines = wrap(name, LINE_LENGTH - len(told) - 1) or [""]
         middle = self._depth + LINE / 2
         for index, line in enumerate(lines):
             self._notes.append(_note(line, 0, -(middle + index * LINE), xanchor="left", yanchor="middle", yref="y"))

@@ -15,16 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from recorder import schema
 from recorder.figures import NAME_LENGTH, figures, short_names
 from recorder.page import make_page
 from recorder.records import (
-    DecisionKind,
-    DecisionRecord,
     GapRecord,
     NodeRecord,
     Phase,
-    PhaseRecord,
-    PodRecord,
     PreemptionRecord,
     PullRecord,
     Record,
@@ -47,19 +44,28 @@ from recorder.statistics import (
     means,
     unite,
 )
+from recorder.store import POSTGRESQL, SQLITE, Store
 from roost.__main__ import main
-from tests.unit.test_recorder_store import open_store
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.fixtures import give_up
+from tests.harness.postgres import Postgres
+from tests.recorded import (
+    BEGIN,
+    HOUR,
+    MINUTE,
+    SECOND,
+    bind_record,
+    empty_store,
+    fail_record,
+    phase_record,
+    pod_record,
+    story_records,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from recorder.store import Store
-
-SECOND = 1_000_000
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
-BEGIN = 1_800_000_000 * SECOND
 XSS = '<script>alert("x")</script><a href="https://evil.example.org">'
 
 spans_us = st.one_of(
@@ -225,52 +231,6 @@ def pod_records(uid: str, pod: Made) -> list[Record]:
     return found
 
 
-def pod_record(uid: str, **changes: Any) -> PodRecord:
-    base = PodRecord(
-        uid=uid,
-        namespace="hub",
-        name=uid,
-        pod_class="user",
-        hub="",
-        repo="",
-        ref="",
-        image="registry.example.org/image",
-        scheduler="hub-user",
-        priority=0,
-        cpu_millicores=0,
-        memory_bytes=0,
-        created_us=BEGIN,
-    )
-    return replace(base, **changes)
-
-
-def phase_record(uid: str, phase: Phase, at_us: int, detail: str = "") -> PhaseRecord:
-    return PhaseRecord(pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=1, source="event")
-
-
-def bind_record(uid: str, at_us: int, node: str, model: str | None = None) -> DecisionRecord:
-    return DecisionRecord(
-        id=f"{uid}/bind",
-        pod_uid=uid,
-        kind=DecisionKind.BIND,
-        node_name=node,
-        node_uid=f"uid-{node}",
-        at_us=at_us,
-        resolution_us=1,
-        last_us=at_us,
-        scheduler="hub-user",
-        source="event",
-        model=model,
-    )
-
-
-def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) -> DecisionRecord:
-    base = bind_record(uid, BEGIN + SECOND, "")
-    return replace(
-        base, id=f"{uid}/fail/{number}", kind=DecisionKind.FAIL, reasons=json.dumps(reasons), tries=tries, model=None
-    )
-
-
 def node_record(number: int) -> NodeRecord:
     return NodeRecord(
         uid=f"uid-node-{number}",
@@ -289,12 +249,36 @@ def age_name(age_us: int | None) -> str:
     return "10 min to 1 h" if age_us < HOUR else "older than 1 h"
 
 
+@pytest.fixture(scope="module", params=[SQLITE, POSTGRESQL])
+def fresh_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Store]]:
+    """Gives an empty store each time it's called: both databases must find the same."""
+    if request.param == SQLITE:
+        yield lambda: empty_store(tmp_path_factory.mktemp("store"))
+        return
+    server = Postgres()
+    try:
+        server.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    store = Store.open(server.create("report"))
+    store.migrate()
+
+    def emptied() -> Store:
+        names = ", ".join(table.name for table in schema.metadata.sorted_tables)
+        server.execute(f"TRUNCATE {names}", "report")
+        return store
+
+    yield emptied
+    store.close()
+    server.stop()
+
+
 @given(st.lists(made_pods, min_size=1, max_size=12))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_report_has_the_numbers_that_brute_force_finds(
-    tmp_path_factory: pytest.TempPathFactory, pods: list[Made]
-) -> None:
-    store = open_store(tmp_path_factory.mktemp("store"))
+def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[], Store], pods: list[Made]) -> None:
+    store = fresh_store()
     nodes: list[Record] = [node_record(number) for number in range(len(NODE_BEGINS))]
     store.write([*nodes, *(one for index, pod in enumerate(pods) for one in pod_records(f"p{index}", pod))], {})
     until_us = BEGIN + 2 * HOUR
@@ -353,7 +337,7 @@ def overlap(from_us: int, to_us: int, came_us: int, went_us: int | None) -> int:
 
 
 def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+    store = empty_store(tmp_path)
 
     def pull(uid: str, at_us: int, *, warm: bool) -> PullRecord:
         cold = {} if warm else {"pull_us": 3 * SECOND, "pull_and_wait_us": 5 * SECOND, "image_bytes": 1000}
@@ -390,7 +374,7 @@ def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: 
 
 
 def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+    store = empty_store(tmp_path)
     store.write(
         [*story_records(), GapRecord(kind="pods", from_us=BEGIN + HOUR, to_us=BEGIN + 2 * HOUR, why="lost")], {}
     )
@@ -411,33 +395,9 @@ def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_pat
     assert "gap in the record" in [mark.name for mark in drawn.legend]
 
 
-def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
-    """Every kind of record once, on node n."""
-    return [
-        NodeRecord(uid="uid-n", name="n", created_us=BEGIN, allocatable="{}", labels="{}"),
-        pod_record("p", image=image, deleted_us=BEGIN + 2 * HOUR),
-        bind_record("p", BEGIN + SECOND, "n", "agrees"),
-        phase_record("p", Phase.STARTED, BEGIN + 2 * SECOND),
-        phase_record("p", Phase.READY, BEGIN + 3 * SECOND),
-        PullRecord(
-            pod_uid="p",
-            image=image,
-            node_name="n",
-            at_us=BEGIN + SECOND,
-            warm=False,
-            pull_us=SECOND,
-            pull_and_wait_us=SECOND,
-            image_bytes=1 << 30,
-        ),
-        fail_record("p", 1, {"Insufficient cpu": 1}),
-        PreemptionRecord(victim_uid="p", node_name="n", at_us=BEGIN + HOUR, kind="evicted"),
-        pod_record("last", created_us=BEGIN + 2 * HOUR + MINUTE, pod_class="build"),
-    ]
-
-
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
-    store = open_store(tmp_path)
+    store = empty_store(tmp_path)
     store.write(story_records(), {})
     return gather(store)
 
@@ -521,7 +481,7 @@ def test_the_page_has_a_table_behind_each_plot(report: Report) -> None:
 
 
 def test_names_from_a_cluster_are_text_and_nothing_else(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+    store = empty_store(tmp_path)
     renamed: list[Any] = story_records(XSS)
     renamed = [
         replace(record, **{name: XSS for name in ("node_name", "scheduler") if getattr(record, name, "")})
@@ -547,7 +507,7 @@ def test_names_from_a_cluster_are_text_and_nothing_else(tmp_path: Path) -> None:
 
 def story_page(folder: Path) -> Page:
     (folder / "plain").mkdir()
-    store = open_store(folder / "plain")
+    store = empty_store(folder / "plain")
     store.write([*story_records(), GapRecord(kind="pods", from_us=BEGIN, to_us=BEGIN + 5, why="why")], {})
     return Page(make_page(gather(store), "about"))
 
@@ -599,7 +559,7 @@ def test_short_names_tell_images_apart_and_fit() -> None:
 
 
 def test_an_empty_database_gives_a_page_that_says_so(tmp_path: Path) -> None:
-    report = gather(open_store(tmp_path))
+    report = gather(empty_store(tmp_path))
     assert report.is_empty
     page = Page(make_page(report, "about"))
     assert any("Nothing has been recorded" in text for text in page.texts)
@@ -610,7 +570,7 @@ def test_an_empty_database_gives_a_page_that_says_so(tmp_path: Path) -> None:
 
 
 def test_a_time_without_records_gives_a_page_that_names_the_time_with_them(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+    store = empty_store(tmp_path)
     store.write(story_records(), {})
     page = Page(make_page(gather(store, BEGIN - 3 * HOUR, BEGIN - 2 * HOUR), "about"))
     assert any("Nothing was recorded in this time" in text and "2027-01-15 08:00" in text for text in page.texts)
@@ -705,7 +665,7 @@ def test_a_database_of_something_else_is_said(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store: Store = open_store(tmp_path)
+    store: Store = empty_store(tmp_path)
     store.write(story_records(), {})
     database = ["report", "--database", str(tmp_path / "roost.db")]
     page = tmp_path / "report.html"
