@@ -153,7 +153,7 @@ class _Look:
         faults = self._faults(missing) if missing else _NO_FAULTS
         unwanted = self._unwanted()
         change = None if self.node.leaving else self._change(facts, absent, unwanted, ready_since)
-        condition = self._condition(absent, faults) if self.is_heard and self.settings.node_condition else None
+        condition = None if self.node.leaving else self._condition(absent, faults)
         notices = (*self._fault_notices(faults), *self._puller_notices(missing, waiting_since))
         if change is not None or condition is not None:
             self.waits.append(ECHO_SECONDS)
@@ -315,6 +315,10 @@ class _Look:
     # What is told
 
     def _condition(self, absent: tuple[ManagedImage, ...], faults: Mapping[str, Fault]) -> SetCondition | None:
+        if not self.settings.node_condition:
+            return self._stale_condition()
+        if not self.is_heard:
+            return None
         total = len(self.wanted)
         status, reason = "True", "ImagesPulled"
         message = _count(total, "image is there", "images are there") if total else "no image belongs on this node"
@@ -333,6 +337,20 @@ class _Look:
             reason=reason,
             message=message,
             is_transition=is_transition,
+        )
+
+    def _stale_condition(self) -> SetCondition | None:
+        """Take away what was written before the condition was switched off: nobody keeps it true."""
+        type_ = self.settings.condition_type
+        if type_ not in self.node.conditions:
+            return None
+        return SetCondition(
+            node=self.node.name,
+            uid=self.node.uid,
+            type=type_,
+            status=None,
+            reason="SwitchedOff",
+            message="imageGate.nodeCondition is off",
         )
 
     def _fault_notices(self, faults: Mapping[str, Fault]) -> Iterable[Told]:

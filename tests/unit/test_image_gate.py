@@ -486,6 +486,20 @@ class TestCondition:
         w.puller()
         assert not w.turn().actions
 
+    @pytest.mark.parametrize("ready", [True, False])
+    @pytest.mark.parametrize("mode", [GateMode.REQUIRE_LABEL, GateMode.OFF])
+    def test_switched_off_it_goes_once_and_nothing_else_does(self, mode: GateMode, ready: bool) -> None:
+        w = world(mode=mode)
+        w.add_node(ready=ready)
+        others = w.nodes["a"].conditions
+        other_hub = images_condition(RELEASE, "elsewhere")
+        w.nodes["a"] = replace(w.nodes["a"], conditions={**others, self.TYPE: "True", other_hub: "True"})
+        (condition,) = w.turn().actions
+        assert isinstance(condition, SetCondition)
+        assert (condition.node, condition.type, condition.status) == ("a", self.TYPE, None)
+        assert w.nodes["a"].conditions == {**others, other_hub: "True"}
+        assert not w.turn().actions
+
     def test_it_is_true_where_no_image_belongs(self) -> None:
         w = world(groups={}, node_condition=True)
         w.add_node()
