@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from controllers.planner import MemoryPlanner
 from controllers.plans.popular_images import GAUGES, PopularMemory, note_popular_images, plan_at_pace
+from controllers.plans.popular_images_off import OffMemory, note_popular_images_off, plan_popular_images_off
 from controllers.plans.popular_settings import read_popular_settings
 
 if TYPE_CHECKING:
@@ -14,14 +15,16 @@ if TYPE_CHECKING:
     from controllers.plans.snapshot import Moment, Snapshot
     from placement.documents import Reader
 
+NAME: Final = "popular-images"
 
-def make_popular_images(read: Reader, sources: Sources) -> Planner | None:
-    """None while `popularImages.enabled` is false; faults go to the reader."""
+
+def make_popular_images(read: Reader, sources: Sources) -> Planner:
+    """Read its settings; faults go to the reader. Switched off it still runs, and takes away the pods that pull."""
     settings = read_popular_settings(read, sources.document)
     if settings is None:
-        return None
+        return MemoryPlanner(NAME, plan_popular_images_off, OffMemory(), note=note_popular_images_off)
 
     def plan(snapshot: Snapshot, memory: PopularMemory, now: Moment) -> Planned[PopularMemory]:
         return plan_at_pace(snapshot, memory, settings, now)
 
-    return MemoryPlanner("popular-images", plan, PopularMemory(), note=note_popular_images, gauges=GAUGES)
+    return MemoryPlanner(NAME, plan, PopularMemory(), note=note_popular_images, gauges=GAUGES)

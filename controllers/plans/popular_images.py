@@ -25,13 +25,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.actions import CreatePod, DeletePod, GaugeDefinition, Notice, Outcome, Planned
 from controllers.plans.popular_nodes import NodeView, NodeViews, disk_bytes_of, image_sizes
-from controllers.plans.popular_pods import Pull, failure_of, has_pulled, pull_pod, read_pull
+from controllers.plans.popular_pods import (
+    DELETE_SECONDS,
+    Pull,
+    failure_of,
+    has_pulled,
+    is_pull_pod,
+    pull_pod,
+    read_pull,
+)
 from controllers.plans.popular_settings import (
     ASSUMED_IMAGE_BYTES,
     EMPTY_NODE_SECONDS,
     NEW_NODE_SECONDS,
     PULL_BYTES_PER_SECOND,
     PULL_ROUND_TRIPS_SECONDS,
+    PULL_SECONDS,
 )
 from controllers.plans.popularity import UNCOUNTED, Launch, Popularity, Rules, count_users, launch_from, users_by_use
 from placement.classes import Classes
@@ -52,10 +61,6 @@ APPEAR_SECONDS: Final = 60.0
 BIND_SECONDS: Final = 120.0
 # Kubelets try again by themselves; what still fails after this is given up for now.
 FAILING_SECONDS: Final = 60.0
-# Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
-PULL_SECONDS: Final = 1800.0
-# A deletion that wasn't heard of is asked for again.
-DELETE_SECONDS: Final = 30.0
 # A kubelet reports a new image within 40 s when all is well, at the latest after five minutes.
 REPORT_SECONDS: Final = 300.0
 # Pods that start on a node pull through the same queue, one image after the other; one stuck for longer is no reason.
@@ -321,9 +326,9 @@ class _Work:
         asked_before = self.memory.asked
         seen: set[str] = set()
         for pod in self.pull_pods:
-            pull = read_pull(pod, self.settings)
-            if pull is None:
+            if not is_pull_pod(pod, self.settings.release, self.settings.namespace):
                 continue
+            pull = read_pull(pod)
             seen.add(pod.name)
             state = self.snapshot.nodes.get(pull.node)
             known = asked_before.get(pod.name)

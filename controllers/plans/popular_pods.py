@@ -3,14 +3,15 @@
 Owns its manifest. The pod goes through the scheduler (node affinity on the node's name, as DaemonSet pods have it), so
 a node without room for one more pod gets none. It asks for nothing, so it takes no seat and counts for no autoscaler;
 it may be evicted at any time, holds no token, and passes the `restricted` Pod Security Standard. Nothing of the image
-needs to run: an image volume is mounted, or Roost's own static pause is run in it. It stays until it is deleted.
+needs to run: an image volume is mounted, or Roost's own static pause is run in it. It stays until it is deleted, but no
+longer than a pull may take: should nobody lead any more, its kubelet ends it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from controllers.plans.popular_settings import PullMethod
+from controllers.plans.popular_settings import PULL_SECONDS, PULL_SLACK_SECONDS, PullMethod
 from placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 JSONObject = dict[str, Any]
 
+# A deletion that wasn't heard of is asked for again.
+DELETE_SECONDS: Final = 30.0
 _SECURITY: Final = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -106,6 +109,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: 
         },
         "tolerations": [dict(one) for one in made_of.tolerations],
         "restartPolicy": "Never",
+        "activeDeadlineSeconds": int(PULL_SECONDS + PULL_SLACK_SECONDS),
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -146,13 +150,19 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: 
     }
 
 
-def read_pull(pod: PodState, settings: PopularSettings) -> Pull | None:
-    """What a pod pulls; None when it is no popular pull of this release."""
+def is_pull_pod(pod: PodState, release: str, namespace: str) -> bool:
+    """Tell whether a pod pulls a popular image for this release."""
     labels = pod.labels
-    if labels.get(OWN_COMPONENT_LABEL) != OWN_POPULAR_PULLER:
-        return None
-    if labels.get(OWN_INSTANCE_LABEL) != settings.release or pod.namespace != settings.namespace:
-        return None
+    return (
+        labels.get(OWN_COMPONENT_LABEL) == OWN_POPULAR_PULLER
+        and labels.get(PART_OF_LABEL) == OWN_PART
+        and labels.get(OWN_INSTANCE_LABEL) == release
+        and pod.namespace == namespace
+    )
+
+
+def read_pull(pod: PodState) -> Pull:
+    """What a pod that pulls is there for."""
     size = pod.annotations.get(POPULAR_BYTES_ANNOTATION, "")
     return Pull(
         pod.annotations.get(POPULAR_IMAGE_ANNOTATION, ""),

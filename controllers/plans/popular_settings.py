@@ -24,6 +24,10 @@ DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
 # which is what unpacking one layer after the other takes on an SSD.
 PULL_BYTES_PER_SECOND: Final = 25_000_000
 PULL_ROUND_TRIPS_SECONDS: Final = 1.0
+# Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
+PULL_SECONDS: Final = 1800.0
+# How long after that a pod that pulls ends by itself: nobody may lead any more who would end it.
+PULL_SLACK_SECONDS: Final = 600.0
 # A node that has seen no user for so long isn't wanted by an autoscaler either, or it would be gone.
 EMPTY_NODE_SECONDS: Final = 3600.0
 # A node that joined so lately is there for users to come.

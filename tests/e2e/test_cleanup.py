@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from controllers.plans.popular_pods import Pull
+from controllers.plans.popular_pods import pull_pod as build_pull_pod
+from controllers.plans.popular_settings import PullMethod, PullPod
 from placement.labels import attract_label, images_condition, pulled_label, startup_taint
+from tests.popular_builders import node_state, popular_settings
 
 if TYPE_CHECKING:
     from tests.harness.controlplane import ControlPlane
@@ -61,6 +66,23 @@ def marks(node: dict[str, Any]) -> tuple[set[str], set[str], set[str]]:
     return own, taints, {condition["type"] for condition in node["status"]["conditions"]}
 
 
+def pull_pod(cluster: ControlPlane, namespace: str, node: str, release: str) -> str:
+    """A pod that pulls a popular image, left behind by that release's controllers; its name."""
+    settings = replace(
+        popular_settings(),
+        release=release,
+        namespace=namespace,
+        pull_pod=PullPod(method=PullMethod.IMAGE_VOLUME, image="", pause_image="p:1"),
+    )
+    body = build_pull_pod(settings, node_state(node), Pull("i:1", node, 1), "i:1")
+    cluster.api.create(body)
+    return str(body["metadata"]["name"])
+
+
+def pods(cluster: ControlPlane, namespace: str) -> set[str]:
+    return {pod["metadata"]["name"] for pod in cluster.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]}
+
+
 def test_a_releases_marks_go_and_nothing_else(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
 ) -> None:
@@ -69,11 +91,14 @@ def test_a_releases_marks_go_and_nothing_else(
     # The same release name in another namespace, and a namespace that this one's name begins.
     dirty(control_plane, fake_nodes, other, "hub", f"{namespace}2")
     before = marks(control_plane.api.get(f"/api/v1/nodes/{other}"))
+    pulling = [pull_pod(control_plane, namespace, mine, release) for release in ("hub", "other")]
 
     shown = cleanup(control_plane, "--release", "hub", "--namespace", namespace, "--dry-run")
     assert shown.returncode == 0
     assert f"change node {mine}" in shown.stdout
     assert other not in shown.stdout
+    assert f"delete pod {namespace}/{pulling[0]}" in shown.stdout
+    assert pods(control_plane, namespace) == set(pulling)
     assert (
         pulled_label("hub", namespace, "quay.io/me/image:1") in marks(control_plane.api.get(f"/api/v1/nodes/{mine}"))[0]
     )
@@ -85,6 +110,7 @@ def test_a_releases_marks_go_and_nothing_else(
     assert taints == {"mine"}
     assert conditions == {"Ready"}
     assert marks(control_plane.api.get(f"/api/v1/nodes/{other}")) == before
+    assert pods(control_plane, namespace) == {pulling[1]}
 
     again = cleanup(control_plane, "--release", "hub", "--namespace", namespace)
     assert (again.returncode, again.stdout) == (0, "nothing of this release is on any node\n")

@@ -11,20 +11,27 @@ import pytest
 from controllers.apply import Applier
 from controllers.budget import MinuteBudget
 from controllers.events import EventWriter
-from controllers.plans.actions import CreatePod, Done, Outcome
+from controllers.planner import Sources
+from controllers.plans.actions import CreatePod, DeletePod, Done, Outcome
 from controllers.plans.popular_images import (
     FIRST_BACK_OFF_SECONDS,
-    PULL_SECONDS,
     PopularMemory,
     note_popular_images,
     plan_at_pace,
     plan_popular_images,
     use_per_byte,
 )
-from controllers.plans.popular_settings import ASSUMED_IMAGE_BYTES, read_popular_settings
+from controllers.plans.popular_settings import ASSUMED_IMAGE_BYTES, PULL_SECONDS, read_popular_settings
 from controllers.plans.popularity import Popularity, count_users, launch_from, users_by_use
+from controllers.popular_images import make_popular_images
 from placement.documents import Reader
-from placement.labels import OPT_OUT_ANNOTATION, SAFE_TO_EVICT_ANNOTATION, pulled_label, startup_taint
+from placement.labels import (
+    OPT_OUT_ANNOTATION,
+    OWN_INSTANCE_LABEL,
+    SAFE_TO_EVICT_ANNOTATION,
+    pulled_label,
+    startup_taint,
+)
 from placement.selectors import Taint
 from tests.builders import NAMESPACE, RELEASE
 from tests.popular_builders import (
@@ -48,6 +55,7 @@ from tests.popular_builders import (
 )
 
 if TYPE_CHECKING:
+    from controllers.planner import Planner
     from controllers.plans.snapshot import Snapshot
     from placement.scheduling.objects import PodState
 
@@ -325,6 +333,11 @@ def test_the_pod_is_made_as_the_controllers_own() -> None:
     assert [done.outcome for done in applier.apply(planned.actions)] == [Outcome.DONE]
     assert made[0]["metadata"]["ownerReferences"] == [{**account, "controller": True}]
     assert made[0]["metadata"]["name"] == created(planned)[0]["metadata"]["name"]
+
+
+def test_the_pod_ends_by_itself_after_any_pull_that_is_not_given_up_while_nobody_leads() -> None:
+    (body,) = created(plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), popular_settings()))
+    assert PULL_SECONDS < body["spec"]["activeDeadlineSeconds"] <= 2 * PULL_SECONDS
 
 
 def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:
@@ -660,6 +673,48 @@ def test_pulls_of_another_release_are_left_alone() -> None:
     foreign = {**body, "metadata": {**body["metadata"], "namespace": "elsewhere"}}
     planned = follow(with_pod(snapshot, as_pod(foreign, phase="Running")), popular_settings(), [0])
     assert deleted(planned) == []
+
+
+def switched_off() -> Planner:
+    read = Reader()
+    planner = make_popular_images(read, Sources(popular_document(popularImages={"enabled": False}), None))
+    assert not read.faults
+    return planner
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
+def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str) -> None:
+    snapshot, _, body = begun()
+    pod = as_pod(body, phase=phase)
+    foreign = as_pod({**body, "metadata": {**body["metadata"], "namespace": "elsewhere"}}, phase=phase)
+    labels = {**body["metadata"]["labels"], OWN_INSTANCE_LABEL: "other"}
+    theirs = as_pod({**body, "metadata": {**body["metadata"], "name": "theirs", "labels": labels}}, phase=phase)
+    leaving = as_pod({**body, "metadata": {**body["metadata"], "name": "leaving"}}, phase=phase, leaving=True)
+    for one in (pod, foreign, theirs, leaving):
+        snapshot = with_pod(snapshot, one)
+    planner = switched_off()
+    planned = planner.plan(snapshot, at(0))
+    assert [(one.namespace, one.name, one.uid) for one in planned.actions if isinstance(one, DeletePod)] == [
+        (NAMESPACE, pod.name, pod.uid)
+    ]
+    assert len(planned.actions) == 1
+    planner.note([Done(planned.actions[0], Outcome.DONE)], at(0))
+    assert not planner.plan(snapshot, at(5)).actions
+    assert len(planner.plan(snapshot, at(40)).actions) == 1
+
+
+def test_switched_off_a_deletion_that_failed_is_asked_for_again() -> None:
+    snapshot, _, body = begun()
+    planner = switched_off()
+    planned = planner.plan(with_pod(snapshot, as_pod(body)), at(0))
+    planner.note([Done(planned.actions[0], Outcome.FAILED)], at(0))
+    assert len(planner.plan(with_pod(snapshot, as_pod(body)), at(1)).actions) == 1
+
+
+def test_switched_off_without_pods_that_pull_nothing_happens() -> None:
+    snapshot, _, _ = begun()
+    planned = switched_off().plan(snapshot, at(0))
+    assert (planned.actions, planned.wake_after_seconds) == ([], None)
 
 
 def test_what_could_not_be_asked_for_gives_its_bytes_back() -> None:
