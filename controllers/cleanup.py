@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client import ApiError, Client, ClusterError
+from cluster.leases import LEASE_SECONDS
 from controllers.apply import MANAGER, NOT_FOUND, Applier
 from controllers.budget import MinuteBudget
 from controllers.events import EventWriter
@@ -37,6 +38,8 @@ PAGE_OBJECTS: Final = 500
 # For the controllers to end: their own grace period is 30 s.
 END_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
+# Phases of pods that run no more.
+FINISHED: Final = ("Succeeded", "Failed")
 # Somebody may write a node at the same moment.
 ROUNDS: Final = 3
 WHY: Final = "Roost is being uninstalled"
@@ -48,7 +51,7 @@ class CleanupOptions:
 
     release: str
     namespace: str
-    # Name of the controllers' Deployment, to be stopped first; "": nobody runs them any more.
+    # Name of the controllers' Deployment, to be stopped first, and of their Lease; "": nobody runs them any more.
     controllers: str = ""
     dry_run: bool = False
 
@@ -147,12 +150,45 @@ def _stop_controllers(
             return
         raise
     selector = (scale.get("status") or {}).get("selector") or ""
-    deadline = clock() + END_SECONDS
-    pods = f"/api/v1/namespaces/{options.namespace}/pods"
-    while selector and client.get(pods, {"labelSelector": selector}).get("items"):
-        if clock() > deadline:
+    started = clock()
+    lease: Any = None
+    lease_since = started
+    while selector:
+        alive = _pods_alive(client, options.namespace, selector)
+        if not alive:
+            return
+        found = _read_lease(client, options)
+        if found != lease:
+            lease, lease_since = found, clock()
+        # A pod whose node is dead is Terminating for ever; it may write only while it holds the Lease, so not when
+        # nobody has renewed that for as long as it lasts.
+        if all(alive.values()) and clock() - lease_since > LEASE_SECONDS:
+            log.warning("these pods never end, and write no more: %s", ", ".join(alive))
+            return
+        if clock() - started > END_SECONDS:
             raise ClusterError(
                 f"pods of Deployment {options.controllers} in namespace {options.namespace} are still there after "
-                f"{END_SECONDS:.0f} s: see why they don't end, then run roost cleanup again"
+                f"{END_SECONDS:.0f} s ({', '.join(alive)}): see why they don't end, then run roost cleanup again"
             )
         sleep(POLL_SECONDS)
+
+
+def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool]:
+    """Names of pods that may still run, and whether each is being deleted. Nobody deletes finished ones for us."""
+    found = _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
+    return {
+        pod["metadata"]["name"]: bool(pod["metadata"].get("deletionTimestamp"))
+        for pod in found
+        if (pod.get("status") or {}).get("phase") not in FINISHED
+    }
+
+
+def _read_lease(client: Client, options: CleanupOptions) -> object:
+    """Who holds the controllers' Lease, and since when: whatever changes with each renewal; "" when there is none."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{options.namespace}/leases/{options.controllers}"
+    try:
+        return client.get(path).get("spec") or ""
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            return ""
+        raise

@@ -1,0 +1,88 @@
+"""Before it takes marks away, `roost cleanup` waits for the controllers to end, and for nobody who can't write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from cluster.client import ApiError, Client, ClusterError
+from cluster.leases import LEASE_SECONDS
+from controllers.cleanup import END_SECONDS, CleanupOptions, clean_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPTIONS = CleanupOptions(release="hub", namespace="jhub", controllers="hub-roost-controllers")
+SELECTOR = "app.kubernetes.io/component=controllers"
+
+
+class FakeCluster:
+    """A cluster without nodes whose controllers' pods and Lease are functions of the seconds gone by."""
+
+    def __init__(
+        self,
+        pods: Callable[[float], list[dict[str, Any]]],
+        lease: Callable[[float], dict[str, Any] | None] = lambda _: None,
+    ) -> None:
+        self.now = 0.0
+        self._pods = pods
+        self._lease = lease
+
+    def merge(self, path: str, body: object, manager: str) -> dict[str, Any]:
+        assert path.endswith("/deployments/hub-roost-controllers/scale")
+        assert body == {"spec": {"replicas": 0}}
+        return {"status": {"selector": SELECTOR}}
+
+    def get(self, path: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
+        if path.endswith("/leases/hub-roost-controllers"):
+            spec = self._lease(self.now)
+            if spec is None:
+                raise ApiError(404, "leases")
+            return {"spec": spec}
+        if (query or {}).get("labelSelector") == SELECTOR:
+            return {"items": self._pods(self.now)}
+        return {"items": []}
+
+    def clean_up(self) -> float:
+        """Clean up; returns how long that took, in seconds."""
+        clean_up(cast("Client", self), OPTIONS, sleep=self._sleep, clock=lambda: self.now)
+        return self.now
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def pod(name: str, phase: str = "Running", *, leaving: bool = False) -> dict[str, Any]:
+    metadata = {"name": name, **({"deletionTimestamp": "2026-11-03T08:00:00Z"} if leaving else {})}
+    return {"metadata": metadata, "status": {"phase": phase}}
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_finished_pods_are_not_waited_for(phase: str) -> None:
+    assert FakeCluster(lambda _: [pod("evicted", phase)]).clean_up() == 0
+
+
+def test_pods_that_end_are_waited_for() -> None:
+    assert FakeCluster(lambda now: [pod("ends", leaving=True)] if now < 4 else []).clean_up() == 4
+
+
+def test_a_pod_on_a_dead_node_is_waited_for_until_its_lease_has_run_out() -> None:
+    held = {"holderIdentity": "dead", "renewTime": "1"}
+    took = FakeCluster(lambda _: [pod("dead", leaving=True)], lambda _: held).clean_up()
+    assert LEASE_SECONDS < took < LEASE_SECONDS + 2
+
+
+def test_a_pod_that_ends_slowly_and_renews_its_lease_is_waited_for() -> None:
+    def lease(now: float) -> dict[str, Any]:
+        return {"holderIdentity": "slow", "renewTime": str(min(int(now), 30))}
+
+    took = FakeCluster(lambda _: [pod("slow", leaving=True)], lease).clean_up()
+    assert 30 + LEASE_SECONDS < took < 30 + LEASE_SECONDS + 2
+
+
+def test_a_pod_that_nobody_deletes_stops_the_cleanup_with_its_name() -> None:
+    cluster = FakeCluster(lambda _: [pod("stays"), pod("dead", leaving=True), pod("gone", "Failed")])
+    with pytest.raises(ClusterError, match=r"\(stays, dead\)"):
+        cluster.clean_up()
+    assert cluster.now > END_SECONDS
