@@ -65,8 +65,13 @@ class Told:
     item: Any
     # resourceVersion from which to go on after this.
     version: str
+    # Seconds since the epoch when it was read; it happened then, or, when `is_late`, at any time since the last one.
+    at: float = 0.0
+    is_late: bool = False
 
 
+# Whoever took nothing for so long, or heard nothing, may be told of what happened long before.
+LATE_SECONDS: Final = 1.0
 _WATCHED: Final = {"ADDED": Change.ADDED, "MODIFIED": Change.MODIFIED, "DELETED": Change.DELETED}
 
 
@@ -84,6 +89,7 @@ class EventStream:
         position: str = "",
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """Prepare. position: the version where an earlier run stopped; "": there was none."""
         self.kind = kind
@@ -93,7 +99,10 @@ class EventStream:
         self._tell = tell
         self._on_error = on_error
         self._clock = clock
+        self._wall = wall
         self._version = position
+        # What has happened up to this version had happened when we began to listen (again).
+        self._late_until = 0
         self._is_listed = False
         self._fault = ""
         self._heard_at = clock()
@@ -140,7 +149,7 @@ class EventStream:
             log.warning("stream broken kind=%s: %s", self.kind, fault)
 
     def _say(self, change: Change, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see Told.item
-        self._tell(Told(self.kind, change, key, item, self._version))
+        self._tell(Told(self.kind, change, key, item, self._version, self._wall()))
 
     def _list(self, stop: threading.Event) -> None:
         """Tell of everything: as it was at the position, so that the watch can go on from there without a hole."""
@@ -167,6 +176,7 @@ class EventStream:
         """Watch until the server ends it; False when it did so at once and without a word."""
         opened_at = self._clock()
         was_told = False
+        self._find_late()
         query: dict[str, str | int | bool] = {
             "watch": True,
             "allowWatchBookmarks": True,
@@ -195,12 +205,26 @@ class EventStream:
             self._say(Change.BOOKMARK)
         elif change in _WATCHED:
             read = self._read(item)
+            is_late = _number(version) <= self._late_until
             # Told with its own version: whoever stores it may go on after it.
-            self._tell(Told(self.kind, _WATCHED[change], object_key(item), read, version))
+            self._tell(Told(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
             self._version = version
+            if self._clock() - self._heard_at > LATE_SECONDS:
+                # Its consumer took its time, and what the server said meanwhile waits to be read.
+                self._find_late()
+
+    def _find_late(self) -> None:
+        """Ask what the version is now: changes up to it are told late."""
+        metadata = self._client.get(self._path, {"limit": 1}).get("metadata") or {}
+        self._late_until = _number(str(metadata.get("resourceVersion") or ""))
 
     def _hear(self) -> None:
         self._heard_at = self._clock()
         if self._fault:
             log.info("stream works again kind=%s", self.kind)
             self._fault = ""
+
+
+def _number(version: str) -> int:
+    """A resourceVersion as a number (Kubernetes says they can be compared); 0 for anything else."""
+    return int(version) if version.isdigit() else 0

@@ -45,6 +45,9 @@ _PRESENT: Final = re.compile(r'[Cc]ontainer image "(?P<image>[^"]+)" already pre
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _REASON: Final = re.compile(r"(\d+) (.+)")
 _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")
+# As much as the schema takes.
+MAX_ID: Final = 160
+MAX_IMAGE: Final = 512
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 _EVICTION_REASONS: Final = {"PreemptionByScheduler": "preempted", "EvictionByEvictionAPI": "evicted"}
 
@@ -110,7 +113,9 @@ class Assembler:
         self._unseen_nodes = dict(known.nodes)
         self._listed: dict[str, set[str]] = {}
         self._heard_us = dict(known.heard_us)
-        self._lost: set[str] = set()
+        # Kind -> since when its past is lost.
+        self._lost: dict[str, int] = {}
+        self._synced: set[str] = set()
 
     # Streams
 
@@ -119,15 +124,16 @@ class Assembler:
         self._listed[kind] = set()
 
     def lost(self, kind: str) -> None:
-        """Some of the past can't be had any more."""
-        self._lost.add(kind)
+        """Some of the past, since the stream was last heard of, can't be had any more."""
+        since_us = self._heard_us.get(kind)
+        if since_us is not None:
+            self._lost.setdefault(kind, since_us)
 
     def synced(self, kind: str, now_us: int) -> list[Record]:
         """A list is whole: what isn't in it went while nobody watched."""
         records: list[Record] = []
         if kind in self._lost:
-            self._lost.discard(kind)
-            since_us = self._heard_us.get(kind, now_us)
+            since_us = self._lost.pop(kind)
             why = "the API server had forgotten what came after the last position"
             records.append(GapRecord(kind=kind, from_us=since_us, to_us=now_us, why=why))
         listed = self._listed.pop(kind, set())
@@ -145,18 +151,23 @@ class Assembler:
                 records.append(_unseen_node(uid, name, now_us))
                 records += self._images_gone(uid, now_us)
             self._unseen_nodes.clear()
-        self._heard_us[kind] = now_us
+        self._synced.add(kind)
         return records
 
     def heard(self, kind: str, now_us: int) -> None:
-        """The stream is alive."""
+        """All that happened until now has been told."""
         self._heard_us[kind] = now_us
+
+    def heard_us(self, kind: str) -> int | None:
+        """Until when all that happened has been told; None: nothing yet."""
+        return self._heard_us.get(kind)
 
     # Pods
 
-    def pod(self, key: str, pod: SeenPod | None, now_us: int, *, listed: bool = False) -> list[Record]:
-        """A pod as it is now; `listed`: how it came to be so wasn't watched."""
-        self._heard_us[PODS] = now_us
+    def pod(
+        self, key: str, pod: SeenPod | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
+    ) -> list[Record]:
+        """A pod as it is now; `listed`: how it came to be so wasn't watched; late_us: so much later it is told."""
         if PODS in self._listed:
             self._listed[PODS].add(key)
         if pod is None:
@@ -174,39 +185,43 @@ class Assembler:
         for (phase, detail), step in steps_of(pod).items():
             if told.get((phase, detail)) != step:
                 records.append(_phase(pod.state.uid, phase, step, "pod", detail))
-        records += self._pod_decisions(before, pod, now_us, watched=not listed)
+        records += self._pod_decisions(before, pod, Step(now_us, late_us), watched=not listed)
         records += _disruption(before, pod)
         self._pods[key] = pod
         if self._judge is not None:
             self._judge.pod_changed(key, pod, pod_class)
         return records
 
-    def pod_deleted(self, key: str, pod: SeenPod | None, now_us: int) -> list[Record]:
-        """A pod is gone; `pod` is how it was last."""
-        self._heard_us[PODS] = now_us
+    def pod_deleted(self, key: str, pod: SeenPod | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
+        """A pod is gone; `pod` is how it was last; late_us: it may have gone so much earlier."""
         records: list[Record] = []
         if pod is not None:
-            records += self.pod(key, pod, now_us)
+            records += self.pod(key, pod, now_us, late_us=late_us)
         last = self._pods.get(key)
         if last is not None:
-            records += self._pod_gone(key, last, now_us, end_reason(last))
+            # It was there until its containers were asked to end, whatever we know of the time after.
+            since_us = max(filter(None, (last.created_us, last.accepted_us, last.deletion_us)), default=0)
+            late_us = max(MICRO_US, min(late_us, now_us - since_us))
+            records += self._pod_gone(key, last, now_us, end_reason(last), late_us)
         return records
 
-    def _pod_gone(self, key: str, pod: SeenPod, now_us: int, why: str) -> Iterator[Record]:
+    def _pod_gone(self, key: str, pod: SeenPod, now_us: int, why: str, late_us: int = MICRO_US) -> Iterator[Record]:
         self._pods.pop(key, None)
         if self._judge is not None:
             self._judge.pod_changed(key, None, "")
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         yield _pod_record(pod, pod_class, deleted_us=now_us, reason=why)
-        yield _phase(pod.state.uid, Phase.GONE, Step(now_us, MICRO_US), "watch")
+        yield _phase(pod.state.uid, Phase.GONE, Step(now_us, late_us), "watch")
 
-    def _pod_decisions(self, before: SeenPod | None, pod: SeenPod, now_us: int, *, watched: bool) -> Iterator[Record]:
-        state = pod.state
+    def _pod_decisions(self, before: SeenPod | None, pod: SeenPod, seen: Step, *, watched: bool) -> Iterator[Record]:
+        state, now_us = pod.state, seen.at_us
         status, since_us, reason, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
         if state.node_name and (before is None or not before.state.node_name):
             decision_id = f"{state.uid}/bind"
             judgement = Judgement("unknown", note="bound before it was watched")
-            if watched and self._judge is not None:
+            if watched and not {PODS, NODES} <= self._synced:
+                judgement = Judgement("unknown", note="bound before all pods and nodes were known")
+            elif watched and self._judge is not None:
                 judgement = self._judge.judge(decision_id, pod, state.node_name)
             node = self._nodes.get(state.node_name)
             yield DecisionRecord(
@@ -238,18 +253,18 @@ class Assembler:
         nominated = state.nominated_node
         if nominated and not state.node_name and (before is None or before.state.nominated_node != nominated):
             yield DecisionRecord(
-                id=f"{state.uid}/nominate/{nominated}",
+                id=f"{state.uid}/nominate/{nominated}"[:MAX_ID],
                 pod_uid=state.uid,
                 kind=DecisionKind.NOMINATE,
                 node_name=nominated,
                 node_uid=self._node_uid(nominated),
                 at_us=now_us,
-                resolution_us=MICRO_US,
+                resolution_us=seen.resolution_us,
                 last_us=now_us,
                 scheduler=state.scheduler_name,
                 source="watch",
             )
-            yield _phase(state.uid, Phase.NOMINATED, Step(now_us, MICRO_US), "watch")
+            yield _phase(state.uid, Phase.NOMINATED, seen, "watch")
 
     def _node_uid(self, name: str) -> str:
         node = self._nodes.get(name)
@@ -259,7 +274,6 @@ class Assembler:
 
     def node(self, name: str, node: SeenNode | None, now_us: int) -> list[Record]:
         """A node as it is now."""
-        self._heard_us[NODES] = now_us
         if NODES in self._listed:
             self._listed[NODES].add(name)
         if node is None:
@@ -282,7 +296,6 @@ class Assembler:
 
     def node_deleted(self, name: str, now_us: int) -> list[Record]:
         """A node is gone."""
-        self._heard_us[NODES] = now_us
         return list(self._node_gone(name, now_us))
 
     def _node_gone(self, name: str, now_us: int) -> Iterator[Record]:
@@ -311,9 +324,8 @@ class Assembler:
 
     # Events
 
-    def event(self, event: SeenEvent, now_us: int) -> list[Record]:
+    def event(self, event: SeenEvent) -> list[Record]:
         """An Event as it is now: new, or repeated."""
-        self._heard_us[EVENTS] = now_us
         kind, _, _, uid = event.about
         when = Step(event.first_us, event.resolution_us)
         if kind == "Pod" and event.reason == "Scheduled":
@@ -474,7 +486,7 @@ def _failure(
 def _pull(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
     pulled, present = _PULLED.search(event.note), _PRESENT.search(event.note)
     if pulled:
-        image = pulled["image"]
+        image = pulled["image"][:MAX_IMAGE]
         size = pulled["bytes"]
         yield PullRecord(
             pod_uid=uid,
@@ -487,7 +499,7 @@ def _pull(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
             image_bytes=int(size) if size else None,
         )
     elif present:
-        image = present["image"]
+        image = present["image"][:MAX_IMAGE]
         yield PullRecord(pod_uid=uid, image=image, node_name=event.host, at_us=when.at_us, warm=True)
     else:
         return
@@ -616,7 +628,7 @@ def _image_record(
 ) -> ImageRecord:
     return ImageRecord(
         node_uid=node_uid,
-        image=image[:512],
+        image=image[:MAX_IMAGE],
         first_us=first_us,
         image_bytes=image_bytes,
         gone_us=gone_us,

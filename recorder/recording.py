@@ -18,11 +18,11 @@ from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache
 from placement.classes import Classes
 from recorder.assembler import EVENTS, NODES, PODS, Assembler
-from recorder.reading import read_event, read_node, read_pod
-from recorder.store import StoreError, Unavailable
+from recorder.reading import MICRO_US, read_event, read_node, read_pod
+from recorder.store import Refused, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from cluster.client import Client, JSONObject
     from placement.scheduling.objects import PodSpec
@@ -51,6 +51,8 @@ FLUSH_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 2.0
 STALE_SECONDS: Final = 180.0
 _US: Final = 1_000_000
+# After these, all up to their version has been told.
+_MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, Change.BOOKMARK)
 
 
 class Recording:
@@ -70,7 +72,6 @@ class Recording:
         self._settings = settings
         self._store = store
         self._metrics = metrics
-        self._wall = wall
         self._classes = Classes(settings)
         self._specs: dict[PodSpec, PodSpec] = {}
         self._queue: queue.Queue[Told] = queue.Queue(MAX_WAITING)
@@ -79,6 +80,9 @@ class Recording:
         self._stop = threading.Event()
         self._fault = ""
         positions = store.positions()
+        self._versions = {kind: version for kind, (version, _) in positions.items()}
+        # Kind -> since when what is told late may have happened.
+        self._late_since_us: dict[str, int] = {}
         self._model = model
         self._assembler = Assembler(self._classify, store.known(), model)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
@@ -96,8 +100,9 @@ class Recording:
                 kind,
                 readers[kind],
                 self._take,
-                position=positions.get(kind, ("", 0))[0],
+                position=self._versions.get(kind, ""),
                 on_error=metrics.count_stream_error,
+                wall=wall,
             )
             for kind, path in PATHS.items()
         ]
@@ -162,17 +167,29 @@ class Recording:
                 return
 
     def _follow(self, told: Told) -> None:
-        now_us = int(self._wall() * _US)
+        now_us = int(told.at * _US)
         try:
-            self._rows += self._records(told, now_us)
+            self._rows += self._records(told, now_us, self._late_us(told, now_us))
         except Exception:  # one odd object must not end the recording; it is counted, and its key is in the log
             log.exception("not recorded kind=%s key=%s", told.kind, told.key)
             self._metrics.count_odd(told.kind)
         self._metrics.count_told(told.kind, told.change.value)
-        if told.version:
+        # A list of exactly the old position leads no further than that, whenever it was had.
+        if told.change in _MOVING and told.version != self._versions.get(told.kind):
+            self._versions[told.kind] = told.version
             self._positions[told.kind] = (told.version, now_us)
+            self._assembler.heard(told.kind, now_us)
 
-    def _records(self, told: Told, now_us: int) -> list[Record]:  # one case a change; each is one line
+    def _late_us(self, told: Told, now_us: int) -> int:
+        """How much earlier than now it may have been."""
+        if not told.is_late:
+            self._late_since_us.pop(told.kind, None)
+            return MICRO_US
+        heard_us = self._assembler.heard_us(told.kind)
+        since_us = self._late_since_us.setdefault(told.kind, now_us if heard_us is None else heard_us)
+        return max(MICRO_US, now_us - since_us)
+
+    def _records(self, told: Told, now_us: int, late_us: int) -> list[Record]:  # one case a change; each is one line
         assembler, kind = self._assembler, told.kind
         match told.change:
             case Change.LISTING:
@@ -182,20 +199,21 @@ class Recording:
             case Change.SYNCED:
                 return assembler.synced(kind, now_us)
             case Change.BOOKMARK:
-                assembler.heard(kind, now_us)
+                return []
             case Change.DELETED if kind == PODS:
-                return assembler.pod_deleted(told.key, told.item, now_us)
+                return assembler.pod_deleted(told.key, told.item, now_us, late_us=late_us)
             case Change.DELETED if kind == NODES:
                 return assembler.node_deleted(told.key, now_us)
             case Change.DELETED:
                 # An Event that expired says nothing.
                 return []
             case _ if kind == PODS:
-                return assembler.pod(told.key, told.item, now_us, listed=told.change is Change.LISTED)
+                listed = told.change is Change.LISTED
+                return assembler.pod(told.key, told.item, now_us, listed=listed, late_us=late_us)
             case _ if kind == NODES:
                 return assembler.node(told.key, told.item, now_us)
             case _ if told.item is not None:
-                return assembler.event(told.item, now_us)
+                return assembler.event(told.item)
         return []
 
     def _flush(self) -> None:
@@ -209,10 +227,7 @@ class Recording:
             return True
         began_at = time.monotonic()
         try:
-            self._store.write(self._rows, self._positions)
-        except Unavailable as error:
-            self._note_fault(str(error))
-            return False
+            self._write(self._rows, self._positions)
         except StoreError as error:
             self._note_fault(str(error))
             return False
@@ -221,6 +236,22 @@ class Recording:
         self._rows = []
         self._positions = {}
         return True
+
+    def _write(self, rows: Sequence[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        """Store rows; those that the database refuses are left out, counted and told of. Raises StoreError."""
+        try:
+            self._store.write(rows, positions)
+        except Refused as error:
+            if len(rows) > 1:
+                half = len(rows) // 2
+                self._write(rows[:half], {})
+                self._write(rows[half:], positions)
+                return
+            for row in rows:
+                key = "/".join(str(getattr(row, name)) for name in row.KEY)
+                log.error("row left out table=%s key=%.200s: %s", row.TABLE, key, error)  # noqa: TRY400 - it says all
+                self._metrics.count_odd(row.TABLE)
+            self._store.write([], positions)
 
     def _note_fault(self, fault: str) -> None:
         if fault and fault != self._fault:

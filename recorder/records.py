@@ -52,7 +52,7 @@ class PodRecord:
     cpu_millicores: int
     memory_bytes: int
     created_us: int
-    # None while it is there.
+    # When it was seen to be gone (phase `gone` says how exactly); None while it is there.
     deleted_us: int | None = None
     # deleted, preempted, evicted, finished, failed, node-gone, unseen (it went while nobody watched).
     end_reason: str | None = None
@@ -130,7 +130,7 @@ class PhaseRecord:
     # The image or the container; "" for the pod as a whole.
     detail: str = ""
     at_us: int
-    # How exact `at_us` is: 1 or 1,000,000.
+    # How exact `at_us` is: 1 or 1,000,000; for what was seen late, so much earlier it may have been.
     resolution_us: int
     # pod (its object), event, watch (the moment we saw it).
     source: str

@@ -93,7 +93,7 @@ phase = sa.Table(
     sa.Column("phase", sa.String(16), primary_key=True),
     sa.Column("detail", sa.String(512), primary_key=True),
     _moment("at_us"),
-    sa.Column("resolution_us", sa.Integer, nullable=False),
+    sa.Column("resolution_us", sa.BigInteger, nullable=False),
     _text("source", sa.String(8)),
 )
 decision = sa.Table(
@@ -105,7 +105,7 @@ decision = sa.Table(
     _text("node_name", _NAME),
     _text("node_uid", _UID),
     _moment("at_us"),
-    sa.Column("resolution_us", sa.Integer, nullable=False),
+    sa.Column("resolution_us", sa.BigInteger, nullable=False),
     _moment("last_us"),
     sa.Column("tries", sa.Integer, nullable=False),
     _text("scheduler", sa.String(63)),

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from recorder import schema
 from recorder.assembler import Known
@@ -39,6 +39,10 @@ _US: Final = 1_000_000
 
 class StoreError(Exception):
     """The database can't be used; the message says which one, why and what to do. It holds no password."""
+
+
+class Refused(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
+    """The database takes no such rows: a number or a text that doesn't fit. Trying again won't help."""
 
 
 class Unavailable(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
@@ -85,7 +89,7 @@ class Store:
             command.upgrade(config, "head")
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
-        """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError, Unavailable."""
+        """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""
         by_kind: dict[type[Record], dict[tuple[Any, ...], Record]] = {}
         for record in records:
             kind = type(record)
@@ -232,6 +236,11 @@ class Store:
     def _faults(self) -> Iterator[None]:
         try:
             yield
+        except (DataError, IntegrityError) as error:
+            raise Refused(f"database {self.shown_url}: {' '.join(str(error.orig).split())}") from None
+        except OverflowError as error:
+            # SQLite's driver, of a number beyond 64 bits.
+            raise Refused(f"database {self.shown_url}: {error}") from None
         except DBAPIError as error:
             # The driver's own words, in one line; statements and values stay out of logs.
             reason = " ".join(str(error.orig).split())

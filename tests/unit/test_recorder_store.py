@@ -243,7 +243,7 @@ def tell(store: Store, told: list[tuple[str, str, Object | None]]) -> None:
         elif kind == PODS:
             records = assembler.pod(key, read_pod(item or {}, (), {}), now_us)
         else:
-            records = assembler.event(read_event(item or {}), now_us)
+            records = assembler.event(read_event(item or {}))
         store.write(records, {})
 
 

@@ -56,7 +56,7 @@ def upgrade() -> None:
         sa.Column("node_name", sa.String(length=253), nullable=False),
         sa.Column("node_uid", sa.String(length=64), nullable=False),
         sa.Column("at_us", sa.BigInteger(), nullable=False),
-        sa.Column("resolution_us", sa.Integer(), nullable=False),
+        sa.Column("resolution_us", sa.BigInteger(), nullable=False),
         sa.Column("last_us", sa.BigInteger(), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
         sa.Column("scheduler", sa.String(length=63), nullable=False),
@@ -132,7 +132,7 @@ def upgrade() -> None:
         sa.Column("phase", sa.String(length=16), nullable=False),
         sa.Column("detail", sa.String(length=512), nullable=False),
         sa.Column("at_us", sa.BigInteger(), nullable=False),
-        sa.Column("resolution_us", sa.Integer(), nullable=False),
+        sa.Column("resolution_us", sa.BigInteger(), nullable=False),
         sa.Column("source", sa.String(length=8), nullable=False),
         sa.PrimaryKeyConstraint("pod_uid", "phase", "detail"),
     )
