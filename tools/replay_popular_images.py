@@ -77,7 +77,7 @@ class World:
     pull_bytes_per_second: float = 25_000_000.0
     # None: endless.
     disk_bytes: int | None = None
-    # node.status.images has the largest only.
+    # node.status.images has the largest only; below 0: it has all.
     reported_images: int = 50
     # While something is missing, and while nothing is.
     plan_every_seconds: float = 60.0
@@ -216,7 +216,7 @@ class Replay:
         self.launches = launches
         self.world = world
         self.policy = policy
-        self.settings = _settings(policy)
+        self.settings = _settings(policy, world)
         self.result = Result()
         self.memory = PopularMemory()
         self.nodes: dict[str, Node] = {}
@@ -414,7 +414,8 @@ class Replay:
 
     def _state(self, node: Node) -> NodeState:
         if node.state is None:
-            reported = heapq.nlargest(self.world.reported_images, node.images.items(), key=lambda one: (one[1], one[0]))
+            most = self.world.reported_images if self.world.reported_images >= 0 else len(node.images)
+            reported = heapq.nlargest(most, node.images.items(), key=lambda one: (one[1], one[0]))
             node.state = NodeState(
                 fact=NodeFact(node.name),
                 uid=node.name,
@@ -465,7 +466,7 @@ class Replay:
             self._touch(node, image)
 
 
-def _settings(policy: Policy) -> PopularSettings:
+def _settings(policy: Policy, world: World) -> PopularSettings:
     user = PodClass(
         name="user",
         labels=_LABELS,
@@ -491,6 +492,7 @@ def _settings(policy: Policy) -> PopularSettings:
         parallel_per_node=policy.parallel_per_node,
         parallel_per_cluster=policy.parallel_per_cluster,
         bytes_per_minute=policy.bytes_per_minute,
+        reported_images=world.reported_images,
     )
 
 
@@ -527,6 +529,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--pushes-a-day", type=float, default=0.0, help="chance that a repository is pushed to on a day"
     )
+    parser.add_argument(
+        "--reported-images", type=int, default=50, help="kubelets' nodeStatusMaxImages; -1: they report all"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=("none", "plan", "oracle"), help="one of the three, to run them side by side")
     parser.add_argument("--days", type=float, default=math.inf, help="replay the first days only")
@@ -535,6 +540,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         seed=chosen.seed,
         disk_bytes=None if chosen.disk_gb is None else int(chosen.disk_gb * GB),
         pushes_a_day=chosen.pushes_a_day,
+        reported_images=chosen.reported_images,
     )
     try:
         launches = read_launches(chosen.trace, world, chosen.days)

@@ -588,6 +588,9 @@ class _Work:
             return "disk-unknown"
         if disk_bytes_of(view.image_bytes) >= view.disk_bytes:
             return "full"
+        if view.is_cut:
+            # Any number of smaller images may fill the rest.
+            return "disk-unknown"
         if name in self.starting:
             return "busy"
         empty_since = self.empty_since.get(name)

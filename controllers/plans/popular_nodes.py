@@ -40,8 +40,6 @@ LEAVING_TAINTS: Final = frozenset(
 )
 # Any hub's: nodes join with them, and lose them once their own images are there.
 STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
-# A kubelet reports its 50 largest images (nodeStatusMaxImages): with as many, more may be there.
-MOST_REPORTED_IMAGES: Final = 50
 _NO_RULES: Final = NodeRules({}, None, ())
 
 
@@ -56,6 +54,8 @@ class NodeView:
     image_bytes: int
     # The smallest that it reports when it may hold more than it reports; 0 when its report is whole.
     unseen_below_bytes: int
+    # Its report may be cut: what the rest fills is known to nobody.
+    is_cut: bool
     # Bytes of disk that images may fill; None: the node doesn't say how large its disk is.
     disk_bytes: int | None
     # Bit i: a pod with the i-th of the plan's rules may run here.
@@ -84,9 +84,10 @@ class NodeViews:
             return before
         settings, fact = self._settings, state.fact
         if before is not None and before.state.images == state.images:
-            holds, image_bytes, unseen_below = before.holds, before.image_bytes, before.unseen_below_bytes
+            holds, image_bytes = before.holds, before.image_bytes
         else:
-            holds, image_bytes, unseen_below = _read_images(state)
+            holds, image_bytes = _read_images(state)
+        is_cut = 0 <= settings.reported_images <= state.image_count
         disk = state.allocatable.get(EPHEMERAL_STORAGE)
         if self._same_rules and before is not None and before.state.fact == fact:
             admits, pullers, is_complete = before.admits, before.pullers, before.is_managed_complete
@@ -107,7 +108,8 @@ class NodeViews:
             state=state,
             holds=holds,
             image_bytes=image_bytes,
-            unseen_below_bytes=unseen_below,
+            unseen_below_bytes=min(state.images.values(), default=0) if is_cut else 0,
+            is_cut=is_cut,
             disk_bytes=None if disk is None else int(disk * settings.disk_share),
             admits=admits,
             pullers=pullers,
@@ -148,14 +150,12 @@ def _closed(state: NodeState, settings: PopularSettings) -> str:
     return ""
 
 
-def _read_images(state: NodeState) -> tuple[frozenset[str], int, int]:
+def _read_images(state: NodeState) -> tuple[frozenset[str], int]:
     images = state.images
     # A node gives an image up to five names, all with the same bytes. Two images of one repository that are equal to
     # the byte are one, or as good as.
     distinct = set(zip(map(_repository, images), images.values(), strict=True))
-    is_cut = state.image_count >= MOST_REPORTED_IMAGES
-    smallest = min(images.values(), default=0) if is_cut else 0
-    return frozenset(map(_normal, images)), sum(size for _, size in distinct), smallest
+    return frozenset(map(_normal, images)), sum(size for _, size in distinct)
 
 
 # Nodes mostly hold the same images under the same names.

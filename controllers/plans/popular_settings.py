@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from placement.documents import Document, Reader
 
+# kubelets' default: how many images a node reports, the largest.
+REPORTED_IMAGES: Final = 50
 # Bytes an image is thought to have while no node tells: repo2docker's median of 1.6 GB on disk, as compressed.
 ASSUMED_IMAGE_BYTES: Final = 570_000_000
 # Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
@@ -43,6 +45,7 @@ _KEYS: Final = (
     "parallelPerNode",
     "parallelPerCluster",
     "bytesPerMinute",
+    "nodeStatusMaxImages",
 )
 
 
@@ -98,6 +101,8 @@ class PopularSettings:
     parallel_per_node: int
     parallel_per_cluster: int
     bytes_per_minute: int
+    # As kubelets are told: a node that reports so many images may hold more. Below 0: they report all.
+    reported_images: int = REPORTED_IMAGES
     managed: tuple[ManagedImages, ...] = ()
     # A node that lacks managed images for longer than this gets popular ones all the same.
     managed_deadline_seconds: float = 600.0
@@ -141,6 +146,9 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
         parallel_per_node=whole("parallelPerNode", 1, 100),
         parallel_per_cluster=whole("parallelPerCluster", 1, 10_000),
         bytes_per_minute=whole("bytesPerMinute", 1, 2**60),
+        reported_images=read.whole(
+            found.get("nodeStatusMaxImages", REPORTED_IMAGES), "popularImages.nodeStatusMaxImages", -1, 100_000
+        ),
         managed=_read_managed(read, document.get("gate"), release, namespace),
         managed_deadline_seconds=_read_deadline(read, document.get("gate")),
         startup_taints=frozenset({startup_taint(release, namespace)}),

@@ -373,6 +373,10 @@ STOPPED: dict[str, tuple[dict[str, Any], str]] = {
     "still starting": ({"taints": (Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule"),)}, "starting"),
     "tainted for others": ({"taints": (Taint("team", "other", "NoSchedule"),)}, "tainted"),
     "without a known disk": ({"disk": None}, "disk-unknown"),
+    "with images that it doesn't report": (
+        {"images": {f"quay.io/lab/{index}:1": GB for index in range(50)}, "image_count": 50, "disk": 10**15},
+        "disk-unknown",
+    ),
     "full": ({"disk": 10 * GB, "images": {"quay.io/lab/other:1": 9 * GB}}, "full"),
 }
 
@@ -383,6 +387,13 @@ def test_nothing_is_brought_to_a_node_that_is(case: str) -> None:
     planned = plan_after_a_while(cluster([node_state("n", **details)], users(3, POPULAR)), popular_settings())
     assert pulls(planned) == []
     assert planned.gauges["popular_images_nodes"] == {(state,): 1}
+
+
+def test_a_node_that_reports_all_its_images_may_have_many() -> None:
+    images = {f"quay.io/lab/{index}:1": GB for index in range(60)}
+    snapshot = cluster([node_state("n", images=images, image_count=60)], users(3, POPULAR))
+    for limit, expected in ((50, []), (60, []), (61, [("n", POPULAR)]), (-1, [("n", POPULAR)])):
+        assert pulls(plan_after_a_while(snapshot, popular_settings(nodeStatusMaxImages=limit))) == expected, limit
 
 
 def test_a_pull_ends_when_its_node_comes_under_pressure() -> None:
