@@ -507,19 +507,16 @@ def render_controllers_admission_policies(given):
         out.append(str(to_json(given['startup_taint']())))
         out.append(')\n      message: Roost\'s controllers write the startup taint of their own release only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.taints.all(taint, taint.key != ')
         out.append(str(to_json(given['startup_taint']())))
-        out.append(' || taint in variables.oldTaints\n')
-        if (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'startupTaint'):
-            out.append('        || taint.effect == "NoSchedule"\n')
-        out.append('        )\n      message: Roost\'s controllers set the startup taint with NoSchedule, and only in imageGate.mode startupTaint\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.spec.all(key, key == "taints" || (key in variables.oldSpec && variables.spec[key] == variables.oldSpec[key]))\n        && variables.oldSpec.all(key, key == "taints" || key in variables.spec)\n      message: of a node\'s spec, Roost\'s controllers write the startup taint only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.status.all(key, key == "conditions" || (key in variables.oldStatus && variables.status[key] == variables.oldStatus[key]))\n        && variables.oldStatus.all(key, key == "conditions" || key in variables.status)\n      message: of a node\'s status, Roost\'s controllers write one condition only\n')
-        if read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'):
-            out.append('    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.conditions.filter(condition, condition.type != ')
+        out.append(' || taint in variables.oldTaints)\n      message: Roost\'s controllers take the startup taint off, and never put it on\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.spec.all(key, key == "taints" || (key in variables.oldSpec && variables.spec[key] == variables.oldSpec[key]))\n        && variables.oldSpec.all(key, key == "taints" || key in variables.spec)\n      message: of a node\'s spec, Roost\'s controllers write the startup taint only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.status.all(key, key == "conditions" || (key in variables.oldStatus && variables.status[key] == variables.oldStatus[key]))\n        && variables.oldStatus.all(key, key == "conditions" || key in variables.status)\n      message: of a node\'s status, Roost\'s controllers write one condition only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.conditions.filter(condition, condition.type != ')
+        out.append(str(to_json(given['images_condition']())))
+        out.append(')\n        == variables.oldConditions.filter(condition, condition.type != ')
+        out.append(str(to_json(given['images_condition']())))
+        out.append(")\n      message: Roost's controllers write the condition of their own release only\n")
+        if (not read_key(read_key(given['values'], 'imageGate'), 'nodeCondition')):
+            out.append('    # One that was written before imageGate.nodeCondition was switched off must still go.\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.conditions.all(condition, condition.type != ')
             out.append(str(to_json(given['images_condition']())))
-            out.append(')\n        == variables.oldConditions.filter(condition, condition.type != ')
-            out.append(str(to_json(given['images_condition']())))
-            out.append(')\n')
-        else:
-            out.append('    - expression: >-\n        request.operation != "UPDATE" || variables.conditions == variables.oldConditions\n')
-        out.append("      message: Roost's controllers write the condition of their own release only, where imageGate.nodeCondition asks for it\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n")
+            out.append(" || condition in variables.oldConditions)\n      message: while imageGate.nodeCondition is off, Roost's controllers take their condition away, and never write it\n")
+        out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-nodes'), 'controllers', {}), 2)))
         out.append('\nspec:\n  policyName: ')
         out.append(str(to_json(given['cluster_object_name']('controllers-nodes'))))
@@ -549,17 +546,39 @@ def render_controllers_admission_policies(given):
         out.append(str(to_json(read_key(given['release'], 'name'))))
         out.append('\n        && variables.labels[?"app.kubernetes.io/component"].orValue("") == ')
         out.append(str(to_json('popular-puller')))
-        out.append('\n      message: Roost\'s controllers make and delete pods only that carry the labels of pods that pull popular images\n    - expression: >-\n        variables.spec.?serviceAccountName.orValue("") == ')
+        out.append('\n      message: Roost\'s controllers make and delete pods only that carry the labels of pods that pull popular images\n    # What is deleted was made under values that may have changed since.\n    - expression: >-\n        request.operation == "DELETE" || variables.labels.all(key,\n        (key == "app.kubernetes.io/name" && variables.labels[key] == "roost")\n        || key in ["app.kubernetes.io/part-of", "app.kubernetes.io/instance", "app.kubernetes.io/component"]\n        || (key in dyn(')
+        out.append(str(to_json(read_key(given['values'], 'commonLabels'))))
+        out.append(') && dyn(')
+        out.append(str(to_json(read_key(given['values'], 'commonLabels'))))
+        out.append(')[key] == variables.labels[key]))\n      message: pods that pull images have no other labels than their own and commonLabels, or Services and NetworkPolicies would take them for somebody else\'s\n    - expression: >-\n        request.operation == "DELETE" || object.metadata.?ownerReferences.orValue([]).all(owner,\n        owner.apiVersion == "v1" && owner.kind == "ServiceAccount" && owner.name == ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append(')\n      message: pods that pull images belong to the controllers\' ServiceAccount or to nobody\n    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?serviceAccountName.orValue("") == ')
         out.append(str(to_json(given['object_name']('puller'))))
-        out.append("\n        && !variables.spec.?automountServiceAccountToken.orValue(true)\n      message: pods that pull images have the puller's ServiceAccount, and no token\n    - expression: >-\n        variables.spec.?volumes.orValue([]).all(volume, has(volume.image) || has(volume.emptyDir))\n      message: pods that pull images mount images and empty folders only\n    - expression: >-\n        !variables.spec.?hostNetwork.orValue(false) && !variables.spec.?hostPID.orValue(false) && !variables.spec.?hostIPC.orValue(false)\n        && variables.spec.?resourceClaims.orValue([]).size() == 0\n        && variables.containers.all(one, one.?ports.orValue([]).size() == 0 && one.?volumeDevices.orValue([]).size() == 0)\n      message: pods that pull images use nothing of the host\n    - expression: >-\n        variables.spec.?securityContext.?runAsNonRoot.orValue(false)\n        && variables.containers.all(one, !one.?securityContext.?privileged.orValue(false)\n        && !one.?securityContext.?allowPrivilegeEscalation.orValue(true)\n        && one.?securityContext.?capabilities.?add.orValue([]).size() == 0\n        && one.?securityContext.?runAsNonRoot.orValue(true))\n      message: pods that pull images run as nobody, with no privileges\n    - expression: >-\n        variables.containers.all(one, one.?env.orValue([]).size() == 0 && one.?envFrom.orValue([]).size() == 0)\n        && variables.spec.?imagePullSecrets.orValue([]).all(secret, secret.name in dyn(")
+        out.append('\n        && !variables.spec.?automountServiceAccountToken.orValue(true))\n      message: pods that pull images have the puller\'s ServiceAccount, and no token\n    - expression: >-\n        request.operation == "DELETE" || variables.spec.?nodeName.orValue("") == ""\n      message: pods that pull images go through the scheduler\n')
+        if (given['puller_method']() == 'imageVolume'):
+            out.append('    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?volumes.orValue([]).all(volume, has(volume.image))\n        && variables.containers.all(one, one.image == ')
+            out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))))))
+            out.append('\n        && one.?command.orValue([]).size() == 0 && one.?args.orValue([]).size() == 0))\n      message: pods that pull images mount them and run nothing but the pause image\n')
+        else:
+            out.append('    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?volumes.orValue([]).size() == 1\n        && variables.spec.volumes.all(volume, has(volume.emptyDir))\n        && variables.containers.all(one, one.?args.orValue([]).size() == 0\n        && one.?volumeMounts.orValue([]).size() == 1 && one.volumeMounts.all(mount, mount.mountPath == "/roost-pause"))\n        && variables.spec.containers.all(one, one.?command.orValue([]) == ["/roost-pause/pause"])\n        && variables.spec.?initContainers.orValue([]).size() == 1\n        && variables.spec.initContainers.all(one, one.?command.orValue([]) == ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"]\n')
+            if read_key(read_key(given['values'], 'image'), 'digest'):
+                out.append('        && one.image == ')
+                out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
+                out.append('))\n')
+            else:
+                out.append('        && one.image == ')
+                out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
+                out.append('))\n')
+            out.append("      message: pods that pull images run nothing but Roost's own pause in them\n")
+        out.append('    - expression: >-\n        request.operation == "DELETE" || variables.containers.all(one,\n        !has(one.livenessProbe) && !has(one.readinessProbe) && !has(one.startupProbe) && !has(one.lifecycle))\n      message: pods that pull images have no probes and no hooks\n    - expression: >-\n        request.operation == "DELETE" || (\n        !variables.spec.?hostNetwork.orValue(false) && !variables.spec.?hostPID.orValue(false) && !variables.spec.?hostIPC.orValue(false)\n        && variables.spec.?resourceClaims.orValue([]).size() == 0 && variables.spec.?securityContext.?sysctls.orValue([]).size() == 0\n        && variables.containers.all(one, one.?ports.orValue([]).size() == 0 && one.?volumeDevices.orValue([]).size() == 0))\n      message: pods that pull images use nothing of the host\n    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?securityContext.?runAsNonRoot.orValue(false)\n        && variables.spec.?securityContext.?seccompProfile.?type.orValue("") == "RuntimeDefault"\n        && variables.spec.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") != "Unconfined"\n        && variables.containers.all(one, !one.?securityContext.?privileged.orValue(false)\n        && !one.?securityContext.?allowPrivilegeEscalation.orValue(true)\n        && one.?securityContext.?capabilities.?add.orValue([]).size() == 0\n        && one.?securityContext.?runAsNonRoot.orValue(true)\n        && one.?securityContext.?seccompProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault"\n        && one.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") != "Unconfined"\n        && one.?securityContext.?procMount.orValue("Default") == "Default"))\n      message: pods that pull images run as nobody, confined and with no privileges\n    - expression: >-\n        request.operation == "DELETE" || (\n        variables.containers.all(one, one.?env.orValue([]).size() == 0 && one.?envFrom.orValue([]).size() == 0)\n        && variables.spec.?imagePullSecrets.orValue([]).all(secret, secret.name in dyn(')
         out.append(str(to_json(read_key(given['values'], 'imagePullSecrets'))))
-        out.append('))\n      message: pods that pull images read no Secret and no ConfigMap, but for the pull secrets of the values\n')
+        out.append(')))\n      message: pods that pull images read no Secret and no ConfigMap, but for the pull secrets of the values\n')
         if read_key(read_key(given['values'], 'priorityClasses'), 'enabled'):
-            out.append('    - expression: variables.spec.?priorityClassName.orValue("") == ')
+            out.append('    - expression: >-\n        request.operation == "DELETE" || variables.spec.?priorityClassName.orValue("") == ')
             out.append(str(to_json(given['cluster_object_name']('puller'))))
             out.append("\n      message: pods that pull images have the puller's priority\n")
         else:
-            out.append('    - expression: variables.spec.?priority.orValue(0) <= 0\n      message: pods that pull images rank with users at most\n')
+            out.append('    - expression: >-\n        request.operation == "DELETE" || variables.spec.?priority.orValue(0) <= 0\n      message: pods that pull images rank with users at most\n')
         out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-pods'), 'controllers', {}), 2)))
         out.append('\nspec:\n  policyName: ')
@@ -580,6 +599,14 @@ def render_controllers_admission_policies(given):
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-sets'), 'controllers', {}), 2)))
         out.append('\nspec:\n  policyName: ')
         out.append(str(to_json(given['cluster_object_name']('controllers-sets'))))
+        out.append('\n  validationActions: [Deny]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-events'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: ["", events.k8s.io]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: [events]\n        scope: Namespaced\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  validations:\n    - expression: >-\n        request.operation != "DELETE" && object.metadata.?labels[?"app.kubernetes.io/part-of"].orValue("") == "roost"\n        && (request.operation == "CREATE" || oldObject.metadata.?labels[?"app.kubernetes.io/part-of"].orValue("") == "roost")\n      message: Roost\'s controllers write Events of their own, and change nobody else\'s\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-events'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-events'))))
         out.append('\n  validationActions: [Deny]\n')
     return ''.join(out)
 
@@ -589,10 +616,7 @@ def render_controllers_clusterrole(given):
     if (((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers'), 'controllers', {}), 2)))
-        out.append('\nrules:\n  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch, patch]\n')
-        if read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'):
-            out.append('  - apiGroups: [""]\n    resources: [nodes/status]\n    verbs: [patch]\n')
-        out.append('  # What else is on the nodes decides where the scheduler puts a seat.\n  - apiGroups: [""]\n    resources: [pods, namespaces]\n    verbs: [get, list, watch]\n  # Events about nodes are kept in the namespace `default`, those about users\' pods in theirs.\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create, patch]\n')
+        out.append('\nrules:\n  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch, patch]\n  # The node condition: written where imageGate.nodeCondition asks for it, taken away where it no longer does.\n  - apiGroups: [""]\n    resources: [nodes/status]\n    verbs: [patch]\n  # What else is on the nodes decides where the scheduler puts a seat.\n  - apiGroups: [""]\n    resources: [pods, namespaces]\n    verbs: [get, list, watch]\n  # Events about nodes are kept in the namespace `default`, those about users\' pods in theirs.\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create, patch]\n')
     return ''.join(out)
 
 
@@ -839,7 +863,7 @@ def render_controllers_role(given):
                     out.append(str(to_json(given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52))))
                     out.append(']\n    verbs: [patch]\n')
         if read_key(read_key(given['values'], 'controllers'), 'cleanupOnUninstall'):
-            out.append('  # The cleanup before an uninstall stops the controllers first, or they would write again what it takes away.\n  - apiGroups: [apps]\n    resources: [deployments, deployments/scale]\n    resourceNames: [')
+            out.append('  # The cleanup before an uninstall stops the controllers first, or they would write again what it takes away. Only how many:\n  # whoever may patch a Deployment is every account of its namespace.\n  - apiGroups: [apps]\n    resources: [deployments/scale]\n    resourceNames: [')
             out.append(str(to_json(given['object_name']('controllers'))))
             out.append(']\n    verbs: [get, patch]\n')
     return ''.join(out)
@@ -2875,7 +2899,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '47bcd3c45d218b814ceef9ffacb76f40651ad84a38581f30c59f3a3f9edc220d'
+FINGERPRINT = 'c64cd707803c723680f4b7140b64341d0d61a0e4cd053471b79d77c0902a2960'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
