@@ -125,7 +125,7 @@ def _choose(
     one: PlaceholderSet, newest_first: Sequence[NodeState], judge: NodeJudge, waits: list[float]
 ) -> NodeState | None:
     for node in newest_first:
-        why = judge.why_undrawn(node, one.rules)
+        why = judge.why_undrawn(node, one)
         if why is None:
             return node
         if why.seconds_left is not None:
@@ -138,10 +138,10 @@ def _keeps(view: View, one: PlaceholderSet, current: Mark, chosen: NodeState, wa
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
         return True
-    unfit = view.judge.why_undrawn(node, one.rules)
+    unfit = view.judge.why_undrawn(node, one)
     # Nodes of one second are equally new.
     if chosen.created <= node.created:
-        return unfit is None or _outlasts(view, node, unfit, waits)
+        return unfit is None or _outlasts(view, one, node, unfit, waits)
     if unfit is not None:
         return False
     left = current.since + view.settings.keep_mark_seconds - view.now.steady
@@ -151,12 +151,12 @@ def _keeps(view: View, one: PlaceholderSet, current: Mark, chosen: NodeState, wa
     return True
 
 
-def _outlasts(view: View, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
+def _outlasts(view: View, one: PlaceholderSet, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
     """Whether the newest node of the pool may be fit again soon: seats that went to an older one would come back."""
     if unfit.is_for_good:
         return False
     patience_seconds = view.settings.flap_seconds + view.settings.keep_mark_seconds
-    left = patience_seconds - view.judge.unfit_seconds(node)
+    left = patience_seconds - view.judge.unfit_seconds(node, one)
     if left <= 0:
         return False
     waits.append(left)

@@ -207,7 +207,7 @@ def _why_held(view: View, one: PlaceholderSet, mark: Mark | None, memory: MoveMe
     node = snapshot.nodes[mark.node]
     if one.label not in node.fact.labels:
         return Held("mark on its way", 0)
-    if (unfit := view.judge.why_undrawn(node, one.rules) or view.judge.why_unmoved(node)) is not None:
+    if (unfit := view.judge.why_undrawn(node, one) or view.judge.why_unmoved(node)) is not None:
         return Held(f"marked node: {unfit.reason}", 0, unfit.seconds_left)
     if seats.someone_preempts:
         return Held("a user waits for room", 0)

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.image_gate_facts import PULL_FAULTS
 from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, OWN_POPULAR_PULLER, OWN_PULLER, PART_OF_LABEL
-from placement.nodes import NodeRules, node_admits
+from placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
+from placement.nodes import node_is_selected, node_is_tolerated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controllers.plans.placeholder_mover_settings import MoverSettings
+    from controllers.plans.placeholder_mover_settings import MoverSettings, PlaceholderSet
     from controllers.plans.snapshot import Moment, Snapshot
     from placement.scheduling.objects import NodeState, PodState
 
-# An autoscaler is about to take such a node away, or thinks of it. Source: cluster-autoscaler's taints package;
-# Karpenter's apis/v1/taints.go.
-AUTOSCALER_TAINTS: Final = frozenset(
-    {"DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}
-)
 _PULLERS: Final = frozenset({OWN_PULLER, OWN_POPULAR_PULLER})
 
 
@@ -34,8 +30,15 @@ class Unfit(NamedTuple):
     reason: str
     # When that may be over though nothing changes.
     seconds_left: float | None = None
-    # Somebody wants it so, and it won't be over in minutes.
+    # The node goes, or is none of the pool. A cordon, pressure, an autoscaler's second thoughts may pass.
     is_for_good: bool = False
+
+
+class NodeOfSet(NamedTuple):
+    """A node as one set sees it: what one tolerates, another needn't."""
+
+    uid: str
+    set_name: str
 
 
 class Fitness(NamedTuple):
@@ -48,14 +51,14 @@ class Fitness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeHistory:
-    """What earlier plans saw, by the node's uid. Moments are steady seconds."""
+    """What earlier plans saw. Moments are steady seconds."""
 
-    # Ready at the last plan. None: there was no earlier plan.
+    # uids of those Ready at the last plan. None: there was no earlier plan.
     ready: frozenset[str] | None = None
-    # When they stopped being ready, as long as that matters.
+    # By uid, when they stopped being ready, as long as that matters.
     lost: Mapping[str, float] = field(default_factory=dict)
     # Of nodes that are unfit to draw, or were not long ago.
-    fitness: Mapping[str, Fitness] = field(default_factory=dict)
+    fitness: Mapping[NodeOfSet, Fitness] = field(default_factory=dict)
 
 
 def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
@@ -68,7 +71,7 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
     lately = now.steady - settings.mark_after_seconds
     known = {node.uid for node in snapshot.nodes.values()}
     fitness = {
-        uid: one for uid, one in history.fitness.items() if uid in known and not (one.fit and one.since < lately)
+        key: one for key, one in history.fitness.items() if key.uid in known and not (one.fit and one.since < lately)
     }
     return NodeHistory(ready, lost, fitness)
 
@@ -85,20 +88,23 @@ class NodeJudge:
         # As in the history, with what is found here.
         self.fitness = dict(history.fitness)
 
-    def why_undrawn(self, node: NodeState, rules: NodeRules) -> Unfit | None:
-        """Why placeholders with these rules must not be drawn to the node; None when they may."""
+    def why_undrawn(self, node: NodeState, one: PlaceholderSet) -> Unfit | None:
+        """Why the set's placeholders must not be drawn to the node; None when they may."""
+        if not node_is_selected(one.rules, node.fact):
+            return Unfit("not of the pool", is_for_good=True)
         why = self._why_unusable(node)
         # Labels tell of images where there are labels.
         if why is None and not self._settings.images and node.name in self.pulling:
             why = Unfit("images are being pulled")
+        if why is None and not node_is_tolerated(one.rules, node.fact):
+            why = Unfit("a taint keeps the set off")
+        key = NodeOfSet(node.uid, one.name)
         if why is not None:
-            self._note(node, fit=False)
+            self._note(key, fit=False)
             return why
-        if not node_admits(rules, node.fact):
-            return Unfit("not of the pool", is_for_good=True)
         fit_seconds = self._ready_seconds(node)
-        if node.uid in self.fitness:
-            fit_seconds = min(fit_seconds, self._now.steady - self._note(node, fit=True).since)
+        if key in self.fitness:
+            fit_seconds = min(fit_seconds, self._now.steady - self._note(key, fit=True).since)
         left = self._settings.mark_after_seconds - fit_seconds
         return Unfit("ready for too short a time", left) if left > 0 else None
 
@@ -109,29 +115,31 @@ class NodeJudge:
             why = Unfit("images are being pulled")
         return why
 
-    def unfit_seconds(self, node: NodeState) -> float:
-        """For how long the node has been unfit to draw; 0.0 when it isn't."""
-        fitness = self.fitness.get(node.uid)
+    def unfit_seconds(self, node: NodeState, one: PlaceholderSet) -> float:
+        """For how long the node has been unfit to draw the set; 0.0 when it isn't."""
+        fitness = self.fitness.get(NodeOfSet(node.uid, one.name))
         return 0.0 if fitness is None or fitness.fit else self._now.steady - fitness.since
 
-    def _note(self, node: NodeState, *, fit: bool) -> Fitness:
-        before = self.fitness.get(node.uid)
+    def _note(self, key: NodeOfSet, *, fit: bool) -> Fitness:
+        before = self.fitness.get(key)
         if before is None or before.fit != fit:
-            before = self.fitness[node.uid] = Fitness(fit, self._now.steady)
+            before = self.fitness[key] = Fitness(fit, self._now.steady)
         return before
 
     def _why_unusable(self, node: NodeState) -> Unfit | None:
         if node.leaving:
             return Unfit("being deleted", is_for_good=True)
+        taints = {taint.key for taint in node.fact.taints}
+        if taints & GOING_TAINTS:
+            return Unfit("an autoscaler takes it away", is_for_good=True)
         if not node.fact.ready:
             return Unfit("not ready")
         if node.fact.unschedulable:
-            return Unfit("cordoned", is_for_good=True)
-        for taint in node.fact.taints:
-            if taint.key in AUTOSCALER_TAINTS:
-                return Unfit("an autoscaler wants it gone", is_for_good=True)
-            if taint.key == self._settings.startup_taint:
-                return Unfit("its startup taint is there")
+            return Unfit("cordoned")
+        if taints & MAYBE_GOING_TAINTS:
+            return Unfit("an autoscaler may take it away")
+        if self._settings.startup_taint in taints:
+            return Unfit("its startup taint is there")
         if self._lacks_images(node):
             return Unfit("images are missing")
         return self._flapping(node)

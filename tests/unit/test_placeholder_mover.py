@@ -76,21 +76,26 @@ def test_an_image_that_no_node_can_get_does_not_keep_seats_from_a_new_node() -> 
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "is_for_good"),
     [
-        {"cordoned": True},
-        {"ready": False},
-        {"leaving": True},
-        {"taints": (Taint("DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule"),)},
-        {"taints": (Taint("ToBeDeletedByClusterAutoscaler", "1", "NoSchedule"),)},
-        {"taints": (Taint("karpenter.sh/disrupted", "", "NoSchedule"),)},
-        {"taints": (Taint("startup-taint.cluster-autoscaler.kubernetes.io/roost-hub-jhub", "", "NoSchedule"),)},
-        {"taints": (Taint("somebody.else/dedicated", "gpu", "NoSchedule"),)},
+        ({"leaving": True}, True),
+        ({"taints": (Taint("ToBeDeletedByClusterAutoscaler", "1", "NoSchedule"),)}, True),
+        ({"taints": (Taint("karpenter.sh/disrupted", "", "NoSchedule"),)}, True),
+        ({"ready": False}, False),
+        ({"cordoned": True}, False),
+        ({"taints": (Taint("DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule"),)}, False),
+        (
+            {"taints": (Taint("startup-taint.cluster-autoscaler.kubernetes.io/roost-hub.jhub", "", "NoSchedule"),)},
+            False,
+        ),
+        ({"taints": (Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"),)}, False),
+        ({"taints": (Taint("somebody.else/dedicated", "gpu", "NoSchedule"),)}, False),
     ],
     ids=str,
 )
-def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(change: dict[str, Any]) -> None:
-    is_for_good = change.get("ready") is None and "startup-taint" not in str(change)
+def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(
+    change: dict[str, Any], is_for_good: bool
+) -> None:
     world = _settled()
     world.add_node("new")
     world.change_node("new", **change)
@@ -109,6 +114,35 @@ def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(chan
     assert world.marked() == (["old"] if is_for_good else ["newer"])
     world.run(20)
     assert world.marked() == ["old"]
+
+
+def test_a_node_that_leaves_the_pool_loses_its_mark_at_once() -> None:
+    world = _settled()
+    world.document["placeholders"][0]["nodeSelector"] = {"pool": "user"}
+    world.change_node("old", labels={"pool": "user"})
+    world.start_leader()
+    world.add_node("new")
+    world.change_node("new", labels={"pool": "user"})
+    world.run(310)
+    assert world.marked() == ["new"]
+    world.change_node("new", labels={"pool": "other"})
+    world.run(1)
+    assert world.marked() == ["old"]
+
+
+def test_how_long_a_node_has_been_unfit_is_reckoned_for_each_set_by_its_own_tolerations() -> None:
+    world = _settled()
+    tolerant = {**world.document["placeholders"][0], "name": "tolerant", "tolerations": [{"operator": "Exists"}]}
+    world.document["placeholders"].append(tolerant)
+    world.start_leader()
+    world.add_node("new")
+    world.run(400)
+    world.change_node("new", taints=(Taint("somebody.else/dedicated", "gpu", "NoSchedule"),))
+    world.run(590)
+    assert world.marked() == ["new"]
+    world.run(20)
+    assert world.marked() == ["old"]
+    assert world.marked(attract_label(RELEASE, NAMESPACE, "tolerant")) == ["new"]
 
 
 def test_a_newer_node_takes_the_mark_of_one_that_is_not_ready() -> None:
