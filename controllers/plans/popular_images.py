@@ -114,6 +114,7 @@ class Brought(NamedTuple):
     """An image that is on a node by our doing."""
 
     since: float
+    image: str
     image_bytes: int
 
 
@@ -135,7 +136,7 @@ class PopularMemory:
     asked: Mapping[str, Asked] = field(default_factory=dict)
     # By uid of the pod: when its deletion was asked for.
     dismissed: Mapping[str, float] = field(default_factory=dict)
-    # By uid of the node, by image.
+    # By uid of the node, by what was pulled: a tag that moved since names another image now.
     brought: Mapping[str, Mapping[str, Brought]] = field(default_factory=dict)
     # By image, and by uid of the node.
     backing_off: Mapping[str, Rest] = field(default_factory=dict)
@@ -432,9 +433,9 @@ class _Work:
         self.asked.pop(pod.name, None)
 
     def _keep_brought(self, node_uid: str, pull: Pull) -> None:
-        before = self.memory.brought.get(node_uid, {}).get(pull.image)
+        before = self.memory.brought.get(node_uid, {}).get(pull.reference)
         since = before.since if before is not None else self.now.steady
-        self.brought.setdefault(node_uid, {})[pull.image] = Brought(since, pull.image_bytes)
+        self.brought.setdefault(node_uid, {})[pull.reference] = Brought(since, pull.image, pull.image_bytes)
 
     def _let_rest(self, node_uid: str, first: float, last: float) -> None:
         rest = self.resting.get(node_uid)
@@ -448,19 +449,18 @@ class _Work:
 
     def look_for_lost_images(self) -> None:
         """Notice images that were brought and are gone: the kubelet or a cleaner needed the room."""
-        digests = self.memory.popularity.digests
         for name, view in self.views.items():
             brought = self.memory.brought.get(view.state.uid)
             if not brought:
                 continue
             lost: list[str] = []
-            for image, one in brought.items():
-                if view.holds.isdisjoint((image, digests.get(image, ""))) and not (
+            for reference, one in brought.items():
+                if view.holds.isdisjoint((reference, one.image)) and not (
                     self.now.steady - one.since < REPORT_SECONDS or one.image_bytes < view.unseen_below_bytes
                 ):
-                    lost.append(image)
+                    lost.append(one.image)
                 else:
-                    self.brought.setdefault(view.state.uid, {}).setdefault(image, one)
+                    self.brought.setdefault(view.state.uid, {}).setdefault(reference, one)
             if lost:
                 self._let_rest(view.state.uid, FIRST_REST_SECONDS, LAST_REST_SECONDS)
                 self.actions.append(
@@ -562,7 +562,7 @@ class _Work:
 
     def _lacks(self, name: str, view: NodeView, wanted: Iterable[_Wanted]) -> list[_Wanted]:
         brought = self.brought.get(view.state.uid, {})
-        comes = [pull.image for pull in self.under_way.get(name, ())]
+        comes = [pull.reference for pull in self.under_way.get(name, ())]
         holds = view.holds
         return [
             one
@@ -570,7 +570,9 @@ class _Work:
             if one.image not in holds
             and one.digest not in holds
             and one.image not in brought
+            and one.digest not in brought
             and one.image not in comes
+            and one.digest not in comes
         ]
 
     def _why_not(self, name: str, view: NodeView) -> str:
@@ -625,19 +627,16 @@ class _Work:
             return False
         unreported = sum(
             kept.image_bytes
-            for image, kept in self.brought.get(view.state.uid, {}).items()
-            if image not in view.holds and self._digest_of(image) not in view.holds
+            for reference, kept in self.brought.get(view.state.uid, {}).items()
+            if reference not in view.holds and kept.image not in view.holds
         )
         coming = sum(pull.image_bytes for pull in under_way)
         room = (view.disk_bytes or 0) - disk_bytes_of(view.image_bytes + unreported + coming)
         return disk_bytes_of(one.image_bytes) <= room
 
-    def _digest_of(self, image: str) -> str:
-        return self.memory.popularity.digests.get(image, "")
-
     def _begin(self, name: str, view: NodeView, one: _Wanted) -> None:
-        pull = Pull(one.image, name, one.image_bytes)
-        body = pull_pod(self.settings, view.state, pull, one.digest or one.image)
+        pull = Pull(one.image, name, one.image_bytes, one.digest or one.image)
+        body = pull_pod(self.settings, view.state, pull)
         self.actions.append(CreatePod(body=body, why=f"many users run {one.image}, and {name} lacks it"))
         self.under_way.setdefault(name, []).append(pull)
         self.asked[body["metadata"]["name"]] = Asked(pull, view.state.uid, self.now.steady)

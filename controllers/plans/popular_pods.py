@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from controllers.plans.popular_settings import PULL_SECONDS, PULL_SLACK_SECONDS, PullMethod
+from placement.images import normalise_reference
 from placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
@@ -62,13 +63,16 @@ FAILURES: Final = frozenset(
 class Pull(NamedTuple):
     """What a pod of ours is there for."""
 
+    # As users write it, normalised.
     image: str
     node: str
     image_bytes: int
+    # What is pulled for it: the digest that its tag stood for, where that was known.
+    reference: str
 
 
-def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: str) -> JSONObject:
-    """The whole manifest. `reference`: what is pulled, by digest where it is known; `pull.image`: as users write it."""
+def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObject:
+    """The whole manifest."""
     made_of = settings.pull_pod
     container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": _SECURITY}
     spec: JSONObject = {"containers": [container]}
@@ -77,7 +81,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: 
             "image": made_of.pause_image,
             "volumeMounts": [{"name": "image", "mountPath": "/image", "readOnly": True}],
         }
-        spec["volumes"] = [{"name": "image", "image": {"reference": reference, "pullPolicy": "IfNotPresent"}}]
+        spec["volumes"] = [{"name": "image", "image": {"reference": pull.reference, "pullPolicy": "IfNotPresent"}}]
     else:
         mount = {"name": "roost-pause", "mountPath": "/roost-pause"}
         spec["initContainers"] = [
@@ -91,7 +95,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: 
             }
         ]
         container |= {
-            "image": reference,
+            "image": pull.reference,
             "imagePullPolicy": "IfNotPresent",
             "command": ["/roost-pause/pause"],
             "volumeMounts": [{**mount, "readOnly": True}],
@@ -131,7 +135,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull, reference: 
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": popular_pull_name(settings.release, node.name, node.uid, pull.image),
+            "name": popular_pull_name(settings.release, node.name, node.uid, pull.reference),
             "namespace": settings.namespace,
             "labels": {
                 OWN_NAME_LABEL: OWN_PART,
@@ -164,10 +168,14 @@ def is_pull_pod(pod: PodState, release: str, namespace: str) -> bool:
 def read_pull(pod: PodState) -> Pull:
     """What a pod that pulls is there for."""
     size = pod.annotations.get(POPULAR_BYTES_ANNOTATION, "")
+    image = pod.annotations.get(POPULAR_IMAGE_ANNOTATION, "")
+    # Main containers come first, and there is one.
+    pulled = (*pod.spec.volume_images, *pod.spec.images, image)[0]
     return Pull(
-        pod.annotations.get(POPULAR_IMAGE_ANNOTATION, ""),
-        pod.node_name or pod.annotations.get(POPULAR_NODE_ANNOTATION, ""),
-        int(size) if size.isascii() and size.isdigit() and len(size) < 20 else 0,
+        image=image,
+        node=pod.node_name or pod.annotations.get(POPULAR_NODE_ANNOTATION, ""),
+        image_bytes=int(size) if size.isascii() and size.isdigit() and len(size) < 20 else 0,
+        reference=normalise_reference(pulled) if pulled else "",
     )
 
 

@@ -578,6 +578,49 @@ def test_an_image_that_was_removed_again_is_not_brought_back_for_a_while() -> No
     assert pulls(plan_popular_images(occupied, lost.memory, popular_settings(), at(500 + 3700))) == [("n", POPULAR)]
 
 
+def test_a_tag_that_moved_is_no_removed_image_but_a_new_one_to_bring() -> None:
+    old, new = (f"quay.io/lab/popular@sha256:{letter * 64}" for letter in "ab")
+    # A seat, so that the node isn't empty.
+    people = [*users(4, POPULAR, image_id=old), user("seat", RARE, node="n", component="user-placeholder")]
+    settings = popular_settings()
+    planned = plan_after_a_while(cluster([node_state("n")], people), settings)
+    (body,) = created(planned)
+    there = node_state("n", images={old: GB})
+    done = plan_popular_images(
+        cluster([there], [*people, as_pod(body, phase="Running")]), planned.memory, settings, at(130)
+    )
+    quiet = follow(cluster([there], people), settings, [160, 1000], done.memory)
+    assert not quiet.actions
+    moved = [replace(pod, uid=f"{pod.uid}-new", name=f"{pod.name}-new") for pod in users(6, POPULAR, image_id=new)]
+    after = plan_popular_images(cluster([there], [*people, *moved]), quiet.memory, settings, at(1100))
+    assert notices(after) == []
+    assert pulls(after) == [("n", new)]
+    assert created(after)[0]["metadata"]["name"] != body["metadata"]["name"]
+
+
+def test_an_old_digest_that_is_still_coming_is_not_the_new_one() -> None:
+    old, new = (f"quay.io/lab/popular@sha256:{letter * 64}" for letter in "ab")
+    settings = popular_settings(parallelPerNode=2)
+    people = users(4, POPULAR, image_id=old)
+    planned = plan_after_a_while(cluster([node_state("n")], people), settings)
+    pod = as_pod(created(planned)[0])
+    moved = [replace(one, uid=f"{one.uid}-new", name=f"{one.name}-new") for one in users(6, POPULAR, image_id=new)]
+    after = plan_popular_images(cluster([node_state("n")], [*people, *moved, pod]), planned.memory, settings, at(130))
+    assert pulls(after) == [("n", new)]
+
+
+@pytest.mark.parametrize("method", ["imageVolume", "noop"])
+def test_a_new_leader_learns_from_the_pod_what_it_pulls(method: str) -> None:
+    digest = f"quay.io/lab/popular@{DIGEST}"
+    settings = popular_settings(document={"puller": {"method": method}})
+    people = users(3, POPULAR, image_id=digest)
+    (body,) = created(plan_after_a_while(cluster([node_state("n")], people), settings))
+    led = plan_popular_images(
+        cluster([node_state("n")], [*people, as_pod(body, phase="Running")]), PopularMemory(), settings, at(0)
+    )
+    assert list(led.memory.brought["uid-n-1800000000"]) == [digest]
+
+
 def test_an_image_below_what_a_kubelet_reports_is_not_taken_for_removed() -> None:
     snapshot, planned, body = begun()
     full_report = node_state("n", images={f"quay.io/lab/{index}:1": GB for index in range(50)}, image_count=50)
