@@ -129,8 +129,7 @@ def is_own_node_label(release: str, namespace: str, key: str) -> bool:
 
 def startup_taint(release: str, namespace: str) -> str:
     """Key of the taint under which autoscaled nodes join; cluster-autoscaler knows its prefix."""
-    name = shorten(f"roost-{release}-{namespace}", MAX_LABEL_NAME)
-    return f"startup-taint.cluster-autoscaler.kubernetes.io/{name}"
+    return f"startup-taint.cluster-autoscaler.kubernetes.io/{_hub_name(release, namespace)}"
 
 
 def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str:
@@ -152,7 +151,12 @@ def images_condition(release: str, namespace: str) -> str:
 
 def readiness_taint(release: str, namespace: str) -> str:
     """Key of the taint that a NodeReadinessRule puts on nodes: its controller takes keys of this prefix only."""
-    return f"readiness.k8s.io/{shorten(f'roost-{release}-{namespace}', MAX_LABEL_NAME)}"
+    return f"readiness.k8s.io/{_hub_name(release, namespace)}"
+
+
+def _hub_name(release: str, namespace: str) -> str:
+    # A dash between the two would make one name of hub/prod-eu and hub-prod/eu.
+    return shorten(f"roost-{release}.{namespace}", MAX_LABEL_NAME)
 
 
 def puller_component(node_selector: Mapping[str, str]) -> str:

@@ -66,14 +66,14 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- /* roost.startup_taint (list $): key of the taint under which autoscaled nodes join. */}}
 {{- define "roost.startup_taint" -}}
 {{- $root := index . 0 -}}
-{{- $name := printf "roost-%s-%s" $root.Release.Name $root.Release.Namespace -}}
+{{- $name := printf "roost-%s.%s" $root.Release.Name $root.Release.Namespace -}}
 {{- printf "startup-taint.cluster-autoscaler.kubernetes.io/%s" (include "roost.shorten" (list $name 63)) -}}
 {{- end }}
 
 {{- /* roost.readiness_taint (list $): key of the taint that a NodeReadinessRule puts on nodes. */}}
 {{- define "roost.readiness_taint" -}}
 {{- $root := index . 0 -}}
-{{- $name := printf "roost-%s-%s" $root.Release.Name $root.Release.Namespace -}}
+{{- $name := printf "roost-%s.%s" $root.Release.Name $root.Release.Namespace -}}
 {{- printf "readiness.k8s.io/%s" (include "roost.shorten" (list $name 63)) -}}
 {{- end }}
 
