@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from controllers.plans.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
 from controllers.plans.headroom_settings import CountBy, HeadroomSet
-from controllers.plans.headroom_whole_nodes import Misfit, plan_resize, read_size, whole_node_room
+from controllers.plans.headroom_whole_nodes import Misfit, Pool, is_first_size, plan_resize, read_size
 from placement.headroom_windows import Spell, local_time, spell_at
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class HeadroomMemory:
     misfits: Mapping[str, Misfit] = field(default_factory=dict)
     # Steady seconds.
     resized: Mapping[str, float] = field(default_factory=dict)
+    # The instance type that gives the size.
+    types: Mapping[str, str] = field(default_factory=dict)
+    # uids of nodes that the set's own pods waited for.
+    waited_for: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -54,6 +58,8 @@ class _Findings:
     waits: list[float] = field(default_factory=list)
     spells: dict[str, tuple[float, Spell]] = field(default_factory=dict)
     misfits: dict[str, Misfit] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
     gauges: dict[str, dict[tuple[str, ...], float]] = field(
         default_factory=lambda: {definition.name: {} for definition in GAUGES}
     )
@@ -72,7 +78,7 @@ def plan_headroom(
             _plan_size(one, found, findings)
     return Planned(
         actions=findings.actions,
-        memory=HeadroomMemory(findings.spells, findings.misfits, memory.resized),
+        memory=HeadroomMemory(findings.spells, findings.misfits, memory.resized, findings.types, findings.waited_for),
         # A moment later: at the very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(findings.waits)) + 0.05 if findings.waits else None,
         gauges=findings.gauges,
@@ -87,7 +93,7 @@ def note_headroom(
     for action, outcome in done:
         if isinstance(action, ResizeSet) and outcome in (Outcome.DONE, Outcome.FAILED):
             resized.update({one.name: now.steady for one in sets if one.stateful_set == action.name})
-    return HeadroomMemory(memory.spells, memory.misfits, resized)
+    return replace(memory, resized=resized)
 
 
 def _plan_number(one: HeadroomSet, found: StatefulSetState | None, findings: _Findings) -> None:
@@ -136,17 +142,26 @@ def _why(one: HeadroomSet, spell: Spell) -> str:
 
 def _plan_size(one: HeadroomSet, found: StatefulSetState | None, findings: _Findings) -> None:
     snapshot, memory, now = findings.snapshot, findings.memory, findings.now
-    room = whole_node_room(one, snapshot, now)
+    current = read_size(found.requests if found is not None else {})
+    pool = Pool(one, snapshot, now)
+    known = frozenset(node.uid for node in pool.nodes.values())
+    waited_for = (memory.waited_for.get(one.name, frozenset()) & known) | pool.waited_for()
+    findings.waited_for[one.name] = waited_for
+    in_use = memory.types.get(one.name)
+    room = pool.room(current, in_use, waited_for)
     if room is None:
         # The last size has to do until a node is there.
+        if in_use is not None:
+            findings.types[one.name] = in_use
         return
-    findings.gauges[NODE_CPU][one.name,] = room.cpu / 1000
-    findings.gauges[NODE_MEMORY][one.name,] = float(room.memory)
+    findings.types[one.name] = room.instance_type
+    findings.gauges[NODE_CPU][one.name,] = room.size.cpu / 1000
+    findings.gauges[NODE_MEMORY][one.name,] = float(room.size.memory)
     if found is None or not found.container:
         return
-    resize = plan_resize(
-        read_size(found.requests), room, memory.misfits.get(one.name), memory.resized.get(one.name), now
-    )
+    # What it began with was never right: no reason to stay with it.
+    resized_at = None if is_first_size(current, one) else memory.resized.get(one.name)
+    resize = plan_resize(current, room.size, memory.misfits.get(one.name), resized_at, now)
     if resize.misfit is not None:
         findings.misfits[one.name] = resize.misfit
     if resize.seconds_left is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ from placement.documents import Reader
 from placement.headroom_windows import MAX_REPLICAS, Window, parse_windows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from placement.documents import Document
     from placement.nodes import NodeRules
 
@@ -35,6 +37,8 @@ class HeadroomSet:
     windows: tuple[Window, ...]
     # Which nodes its pods could use.
     rules: NodeRules
+    # `resources.requests`: what a pod asks for as long as nothing better is known. Resource -> quantity.
+    first_requests: Mapping[str, object] = field(default_factory=dict)
 
 
 def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
@@ -56,7 +60,13 @@ def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, .
             count_by=read.choice(body.get("countBy", CountBy.PODS.value), f"{at}.countBy", CountBy),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
             rules=pool.rules,
+            first_requests=_requests(body.get("resources")),
         )
         if one.windows or one.count_by is CountBy.NODES:
             found.append(one)
     return tuple(found)
+
+
+def _requests(resources: object) -> Mapping[str, object]:
+    found = resources.get("requests") if isinstance(resources, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,8 +1,10 @@
 """Work out what one placeholder must ask for to fill a whole node, and when its set should be told.
 
-The smallest node of the newest node's instance type counts: an autoscaler's next node is most likely of that type. What
-daemon pods ask for there is left to them. A set's pods start anew when their size changes, so it changes seldom: nodes
-of one type differ by a few MiB, and daemon pods come and go.
+The smallest node of one instance type counts, and what daemon pods ask for there is left to them. That type stays the
+same as long as the pool has a node of it: of two types in turn each change would start the set's pods anew. A larger
+type is never taken up for a node that a pod of the set itself waited for: an autoscaler that reckons nodes smaller than
+they turn out to be would bring a larger one each time. A set's pods start anew when their size changes, so it changes
+seldom: nodes of one type differ by a few MiB, and daemon pods come and go.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from placement.nodes import node_admits
+from placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
+from placement.nodes import node_admits, node_is_selected
 from placement.quantities import parse_quantity
 from placement.scheduling.objects import CPU, MEMORY
 
@@ -67,30 +70,80 @@ class Resize(NamedTuple):
     seconds_left: float | None
 
 
-def whole_node_room(one: HeadroomSet, snapshot: Snapshot, now: Moment) -> Size | None:
-    """What is free for a placeholder on the smallest node of the newest type; None while the pool has no node."""
-    pool = [
-        node
-        for node in snapshot.nodes.values()
-        if node.ready_since is not None
-        and now.wall - node.ready_since >= SETTLE_SECONDS
-        and not node.leaving
-        and node_admits(one.rules, node.fact)
-    ]
-    newest = max(pool, key=lambda node: (node.created, node.name), default=None)
-    if newest is None:
-        return None
-    alike = {node.name: node for node in pool if _instance_type(node) == _instance_type(newest)}
-    taken = _taken_by_daemons(snapshot.pods.values(), alike)
-    rooms = [
-        Size(
-            node.allocatable.get(CPU, 0) - taken[name].cpu,
-            node.allocatable.get(MEMORY, 0) - taken[name].memory,
+class Room(NamedTuple):
+    """What is free for a placeholder on the smallest node of that instance type."""
+
+    instance_type: str
+    size: Size
+
+
+class Pool:
+    """The nodes of one set in one snapshot."""
+
+    def __init__(self, one: HeadroomSet, snapshot: Snapshot, now: Moment) -> None:
+        """Find them."""
+        self._one = one
+        self._snapshot = snapshot
+        # Whatever befell them now.
+        self.nodes = {
+            node.name: node
+            for node in snapshot.nodes.values()
+            if not node.leaving and node_is_selected(one.rules, node.fact)
+        }
+        self._settled = [
+            node
+            for node in self.nodes.values()
+            if node.ready_since is not None
+            and now.wall - node.ready_since >= SETTLE_SECONDS
+            and node_admits(one.rules, node.fact)
+        ]
+
+    def waited_for(self) -> frozenset[str]:
+        """uids of nodes younger than a pod of the set that is there: it was pending when they came."""
+        return frozenset(
+            node.uid
+            for pod in self._snapshot.pods.values()
+            if pod.node_name
+            and pod.labels.get(PLACEHOLDER_SET_LABEL) == self._one.name
+            and pod.labels.get(OWN_INSTANCE_LABEL) == self._snapshot.release
+            and pod.namespace == self._snapshot.namespace
+            and (node := self.nodes.get(pod.node_name)) is not None
+            and pod.created < node.created
         )
-        for name, node in alike.items()
-    ]
-    smallest = Size(min(room.cpu for room in rooms), min(room.memory for room in rooms))
-    return smallest if smallest.cpu >= _CPU_STEP and smallest.memory >= _MEMORY_STEP else None
+
+    def room(self, current: Size, in_use: str | None, waited_for: frozenset[str]) -> Room | None:
+        """The room that counts; None while there is none, and the size stays.
+
+        current: of the set. in_use: the type that counted before. waited_for: uids of nodes that the set's own pods
+        brought, now or earlier.
+        """
+        if in_use is not None and any(_instance_type(node) == in_use for node in self.nodes.values()):
+            return self._smallest(in_use)
+        newest_first = sorted(self._settled, key=lambda node: (-node.created, node.name))
+        types = list(dict.fromkeys(map(_instance_type, newest_first)))
+        rooms = [room for one in types if (room := self._smallest(one)) is not None]
+        # A new leader finds the type by the size that it led to.
+        for room in rooms:
+            if current.fits(room.size) and not _grows(current, room.size):
+                return room
+        if rooms and (is_first_size(current, self._one) or not _grows(current, rooms[0].size)):
+            return rooms[0]
+        others = {_instance_type(node) for node in newest_first if node.uid not in waited_for}
+        return next((room for room in rooms if room.instance_type in others or not _grows(current, room.size)), None)
+
+    def _smallest(self, instance_type: str) -> Room | None:
+        alike = {node.name: node for node in self._settled if _instance_type(node) == instance_type}
+        if not alike:
+            return None
+        taken = _taken_by_daemons(self._snapshot.pods.values(), alike)
+        cpu = min(node.allocatable.get(CPU, 0) - taken[name].cpu for name, node in alike.items())
+        memory = min(node.allocatable.get(MEMORY, 0) - taken[name].memory for name, node in alike.items())
+        return Room(instance_type, Size(cpu, memory)) if cpu >= _CPU_STEP and memory >= _MEMORY_STEP else None
+
+
+def is_first_size(current: Size, one: HeadroomSet) -> bool:
+    """Whether the set has still what it began with: nothing, or what the values say."""
+    return current in (Size(0, 0), read_size(one.first_requests))
 
 
 def read_size(requests: Mapping[str, object]) -> Size:
@@ -103,9 +156,9 @@ def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: fl
 
     misfit: as the plan before found it. resized_at: steady seconds of the last change; None: not known.
     """
-    wanted = Size(_step(room.cpu, _CPU_STEP), _step(room.memory, _MEMORY_STEP))
+    wanted = _wanted(room)
     too_large = not current.fits(room)
-    gain = max(wanted.cpu / max(1, current.cpu), wanted.memory / max(1, current.memory))
+    gain = _gain(current, room)
     if not too_large and gain <= 1 + WORTH:
         return Resize(None, None, None)
     if misfit is None or misfit.too_large != too_large:
@@ -117,6 +170,19 @@ def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: fl
     if left > 0:
         return Resize(None, misfit, left)
     return Resize(wanted, None, None)
+
+
+def _wanted(room: Size) -> Size:
+    return Size(_step(room.cpu, _CPU_STEP), _step(room.memory, _MEMORY_STEP))
+
+
+def _gain(current: Size, room: Size) -> float:
+    wanted = _wanted(room)
+    return max(wanted.cpu / max(1, current.cpu), wanted.memory / max(1, current.memory))
+
+
+def _grows(current: Size, room: Size) -> bool:
+    return _gain(current, room) > 1 + WORTH
 
 
 def _step(amount: int, step: int) -> int:

@@ -11,6 +11,7 @@ from controllers.plans.actions import Action, Done, Notice, Outcome, ResizeSet, 
 from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
 from placement.documents import Reader
 from placement.headroom_windows import parse_moment
+from placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from placement.nodes import NodeFact
 from placement.scheduling.objects import NodeState, Owner, PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE
@@ -90,6 +91,20 @@ class Cluster:
         spec = PodSpec(requests=(("cpu", cpu), ("memory", memory)))
         self.pods[f"kube-system/{name}"] = PodState(
             "kube-system", name, node_name=node, phase="Running", owner=Owner(owner, name, "uid"), spec=spec
+        )
+
+    def add_seat(self, node: str, *, age: float) -> None:
+        """The set's pod, created so many seconds ago, is on that node."""
+        name = f"{SET}-0"
+        labels = {PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: RELEASE}
+        self.pods[f"{NAMESPACE}/{name}"] = PodState(
+            NAMESPACE,
+            name,
+            labels=labels,
+            node_name=node,
+            phase="Running",
+            created=self.now - age,
+            owner=Owner("StatefulSet", SET, "uid-set"),
         )
 
 
@@ -227,6 +242,60 @@ def test_the_newest_instance_type_counts_and_nodes_elsewhere_do_not() -> None:
     (resize,) = cluster.pass_time(90)
     assert isinstance(resize, ResizeSet)
     assert resize.requests == {"cpu": "15840m", "memory": f"{int(64 * 1024 * 0.99)}Mi"}
+
+
+def test_of_two_instance_types_the_one_in_use_counts_as_long_as_the_pool_has_a_node_of_it() -> None:
+    cluster = Cluster(_planner(countBy="nodes"))
+    cluster.add_node("large", 16_000, 64 * GIB, kind="xl", age=9000)
+    resizes = []
+    for index in range(8):
+        resizes += cluster.pass_time(600)
+        cluster.add_node(f"small{index}", 4000, 16 * GIB, kind="m", age=0)
+        resizes += cluster.pass_time(1200)
+        if index == 3:
+            # Of the type in use there is only one that isn't Ready, for a while.
+            ready = cluster.nodes["large"]
+            cluster.nodes["large"] = replace(ready, ready_since=None, fact=replace(ready.fact, ready=False))
+            assert cluster.pass_time(1800) == []
+            cluster.nodes["large"] = ready
+        if index == 5:
+            cluster.planner = _planner(countBy="nodes")
+        del cluster.nodes[f"small{index}"]
+    assert len(resizes) == 1
+    del cluster.nodes["large"]
+    cluster.add_node("small", 4000, 16 * GIB, kind="m", age=0)
+    (resize,) = cluster.pass_time(1800)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests["cpu"] == "3960m"
+
+
+def test_a_node_that_a_seat_waited_for_never_makes_the_seat_larger() -> None:
+    cluster = Cluster(_planner(countBy="nodes"))
+    cluster.add_node("n0", 2000, 8 * GIB, kind="t0", age=9000)
+    assert len(cluster.pass_time(600)) == 1
+    # The autoscaler believes that nodes have less than they do, and brings the next larger type each time.
+    for index in range(1, 6):
+        cluster.add_node(f"n{index}", 2000 * 2**index, 8 * GIB * 2**index, kind=f"t{index}", age=0)
+        cluster.add_seat(f"n{index}", age=120)
+        assert cluster.pass_time(600) == []
+        # It is pre-empted there, and the smaller node goes.
+        cluster.pods.clear()
+        del cluster.nodes[f"n{index - 1}"]
+        assert cluster.pass_time(3000) == []
+    cluster.add_node("users", 64_000, 256 * GIB, kind="t5", age=0)
+    (resize,) = cluster.pass_time(1800)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests["cpu"] == "63360m"
+
+
+def test_the_first_size_grows_to_the_node_that_the_first_seat_brought() -> None:
+    first = {"requests": {"cpu": "50m", "memory": "1Gi"}}
+    cluster = Cluster(_planner(countBy="nodes", resources=first))
+    cluster.add_node("a", age=0)
+    cluster.add_seat("a", age=120)
+    (resize,) = cluster.pass_time(600)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests["cpu"] == "3960m"
 
 
 def test_without_a_node_of_the_pool_the_size_stays() -> None:
