@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from controllers.plans.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
 from controllers.plans.headroom_settings import CountBy, HeadroomSet
-from controllers.plans.headroom_whole_nodes import Misfit, Pool, is_first_size, plan_resize, read_size
+from controllers.plans.headroom_whole_nodes import (
+    Misfit,
+    Pool,
+    first_size_is_due,
+    is_first_size,
+    plan_resize,
+    read_size,
+)
 from placement.headroom_windows import Spell, local_time, spell_at
 
 if TYPE_CHECKING:
@@ -153,6 +160,11 @@ def _plan_size(one: HeadroomSet, found: StatefulSetState | None, findings: _Find
         # The last size has to do until a node is there.
         if in_use is not None:
             findings.types[one.name] = in_use
+        is_due = first_size_is_due(current, one, pool, memory.resized.get(one.name), now)
+        if found is not None and found.container and is_due:
+            first = {resource: str(amount) for resource, amount in one.first_requests.items()}
+            why = f"the values say so, and set {one.name}'s pool has no node yet"
+            findings.actions.append(_resize(found, first, why))
         return
     findings.types[one.name] = room.instance_type
     findings.gauges[NODE_CPU][one.name,] = room.size.cpu / 1000
@@ -167,12 +179,9 @@ def _plan_size(one: HeadroomSet, found: StatefulSetState | None, findings: _Find
     if resize.seconds_left is not None:
         findings.waits.append(resize.seconds_left)
     if resize.size is not None:
-        findings.actions.append(
-            ResizeSet(
-                name=found.name,
-                uid=found.uid,
-                container=found.container,
-                requests=resize.size.as_requests(),
-                why=f"a whole node of set {one.name}'s pool has room for that, beside its daemon pods",
-            )
-        )
+        why = f"a whole node of set {one.name}'s pool has room for that, beside its daemon pods"
+        findings.actions.append(_resize(found, resize.size.as_requests(), why))
+
+
+def _resize(found: StatefulSetState, requests: Mapping[str, str], why: str) -> ResizeSet:
+    return ResizeSet(name=found.name, uid=found.uid, container=found.container, requests=requests, why=why)

@@ -90,13 +90,11 @@ class Pool:
             for node in snapshot.nodes.values()
             if not node.leaving and node_is_selected(one.rules, node.fact)
         }
-        self._settled = [
-            node
-            for node in self.nodes.values()
-            if node.ready_since is not None
-            and now.wall - node.ready_since >= SETTLE_SECONDS
-            and node_admits(one.rules, node.fact)
+        usable = [
+            node for node in self.nodes.values() if node.ready_since is not None and node_admits(one.rules, node.fact)
         ]
+        self.is_without_nodes = not usable
+        self._settled = [node for node in usable if node.ready_since and now.wall - node.ready_since >= SETTLE_SECONDS]
 
     def waited_for(self) -> frozenset[str]:
         """uids of nodes younger than a pod of the set that is there: it was pending when they came."""
@@ -144,6 +142,19 @@ class Pool:
 def is_first_size(current: Size, one: HeadroomSet) -> bool:
     """Whether the set has still what it began with: nothing, or what the values say."""
     return current in (Size(0, 0), read_size(one.first_requests))
+
+
+def first_size_is_due(current: Size, one: HeadroomSet, pool: Pool, resized_at: float | None, now: Moment) -> bool:
+    """Whether the set should ask for what the values say, as it asks for nothing and no node tells more.
+
+    resized_at: as for `plan_resize`.
+    """
+    return (
+        current == Size(0, 0)
+        and pool.is_without_nodes
+        and read_size(one.first_requests) != Size(0, 0)
+        and (resized_at is None or now.steady - resized_at >= SETTLE_SECONDS)
+    )
 
 
 def read_size(requests: Mapping[str, object]) -> Size:

@@ -298,6 +298,30 @@ def test_the_first_size_grows_to_the_node_that_the_first_seat_brought() -> None:
     assert resize.requests["cpu"] == "3960m"
 
 
+def test_seats_that_ask_for_nothing_get_the_values_size_until_the_pool_has_a_node() -> None:
+    first = {"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"cpu": 2}}
+    cluster = Cluster(_planner(countBy="nodes", resources=first), requests={})
+    (resize,) = cluster.pass_time(30)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests == {"cpu": "1", "memory": "1Gi"}
+    assert cluster.pass_time(60) == []
+    cluster.add_node("a", age=0)
+    (resize,) = cluster.pass_time(180)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests["cpu"] == "3960m"
+    # An upgrade that brings another first size is none of our business by now.
+    cluster.planner = _planner(countBy="nodes", resources={"requests": {"cpu": 2}})
+    assert cluster.pass_time(3600) == []
+
+
+def test_seats_that_ask_for_nothing_get_their_size_from_a_node_where_there_is_one() -> None:
+    cluster = Cluster(_planner(countBy="nodes", resources={"requests": {"cpu": 1}}), requests={})
+    cluster.add_node("a", age=0)
+    (resize,) = cluster.pass_time(600)
+    assert isinstance(resize, ResizeSet)
+    assert resize.requests["cpu"] == "3960m"
+
+
 def test_without_a_node_of_the_pool_the_size_stays() -> None:
     cluster = Cluster(_planner(countBy="nodes"))
     assert cluster.pass_time(300) == []
