@@ -33,12 +33,14 @@ MOST_SMALL: Final = 8
 NAME_LENGTH: Final = 26
 # Characters of a line that fit a phone.
 LINE_LENGTH: Final = 36
+# Of a reason; the table has it whole.
+MOST_LINES: Final = 4
 # Heights in px: a line of text, a bar, room between names, an axis with its labels, one node's plot.
 LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
 # Below this, spans can't be told apart on the logarithmic axis.
 LEAST_SECONDS: Final = 0.01
 _TICKS: Final = (
-    (0.01, "≤ 10 ms"),
+    (0.01, "≤10 ms"),
     (0.1, "0.1 s"),
     (1, "1 s"),
     (10, "10 s"),
@@ -48,6 +50,14 @@ _TICKS: Final = (
     (36_000, "10 h"),
     (360_000, "100 h"),
 )
+
+MOST_TICKS: Final = 5
+_DAY: Final = 86_400
+_TICK_SECONDS: Final = (
+    *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
+    *(_DAY * days for days in (1, 2, 3, 7, 14, 28, 56, 112, 364, 728, 1456)),
+)
+_PERCENTS: Final = {"tickvals": [0, 50, 100], "ticktext": ["0 %", "50 %", "100 %"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     short = {}
     for name, last in zip(wanted, lasts, strict=True):
         one = last if lasts.count(last) == 1 else name
-        short[name] = one if len(one) <= NAME_LENGTH else "…" + one[-NAME_LENGTH + 1 :]
+        short[name] = _cut(one)
     return short
 
 
@@ -177,7 +187,7 @@ def _log_axis(longest: float) -> JSONObject:
     ticks = [(seconds, text) for seconds, text in _TICKS if seconds <= longest * 1.5]
     return {
         "type": "log",
-        "range": [log10(LEAST_SECONDS) - 0.12, log10(longest) + 0.15],
+        "range": [log10(LEAST_SECONDS) - 0.3, log10(longest) + 0.15],
         "tickvals": [seconds for seconds, _ in ticks],
         "ticktext": [text for _, text in ticks],
         # The plot may be longer than a screen.
@@ -220,7 +230,7 @@ def _pulls_over_time(report: Report) -> Figure | None:
     ]
     layout = _time_layout(report, 300, report.unseen(EVENTS))
     layout["yaxis"] |= {"domain": [0, 0.5]}
-    layout["yaxis2"] = _axis(range=[-3, 103], domain=[0.6, 1], ticksuffix=" %", tickvals=[0, 50, 100], anchor="x")
+    layout["yaxis2"] = _axis(range=[-3, 103], domain=[0.6, 1], anchor="x", **_PERCENTS)
     caption = "Above: share of pulls that found the image on the node. Below: pulls in each step."
     legend = (Mark("--warm", "warm: there already"), Mark("--cold", "cold: pulled"), *_gap_mark(report, EVENTS))
     return Figure("pulls_over_time", caption, legend, data, layout)
@@ -329,7 +339,8 @@ def _time_layout(report: Report, height: int, gaps: Sequence[Span]) -> JSONObjec
     steps = report.steps
     layout = _layout(height)
     layout["barmode"] = "stack"
-    layout["xaxis"] = _axis(type="date", range=[_time(steps.from_us), _time(steps.to_us)], nticks=6, showgrid=False)
+    layout["xaxis"] = _axis(type="date", range=[_time(steps.from_us), _time(steps.to_us)], showgrid=False)
+    layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us)
     layout["yaxis"] = _axis(rangemode="tozero", nticks=5)
     layout["shapes"] = [
         {
@@ -348,6 +359,23 @@ def _time_layout(report: Report, height: int, gaps: Sequence[Span]) -> JSONObjec
         if gap.to_us > steps.from_us and gap.from_us < steps.to_us
     ]
     return layout
+
+
+def time_ticks(from_us: int, to_us: int) -> JSONObject:
+    """At most five round moments with short names: as many as a phone's width holds."""
+    for seconds in _TICK_SECONDS:
+        step_us = seconds * US
+        moments = range(-(-from_us // step_us) * step_us, to_us + 1, step_us)
+        if len(moments) <= MOST_TICKS:
+            break
+    texts = []
+    before = ""
+    for moment_us in moments:
+        moment = datetime.fromtimestamp(moment_us / US, UTC)
+        day = f"{moment.day} {moment:%b}"
+        texts.append(day if seconds >= _DAY else f"{moment:%H:%M}" + (f"<br>{day}" if day != before else ""))
+        before = day
+    return {"tickvals": [_time(moment_us) for moment_us in moments], "ticktext": texts}
 
 
 def _times(report: Report) -> list[str]:
@@ -369,8 +397,8 @@ def _warm_share(report: Report) -> Figure | None:
     rows = [
         _Row(
             short[name],
-            f"{show(one.warm_share, Unit.SHARE)} of {one.warm + one.cold:,}",
-            name,
+            show(one.warm_share, Unit.SHARE),
+            f"{name}: {one.warm:,} of {one.warm + one.cold:,}",
             [(one.warm_share or 0) * 100],
         )
         for name, one in pulls
@@ -380,7 +408,7 @@ def _warm_share(report: Report) -> Figure | None:
         "Share of pulls that found the image on the node.",
         rows,
         [("--warm", "warm")],
-        {"range": [0, 100], "ticksuffix": " %", "tickvals": [0, 25, 50, 75, 100]},
+        {"range": [0, 100], **_PERCENTS},
         legend=False,
     )
 
@@ -440,7 +468,7 @@ def _verdicts(report: Report) -> Figure | None:
         rows.append(_Row(_cut(scheduler), f"{show(agreement(found), Unit.SHARE)} of {total:,}", scheduler, values))
     names = ("agrees", "differs", "not judged")
     marks = [(f"--{word}", name) for word, name in zip(words, names, strict=True)]
-    axis = {"range": [0, 100], "ticksuffix": " %", "tickvals": [0, 25, 50, 75, 100]}
+    axis = {"range": [0, 100], **_PERCENTS}
     caption = "Bindings for which the scheduler's rules, asked again on what the watches told, say the same node."
     return _bars("model", caption, rows, marks, axis)
 
@@ -501,7 +529,8 @@ class _Stack:
         self._notes: list[JSONObject] = []
 
     def name(self, name: str, told: str) -> None:
-        lines = wrap(name, LINE_LENGTH - len(told) - 1) or [""]
+        length = LINE_LENGTH - len(told) - 1
+        lines = wrap(name, length, break_on_hyphens=False)[:MOST_LINES] if " " in name else [_cut(name, length)]
         middle = self._depth + LINE / 2
         for index, line in enumerate(lines):
             self._notes.append(_note(line, 0, -(middle + index * LINE), xanchor="left", yanchor="middle", yref="y"))
@@ -579,5 +608,6 @@ def _layout(height: int) -> JSONObject:
     }
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= NAME_LENGTH else "…" + name[-NAME_LENGTH + 1 :]
+def _cut(name: str, length: int = NAME_LENGTH) -> str:
+    """A name that is too long by its end, where names of one kind differ."""
+    return name if len(name) <= length else "…" + name[-length + 1 :]

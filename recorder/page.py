@@ -175,7 +175,7 @@ def _section(part: _Part, drawn: dict[str, Figure], by_name: dict[str, Table]) -
     listed = [by_name[name] for name in part.tables]
     if not part.figures and not any(table.rows for table in listed):
         return None
-    nothing = part.nothing or f"{len(listed[0].rows)} gaps; they are shown in grey above."
+    nothing = part.nothing or "Grey in the plots above."
     shown = [
         _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])
         for table in listed
@@ -217,13 +217,12 @@ def _notices(report: Report) -> list[str]:
 def _tiles(report: Report) -> list[Tile]:
     whole, pulls = report.whole_starts, report.pulls
     classes = ", ".join(report.start_classes) or "all"
-    tries = sum(one.tries for one in report.failures.values())
     return [
         Tile("Starts", f"{whole.count:,}", f"that became ready; class {classes}"),
         Tile("Created to ready", _percentile(whole.percentile_us(0.5)), "half took no longer (p50)"),
         Tile("Slow ones", _percentile(whole.percentile_us(0.95)), "19 of 20 took no longer (p95)"),
         Tile("Warm pulls", show(pulls.warm_share, Unit.SHARE), f"of {pulls.warm + pulls.cold:,}"),
-        Tile("Reasons to refuse", f"{tries:,}", "given by tries that found no node"),
+        Tile("Failed tries", f"{report.failed_tries:,}", "to find a node"),
         Tile("Had to go", f"{report.removals.total():,}", "pre-empted or evicted"),
         Tile("Model agrees", show(report.agreement, Unit.SHARE), "of the bindings it could judge"),
     ]

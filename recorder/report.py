@@ -119,6 +119,8 @@ class Report:
     occupancy_by_node: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     # Node -> kind -> pods there on average over the window; all nodes, busiest first.
     mean_by_node: dict[str, dict[str, float]] = field(default_factory=dict)
+    # Tries that found no node.
+    failed_tries: int = 0
     # Most tries first.
     failures: dict[str, Failure] = field(default_factory=dict)
     # (kind, class) -> pods, and kind -> pods by step.
@@ -295,6 +297,7 @@ def _gather_occupancy(report: Report, asked: Asking) -> None:
 def _gather_failures(report: Report, asked: Asking) -> None:
     found: dict[str, Failure] = {}
     for row in asked.failures():
+        report.failed_tries += row.tries
         reasons: dict[str, int] = json.loads(row.reasons) or {NO_REASON: 0}
         for reason, nodes in reasons.items():
             one = found.setdefault(reason, Failure())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from recorder import schema
-from recorder.figures import NAME_LENGTH, figures, short_names
+from recorder.figures import NAME_LENGTH, figures, short_names, time_ticks
 from recorder.page import make_page
 from recorder.records import (
     GapRecord,
@@ -369,6 +369,7 @@ def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: 
         "Too many pods": (2, 2),
         "no reason given": (1, 0),
     }
+    assert report.failed_tries == 4
     assert report.removals == {("preempted", "placeholder"): 1, ("evicted", ""): 1}
     assert {kind: sum(by_step) for kind, by_step in report.removals_by_step.items()} == {"preempted": 1, "evicted": 1}
 
@@ -548,6 +549,24 @@ def coloured(figure: dict[str, Any]) -> str:
         if name.startswith("--"):
             text = text.replace(json.dumps(name), '"#123456"')
     return text
+
+
+@given(st.integers(0, 2 * 10**15), st.integers(10 * MINUTE, 4000 * 24 * HOUR))
+def test_ticks_of_time_are_few_round_and_within(from_us: int, length_us: int) -> None:
+    ticks = time_ticks(from_us, from_us + length_us)
+    assert 1 <= len(ticks["tickvals"]) <= 5
+    assert len(set(ticks["tickvals"])) == len(ticks["ticktext"])
+    assert all(text.endswith(":00") for text in ticks["tickvals"])
+
+
+def test_ticks_within_a_day_say_the_day_once_and_the_next_day_again() -> None:
+    assert time_ticks(BEGIN + 10 * HOUR, BEGIN + 20 * HOUR)["ticktext"] == [
+        "18:00<br>15 Jan",
+        "21:00",
+        "00:00<br>16 Jan",
+        "03:00",
+    ]
+    assert time_ticks(BEGIN, BEGIN + 5 * 24 * HOUR)["ticktext"] == ["16 Jan", "17 Jan", "18 Jan", "19 Jan", "20 Jan"]
 
 
 def test_short_names_tell_images_apart_and_fit() -> None:
