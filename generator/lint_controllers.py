@@ -46,11 +46,12 @@ def _lint_program(report: Report) -> None:
             reason = "with startupTaint nobody lifts the taint: new nodes take no user, for ever."
             report.refuse(path, reason, "Set it to true, or use another imageGate.mode.")
         elif mode == "requireLabel":
-            reason = "nobody labels nodes, so requireLabel only prefers."
-            report.warn(path, reason, "Set it to true, or imageGate.mode to off.")
+            reason = "nobody labels nodes, so requireLabel only prefers; what controllers wrote before stays on nodes."
+            fix = "Set it to true, or imageGate.mode to off; take what was written away with `roost cleanup`."
+            report.warn(path, reason, fix)
         return
     if number(controllers.get("replicas")) == 0:
-        reason = "with 0 nobody labels nodes or moves seats."
+        reason = "with 0 nobody labels nodes or moves seats, and requireLabel only prefers."
         report.warn(("controllers", "replicas"), reason, "Use 2, or controllers.enabled: false.")
     if report.values.get("clusterResources") is False:
         reason = "false: somebody else must let the controllers patch nodes, or nothing labels them."

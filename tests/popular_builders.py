@@ -32,7 +32,7 @@ def popular_document(**changes: object) -> dict[str, Any]:
         "release": RELEASE,
         "namespace": NAMESPACE,
         "podClasses": values["podClasses"],
-        "gate": {"enabled": True, "mode": "requireLabel", "startupTaintDeadlineSeconds": 600, "pullers": []},
+        "gate": {"mode": "requireLabel", "startupTaintDeadlineSeconds": 600, "pullers": []},
         "popularImages": {**values["popularImages"], "enabled": True, "bytesPerMinute": 10**15},
         "puller": {
             "method": "imageVolume",

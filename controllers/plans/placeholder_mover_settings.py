@@ -150,7 +150,7 @@ def read_placeholder_sets(read: Reader, document: Document, release: str, namesp
 def _read_images(read: Reader, value: object, release: str, namespace: str) -> tuple[WantedImages, ...]:
     gate = read.mapping(value, "gate")
     # YAML 1.1 reads a bare `off` as false.
-    if gate.get("mode") in ("off", False) or gate.get("enabled") is False:
+    if gate.get("mode") in ("off", False):
         return ()
     found = []
     for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers")):

@@ -158,7 +158,8 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
 
 def _read_managed(read: Reader, value: object, release: str, namespace: str) -> tuple[ManagedImages, ...]:
     gate = read.mapping(value, "gate")
-    is_labelled = read.flag(gate.get("enabled", False), "gate.enabled")
+    # YAML 1.1 reads a bare `off` as false.
+    is_labelled = gate.get("mode", "off") not in ("off", False)
     managed = []
     for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers")):
         at = f"gate.pullers[{index}]"

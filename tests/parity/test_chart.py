@@ -117,7 +117,9 @@ def test_the_notes_warn_of_a_gate_without_seats(helm: Path) -> None:
 
 
 def test_the_notes_tell_of_controllers_and_pullers(helm: Path) -> None:
-    assert "nobody labels nodes" in notes(helm, "controllers.enabled=false")
+    switched_off = notes(helm, "controllers.enabled=false")
+    assert "nobody labels nodes" in switched_off
+    assert "roost cleanup --release hub --namespace jhub" in switched_off
     assert "roost cleanup" in notes(helm, "controllers.cleanupOnUninstall=false")
     assert "roost cleanup" not in notes(helm)
     assert "daemonset/hub-roost-puller: a/b:1" in notes(helm, 'singleuser.image={"name": "a/b", "tag": "1"}')

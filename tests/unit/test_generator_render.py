@@ -425,3 +425,34 @@ def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
     check_release(Release(kube_version="v1.32.0-rc.1"))
     with pytest.raises(UsageError, match=r"too old, expected 1\.32"):
         check_release(Release(kube_version="v1.31.14"))
+
+
+@pytest.mark.parametrize(
+    ("values", "mode"),
+    [
+        ("", "requireLabel"),
+        ("controllers: {enabled: false}", "prefer"),
+        ("controllers: {replicas: 0}", "prefer"),
+        ("{controllers: {enabled: false}, imageGate: {mode: 'off'}}", "off"),
+        ("imageGate: {mode: prefer}", "prefer"),
+        ("imageGate: {mode: startupTaint}", "startupTaint"),
+    ],
+)
+def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode: str) -> None:
+    (policy,) = (
+        json.loads(one.body["data"]["policy.json"])
+        for one in rendered(values)
+        if one.body["kind"] == "ConfigMap" and "policy.json" in one.body["data"]
+    )
+    assert policy["imageGate"]["mode"] == mode
+
+
+@pytest.mark.parametrize(
+    ("values", "requires"),
+    [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)],
+)
+def test_nor_are_they_by_an_admission_policy(values: str, requires: bool) -> None:
+    text = f"{{admission: {{mode: policy}}{', ' + values if values else ''}}}"
+    policies = [one.body for one in rendered(text) if one.body["kind"] == "MutatingAdmissionPolicy"]
+    assert policies
+    assert ("variables.missingHeld" in json.dumps(policies)) == requires

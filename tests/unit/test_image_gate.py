@@ -44,7 +44,6 @@ DOCUMENT = {
     "release": RELEASE,
     "namespace": NAMESPACE,
     "gate": {
-        "enabled": True,
         "mode": "startupTaint",
         "startupTaintDeadlineSeconds": 60,
         "nodeCondition": True,
