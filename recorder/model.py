@@ -6,10 +6,11 @@ scheduler's pods, nominated nodes. So "differs" is a hint to look, never proof o
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+import orjson
 
 from placement.scheduling.cycle import Decision, schedule
 from placement.scheduling.objects import CPU, MEMORY
@@ -101,8 +102,10 @@ class Model:
                 totals[name], scores[name] = total, by_plugin
         image = pod.state.spec.images[0] if pod.state.spec.images else ""
 
+        nobody = Counter[str]()
+
         def candidate(row: NodeRow) -> CandidateRecord:
-            counts = self._by_class.get(row.name, Counter[str]())
+            counts = self._by_class.get(row.name, nobody)
             rejection = decision.rejections.get(row.name)
             return CandidateRecord(
                 decision_id=decision_id,
@@ -116,7 +119,7 @@ class Model:
                 has_image=image in row.node.images,
                 refused=", ".join(rejection.reasons) if rejection is not None else "",
                 score_total=totals.get(row.name),
-                scores=json.dumps(scores.get(row.name, {}), sort_keys=True),
+                scores=orjson.dumps(scores.get(row.name, {}), option=orjson.OPT_SORT_KEYS).decode(),
             )
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 import sqlalchemy as sa
 from alembic import command
@@ -20,18 +21,16 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 
 from recorder import schema
 from recorder.assembler import Known
-from recorder.records import Merge
+from recorder.records import Merge, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from recorder.records import Record
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
-# PostgreSQL takes at most 65,535 parameters a statement, SQLite 32,766.
-MAX_PARAMETERS: Final = 30_000
+# Rows that are given to the driver at once.
+CHUNK: Final = 2_000
 # How long SQLite waits for another process (a reader that checkpoints, a vacuum).
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
@@ -55,7 +54,8 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.shown_url = engine.url.render_as_string(hide_password=True)
-        self._upserts: dict[type, Any] = {}
+        # Statement, and the columns in the order of its parameters.
+        self._upserts: dict[type[Record], tuple[str, tuple[str, ...]]] = {}
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -90,13 +90,16 @@ class Store:
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""
-        by_kind: dict[type[Record], dict[tuple[Any, ...], Record]] = {}
+        by_kind: dict[type[Record], dict[Any, Record]] = {}
         for record in records:
             kind = type(record)
-            key = tuple(getattr(record, name) for name in kind.KEY)
+            key = _KEYS[kind](record)
             kept = by_kind.setdefault(kind, {})
             # One statement can't touch a row twice.
-            kept[key] = record if key not in kept else _merged(kept[key], record)
+            if key not in kept:
+                kept[key] = record
+            elif kind.MERGE:
+                kept[key] = _merged(kept[key], record)
         with self._faults(), self.engine.begin() as connection:
             for kind, kept in by_kind.items():
                 self._upsert(connection, kind, list(kept.values()))
@@ -195,14 +198,19 @@ class Store:
         connection.execute(statement)
 
     def _upsert(self, connection: sa.Connection, kind: type[Record], records: Sequence[Record]) -> None:
-        names = [one.name for one in fields(kind)]
-        statement = self._upserts.get(kind)
-        if statement is None:
-            statement = self._upserts[kind] = self._upsert_statement(kind)
-        chunk = MAX_PARAMETERS // len(names)
-        for start in range(0, len(records), chunk):
-            rows = [{name: getattr(one, name) for name in names} for one in records[start : start + chunk]]
-            connection.execute(statement, rows)
+        found = self._upserts.get(kind)
+        if found is None:
+            compiled = self._upsert_statement(kind).compile(dialect=self.engine.dialect)
+            # Written once and given to the driver as it is: the library's care for each row costs as much as SQLite.
+            found = self._upserts[kind] = str(compiled), tuple(compiled.positiontup or compiled.params)
+        statement, names = found
+        values_of = attrgetter(*names)
+        for start in range(0, len(records), CHUNK):
+            rows = [values_of(one) for one in records[start : start + CHUNK]]
+            if self.engine.dialect.positional:
+                connection.exec_driver_sql(statement, rows)
+            else:
+                connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in rows])
 
     def _insert(self, table: sa.Table) -> Any:  # noqa: ANN401 - the two dialects' inserts share no class
         return postgresql.insert(table) if self.engine.dialect.name == POSTGRESQL else sqlite.insert(table)
@@ -251,6 +259,13 @@ class Store:
             raise StoreError(f"database {self.shown_url}: {type(error).__name__}") from None
         except OSError as error:
             raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
+
+
+def _key_of(kind: type[Record]) -> Callable[[Record], Any]:
+    return attrgetter(*kind.KEY)
+
+
+_KEYS: Final[Mapping[type[Record], Callable[[Record], Any]]] = {kind: _key_of(kind) for kind in get_args(Record)}
 
 
 def _merged(old: Record, new: Record) -> Record:
