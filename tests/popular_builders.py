@@ -189,13 +189,18 @@ def as_pod(
     node: str | None = None,
     waiting: str = "",
     leaving: bool = False,
+    reason: str = "",
+    ran: bool = False,
 ) -> PodState:
-    """A pulling pod as the cluster has it."""
+    """A pulling pod as the cluster has it. reason: the pod's as a whole; ran: its container did, and ended."""
     metadata = {**body["metadata"], "uid": f"uid-{body['metadata']['name']}"}
     if leaving:
         metadata["deletionTimestamp"] = "2027-01-15T08:00:00Z"
     state = {"waiting": {"reason": waiting, "message": "told so"}} if waiting else {}
-    status = {"phase": phase, "containerStatuses": [{"name": "pull", "state": state}]}
+    container = {"name": "pull", "state": state}
+    if ran:
+        container |= {"imageID": f"registry.k8s.io/pause@{DIGEST}", "state": {"terminated": {"exitCode": 137}}}
+    status = {"phase": phase, "containerStatuses": [container], **({"reason": reason} if reason else {})}
     spec = {**body["spec"], "nodeName": node_of(body) if node is None else node}
     return read_pod_state({"metadata": metadata, "spec": spec, "status": status}, keep_containers=True)
 

@@ -33,6 +33,7 @@ from controllers.plans.popular_pods import (
     is_pull_pod,
     pull_pod,
     read_pull,
+    was_ended_by_node,
 )
 from controllers.plans.popular_settings import (
     ASSUMED_IMAGE_BYTES,
@@ -185,15 +186,16 @@ def plan_pulls(
 
 
 def note_popular_images(memory: PopularMemory, done: Sequence[Done], _now: Moment) -> PopularMemory:
-    """Forget what was asked for and not done: its bytes may be used for something else."""
+    """Forget what was surely not done: its bytes may be used for something else.
+
+    What failed may have been carried out without an answer, and is looked out for as if it were.
+    """
     asked, dismissed, budget = dict(memory.asked), dict(memory.dismissed), memory.budget
     for action, outcome in done:
-        if outcome is Outcome.DONE:
-            continue
-        if isinstance(action, CreatePod):
+        if isinstance(action, CreatePod) and outcome in (Outcome.HELD_BACK, Outcome.REFUSED):
             lost = asked.pop(action.body["metadata"]["name"], None)
             budget += lost.pull.image_bytes if lost is not None else 0
-        elif isinstance(action, DeletePod) and outcome is not Outcome.GONE:
+        elif isinstance(action, DeletePod) and outcome not in (Outcome.DONE, Outcome.GONE):
             dismissed.pop(action.uid, None)
     return replace(memory, asked=asked, dismissed=dismissed, budget=budget)
 
@@ -393,6 +395,9 @@ class _Work:
             self._dismiss(pod, f"node {pull.node} is gone")
         elif view.closed:
             self._dismiss(pod, f"nothing is brought to {pull.node} now: {view.closed}")
+        elif was_ended_by_node(pod):
+            self._let_rest(view.state.uid, FIRST_BACK_OFF_SECONDS, LAST_BACK_OFF_SECONDS)
+            self._dismiss(pod, f"its kubelet ended it: {pod.reason}")
         elif failure and (age >= FAILING_SECONDS or pod.is_finished):
             self._give_up(pod, pull, view, failure)
         elif not pod.node_name and age >= BIND_SECONDS:

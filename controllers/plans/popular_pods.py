@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 JSONObject = dict[str, Any]
 
+# The kubelet's word for a pod that came to its activeDeadlineSeconds.
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 # A deletion that wasn't heard of is asked for again.
 DELETE_SECONDS: Final = 30.0
 _SECURITY: Final = {
@@ -181,7 +183,16 @@ def read_pull(pod: PodState) -> Pull:
 
 def has_pulled(pod: PodState) -> bool:
     """Tell whether its image is on the node: its one container was started, which takes the image by either method."""
-    return pod.phase in ("Running", "Succeeded")
+    # One that ran until its deadline has pulled as well.
+    return pod.phase in ("Running", "Succeeded") or (
+        pod.reason == DEADLINE_EXCEEDED
+        and any(container.terminated and container.image_id and not container.init for container in pod.containers)
+    )
+
+
+def was_ended_by_node(pod: PodState) -> bool:
+    """Tell whether its kubelet ended or refused it for the node's sake: evicted, out of room, shut down."""
+    return pod.phase == "Failed" and pod.reason not in ("", DEADLINE_EXCEEDED)
 
 
 def failure_of(pod: PodState) -> str:

@@ -217,6 +217,8 @@ class PodState:
     gated: bool = False
     # Names of its PersistentVolumeClaims. Here and not in the spec, since each user has another.
     claims: tuple[str, ...] = ()
+    # Why it failed as a whole, in its kubelet's word: Evicted, OutOfcpu, DeadlineExceeded, ...; "" mostly.
+    reason: str = ""
 
     @property
     def key(self) -> str:
@@ -390,6 +392,7 @@ def read_pod_state(
             for one in _objects(spec, "volumes", "spec")
             if (name := _text(_part(one, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
         ),
+        reason=intern(_text(status, "reason", "status")),
     )
 
 

@@ -90,12 +90,12 @@ class World:
             if self.phases[name] == "Pending" and node in (None, node_of(body))
         ]
 
-    def apply(self, planned: Planned[PopularMemory], *, lost: bool) -> None:
-        """Carry it out, all or nothing."""
+    def apply(self, planned: Planned[PopularMemory], writes: str) -> None:
+        """Carry it out, all or nothing. `writes`: what becomes of the requests and of their answers."""
         done = []
         for action in planned.actions:
-            if lost:
-                done.append(Done(action, Outcome.FAILED))
+            if writes in ("lost", "held back"):
+                done.append(Done(action, Outcome.FAILED if writes == "lost" else Outcome.HELD_BACK))
                 continue
             if isinstance(action, CreatePod):
                 name = action.body["metadata"]["name"]
@@ -104,7 +104,7 @@ class World:
             elif isinstance(action, DeletePod):
                 self.bodies.pop(action.name, None)
                 self.phases.pop(action.name, None)
-            done.append(Done(action, Outcome.DONE))
+            done.append(Done(action, Outcome.FAILED if writes == "unanswered" else Outcome.DONE))
         self.memory = note_popular_images(self.memory, done, at(self.now))
 
     def finish(self, name: str, *, reported: bool) -> None:
@@ -129,13 +129,16 @@ STEPS = st.one_of(
     st.tuples(st.just("trouble"), st.sampled_from(NODES)),
     st.tuples(st.just("relief"), st.sampled_from(NODES)),
     st.tuples(st.just("collect"), st.sampled_from(NODES)),
-    st.tuples(st.just("lose writes"), st.none()),
+    st.tuples(
+        st.just("writes"),
+        st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back", "unanswered"])),
+    ),
     st.tuples(st.just("new leader"), st.none()),
 )
 
 
-def step(world: World, kind: str, detail: Any, number: int) -> bool:
-    """Let one thing happen; tells whether the next writes get lost."""
+def step(world: World, kind: str, detail: Any, number: int) -> str:
+    """Let one thing happen; tells what becomes of the next writes."""
     names = sorted(world.bodies)
     if kind == "wait":
         world.now += detail
@@ -167,7 +170,11 @@ def step(world: World, kind: str, detail: Any, number: int) -> bool:
         world.held[detail].clear()
     elif kind == "new leader":
         world.memory, world.led_since = PopularMemory(), None
-    return kind == "lose writes"
+    elif kind == "writes":
+        seconds, fate = detail
+        world.now += seconds
+        return str(fate)
+    return "done"
 
 
 @settings(max_examples=120, deadline=None)
@@ -195,7 +202,7 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
     )
     arrivals = [("arrive", one) for one in crowd]
     for number, (kind, detail) in enumerate([*arrivals, ("wait", 60.0), ("wait", 60.0), *steps]):
-        lost = step(world, kind, detail, number)
+        writes = step(world, kind, detail, number)
         seen_before = {name: dict(held) for name, held in world.held.items()}
         pulling_before = {name: world.pulling(name) for name in NODES}
         planned = world.plan()
@@ -227,7 +234,7 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
                 assert disk_bytes_of(total) <= 33 * GB * 0.7 + 10
         if by_node:
             assert sum(map(len, pulling_before.values())) + by_node.total() <= parallel[1]
-        world.apply(planned, lost=lost)
+        world.apply(planned, writes)
         assert world.led_since is not None
         largest = max(SIZES.values())
         allowed = bytes_per_minute * (world.now - world.led_since) / 60 + max(0, largest - bytes_per_minute)

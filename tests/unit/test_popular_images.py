@@ -268,9 +268,7 @@ def test_the_newest_of_equal_nodes_comes_first() -> None:
 
 
 def test_images_of_the_puller_are_the_pullers_business() -> None:
-    document = {
-        "gate": {"mode": "off", "pullers": [{"name": "p", "nodeSelector": {"pool": "a"}, "images": [POPULAR]}]}
-    }
+    document = {"gate": {"mode": "off", "pullers": [{"name": "p", "nodeSelector": {"pool": "a"}, "images": [POPULAR]}]}}
     nodes = [node_state("in", labels={"pool": "a"}), node_state("out", labels={"pool": "b"})]
     planned = plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings(document=document))
     assert pulls(planned) == [("out", POPULAR)]
@@ -695,6 +693,25 @@ def test_a_pod_that_finds_no_room_is_the_nodes_fault_not_the_images() -> None:
     assert later.gauges["popular_images_nodes"] == {("resting",): 1}
 
 
+@pytest.mark.parametrize("reason", ["Evicted", "OutOfcpu", "OutOfpods", "Preempting", "NodeShutdown"])
+def test_a_pod_that_its_kubelet_ends_for_the_nodes_sake_is_no_fault_of_the_image(reason: str) -> None:
+    snapshot, planned, body = begun()
+    pod = as_pod(body, phase="Failed", reason=reason)
+    later = plan_popular_images(with_pod(snapshot, pod), planned.memory, popular_settings(), at(130))
+    assert deleted(later) == [pod.name]
+    assert notices(later) == []
+    assert later.memory.backing_off == {}
+    assert later.gauges["popular_images_nodes"] == {("resting",): 1}
+
+
+@pytest.mark.parametrize(("ran", "told"), [(True, "PopularImagePulled"), (False, "PopularImageFailed")])
+def test_a_pod_that_came_to_its_deadline_has_pulled_if_it_ran(ran: bool, told: str) -> None:
+    snapshot, planned, body = begun()
+    pod = as_pod(body, phase="Failed", reason="DeadlineExceeded", ran=ran)
+    later = plan_popular_images(with_pod(snapshot, pod), planned.memory, popular_settings(), at(130))
+    assert (deleted(later), notices(later)) == ([pod.name], [told])
+
+
 def test_a_pull_that_takes_for_ever_is_given_up() -> None:
     snapshot, planned, body = begun()
     slow = with_pod(snapshot, as_pod(body))
@@ -780,6 +797,21 @@ def test_what_could_not_be_asked_for_gives_its_bytes_back() -> None:
     memory = note_popular_images(planned.memory, [Done(action, Outcome.HELD_BACK)], at(60))
     assert pulls(plan_popular_images(snapshot, memory, settings, at(61))) == [("n", POPULAR)]
     assert pulls(plan_popular_images(snapshot, planned.memory, settings, at(61))) == []
+
+
+def test_what_failed_may_have_been_done_and_keeps_its_bytes() -> None:
+    images = {f"quay.io/lab/{index}:1": GB for index in range(6)}
+    settings = popular_settings(bytesPerMinute=GB, perNode=20, parallelPerNode=50, parallelPerCluster=50)
+    people = [one for image in images for one in users(3, image)]
+    nodes = [node_state("holder", images=images, unschedulable=True), node_state("n")]
+    memory = plan_popular_images(cluster(nodes, people), PopularMemory(), settings, at(0)).memory
+    begun_pods: list[PodState] = []
+    for seconds in range(60, 120, 10):
+        planned = plan_popular_images(cluster(nodes, [*people, *begun_pods]), memory, settings, at(seconds))
+        makes = [action for action in planned.actions if isinstance(action, CreatePod)]
+        begun_pods += [as_pod(action.body) for action in makes]
+        memory = note_popular_images(planned.memory, [Done(action, Outcome.FAILED) for action in makes], at(seconds))
+    assert len(begun_pods) == 1
 
 
 def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
