@@ -19,6 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.image_gate_settings import GateSettings, ManagedImage, PullerPods
+from controllers.plans.pull_failures import AFTER_PULL_FAULTS, PULL_FAULTS
 from placement.images import normalise_reference
 from placement.labels import (
     COMPONENT_LABEL,
@@ -42,30 +43,6 @@ LIST_LAG_SECONDS: Final = 330.0
 PULLED: Final = "Pulled"
 Z2JH_PULLERS: Final = frozenset({"continuous-image-puller", "hook-image-puller"})
 Z2JH_CONTAINER: Final = "image-pull-"
-# A container waits for one of these before its image is there ...
-PULL_FAULTS: Final = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "ImageInspectError",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
-# ... and for one of these only after.
-_AFTER_PULL: Final = frozenset(
-    {
-        "CrashLoopBackOff",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "PreCreateHookError",
-        "PreStartHookError",
-        "PostStartHookError",
-        "RunContainerError",
-    }
-)
 
 
 class Listing(Enum):
@@ -212,7 +189,7 @@ def _was_pulled(container: ContainerState) -> bool:
         container.running
         or container.ready
         or (container.terminated and bool(container.image_id))
-        or container.waiting_reason in _AFTER_PULL
+        or container.waiting_reason in AFTER_PULL_FAULTS
     )
 
 

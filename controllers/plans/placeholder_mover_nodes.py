@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controllers.plans.image_gate_facts import PULL_FAULTS
+from controllers.plans.pull_failures import PULL_FAULTS
 from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, OWN_POPULAR_PULLER, OWN_PULLER, PART_OF_LABEL
 from placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
 from placement.nodes import node_is_selected, node_is_tolerated

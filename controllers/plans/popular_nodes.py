@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from controllers.plans.popular_settings import DISK_BYTES_PER_IMAGE_BYTE
 from placement.images import normalise_reference, split_reference
+from placement.leaving import LEAVING_TAINTS
 from placement.nodes import NodeRules, node_admits
 from placement.scheduling.objects import EPHEMERAL_STORAGE, PODS
 from placement.selectors import untolerated
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 
 # Conditions that make a kubelet evict pods and delete images.
 PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
-# Taints by which autoscalers say that a node is about to go.
-LEAVING_TAINTS: Final = frozenset(
-    {
-        "ToBeDeletedByClusterAutoscaler",
-        "DeletionCandidateOfClusterAutoscaler",
-        "karpenter.sh/disrupted",
-        "karpenter.sh/disruption",
-        "node.cloudprovider.kubernetes.io/shutdown",
-    }
-)
 # Any hub's: nodes join with them, and lose them once their own images are there.
 STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 _NO_RULES: Final = NodeRules({}, None, ())

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from controllers.plans.popular_settings import PULL_SECONDS, PULL_SLACK_SECONDS, PullMethod
+from controllers.plans.pull_failures import AFTER_PULL_FAULTS, PULL_FAULTS
 from placement.images import normalise_reference
 from placement.labels import (
     OWN_COMPONENT_LABEL,
@@ -44,22 +45,8 @@ _SECURITY: Final = {
 }
 # Zero, said aloud: a LimitRange's defaults would take seats, and make the pod push out placeholders.
 _NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
-# Why a container waits when its image doesn't come.
-FAILURES: Final = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "ImageInspectError",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "RunContainerError",
-        "CrashLoopBackOff",
-    }
-)
+# Why a container waits when its image doesn't come, or comes and can't be used by the pod that mounts or runs it.
+FAILURES: Final = PULL_FAULTS | AFTER_PULL_FAULTS
 
 
 class Pull(NamedTuple):
