@@ -87,7 +87,7 @@ class Watching:
         )
         self._sets: WatchCache[StatefulSetState] = cache(
             f"/apis/apps/v1{own}/statefulsets",
-            _read_stateful_set,
+            read_stateful_set,
             "statefulsets",
             label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
             keeps_changes=False,
@@ -199,7 +199,8 @@ def _read_node(item: JSONObject) -> NodeState | None:
         return None
 
 
-def _read_stateful_set(item: JSONObject) -> StatefulSetState:
+def read_stateful_set(item: JSONObject) -> StatefulSetState:
+    """Read one of our StatefulSets."""
     replicas = item["spec"].get("replicas")
     status = item.get("status") or {}
     containers = item["spec"].get("template", {}).get("spec", {}).get("containers") or [{}]
@@ -208,10 +209,17 @@ def _read_stateful_set(item: JSONObject) -> StatefulSetState:
         uid=item["metadata"].get("uid") or "",
         replicas=1 if replicas is None else int(replicas),
         ready_replicas=int(status.get("readyReplicas") or 0),
-        is_rolling=bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision"),
+        is_rolling=_is_rolling(item["metadata"], status),
         requests=(containers[0].get("resources") or {}).get("requests") or {},
         container=str(containers[0].get("name") or ""),
     )
+
+
+def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
+    """Whether its controller hasn't seen the last change yet, or is at it."""
+    is_behind = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
+    is_at_it = bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision")
+    return is_behind or is_at_it
 
 
 def _read_pull_event(item: JSONObject) -> PullEvent | None:

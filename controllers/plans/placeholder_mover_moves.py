@@ -209,7 +209,7 @@ def _why_held(view: View, one: PlaceholderSet, mark: Mark | None, memory: MoveMe
         return Held("mark on its way", 0)
     if (unfit := view.judge.why_undrawn(node, one) or view.judge.why_unmoved(node)) is not None:
         return Held(f"marked node: {unfit.reason}", 0, unfit.seconds_left)
-    if seats.someone_preempts:
+    if not seats.preempted_on.isdisjoint({mark.node, *(pod.node_name for pod in seats.by_set[one.name].bound)}):
         return Held("a user waits for room", 0)
     stateful_set = snapshot.stateful_sets.get(one.stateful_set)
     mine = seats.by_set[one.name]

@@ -49,17 +49,18 @@ class SeatMap:
         """Look at every pod once."""
         self._snapshot = snapshot
         self.by_set: dict[str, Seats] = {one.name: Seats() for one in settings.sets}
-        # A pod that pre-empted others waits for its room, or a placeholder was told to go for one.
-        self.someone_preempts = False
+        # Nodes on which a pod that pre-empted others waits for its room, or a placeholder was told to go for one. A
+        # nomination may stay in a pod for ever, and name a node that has long gone.
+        self.preempted_on: set[str] = set()
         owners = {one.name: _owner_of(one, snapshot) for one in settings.sets}
         for pod in snapshot.pods.values():
             if pod.nominated_node and not pod.node_name:
-                self.someone_preempts = True
+                self.preempted_on.add(pod.nominated_node)
             name = pod.labels.get(PLACEHOLDER_SET_LABEL)
             if name is None or name not in owners or not _is_own(pod, snapshot, owners[name]):
                 continue
-            if pod.preempted:
-                self.someone_preempts = True
+            if pod.preempted and pod.node_name:
+                self.preempted_on.add(pod.node_name)
             is_settled = pod.node_name and not pod.leaving and not pod.is_finished
             (self.by_set[name].bound if is_settled else self.by_set[name].unsettled).append(pod)
 

@@ -10,7 +10,8 @@ import pytest
 
 from controllers.plans.placeholder_mover import MoverMemory, plan_placeholder_mover
 from controllers.plans.placeholder_mover_settings import MoverSettings, read_mover_settings
-from controllers.plans.snapshot import Moment
+from controllers.plans.snapshot import Moment, Snapshot
+from controllers.watching import read_stateful_set
 from placement.documents import Reader
 from placement.labels import attract_label
 from placement.scheduling.objects import PodState
@@ -365,6 +366,25 @@ def test_nothing_moves_while_a_user_waits_for_a_pre_emption() -> None:
     assert world.gauge("placeholder_moves_held", "a user waits for room") == 6
 
 
+@pytest.mark.parametrize("nominated", ["gone-long-ago", "another"])
+def test_a_nomination_to_a_node_that_no_move_touches_holds_nothing_up(nominated: str) -> None:
+    world = _settled()
+    world.add_node("another")
+    world.change_node("another", taints=(Taint("somebody.else/dedicated", "gpu", "NoSchedule"),))
+    ghost = PodState("elsewhere", "ghost", "uid-ghost", nominated_node=nominated, scheduler_name="other")
+    real = world.snapshot
+
+    def haunted() -> Snapshot:
+        found = real()
+        return replace(found, pods={**found.pods, ghost.key: ghost})
+
+    world.snapshot = haunted  # type: ignore[method-assign] # the scheduler doesn't see the ghost, the mover does
+    world.start_leader()
+    world.add_node("new")
+    world.run(600)
+    assert world.count_seats("new") == 6
+
+
 def test_nothing_moves_from_or_to_a_node_that_is_being_drained() -> None:
     world = _settled()
     world.add_node("new")
@@ -503,6 +523,21 @@ def test_a_configuration_that_cannot_be_followed_stops_moves_but_not_marks_and_i
     assert world.marked() == ["new"]
     assert not world.evictions
     assert any("extenders" in said for said in world.said)
+
+
+def test_a_set_is_being_rolled_out_from_the_moment_of_its_change() -> None:
+    item: Any = {
+        "metadata": {"name": "seats", "generation": 2},
+        "spec": {"replicas": 3},
+        "status": {"observedGeneration": 2, "updateRevision": "a", "currentRevision": "a"},
+    }
+    assert not read_stateful_set(item).is_rolling
+    item["metadata"]["generation"] = 3
+    assert read_stateful_set(item).is_rolling, "its controller hasn't seen the change"
+    item["status"] |= {"observedGeneration": 3, "updateRevision": "b"}
+    assert read_stateful_set(item).is_rolling
+    item["status"]["currentRevision"] = "b"
+    assert not read_stateful_set(item).is_rolling
 
 
 def test_a_clock_that_jumps_moves_nothing_twice() -> None:
