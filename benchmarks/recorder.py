@@ -1,6 +1,6 @@
 """How many changes a second the recorder stores without loss, and its memory over many; beside it JSON lines.
 
-.venv/bin/python -m benchmarks.recorder [--changes 70000] [--nodes 50] [--long 1000000] [--long-nodes 8]   (--long 0: none)
+python -m benchmarks.recorder [--changes 70000] [--nodes 50] [--long 1000000 --long-nodes 8]   (--long 0: no such run)
 
 Streams of a made-up hub (user pods of 10 kB, each created, bound, pulled, started, asked to go, gone, with its Events)
 are read as fast as they are taken, through the recorder as it runs: watch, reading, model, database. A process a run.
