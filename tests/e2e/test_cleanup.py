@@ -14,6 +14,10 @@ from controllers.plans.popular_pods import Pull
 from controllers.plans.popular_pods import pull_pod as build_pull_pod
 from controllers.plans.popular_settings import PullMethod, PullPod
 from placement.labels import attract_label, images_condition, pulled_label, startup_taint
+from tests.e2e.test_node_write_policy import ACCOUNT, manifests_of
+from tests.harness.api import STRATEGIC, ApiError
+from tests.harness.binaries import NEWEST_MINOR
+from tests.harness.waiting import wait_until
 from tests.popular_builders import node_state, popular_settings
 
 if TYPE_CHECKING:
@@ -114,6 +118,57 @@ def test_a_releases_marks_go_and_nothing_else(
 
     again = cleanup(control_plane, "--release", "hub", "--namespace", namespace)
     assert (again.returncode, again.stdout) == (0, "nothing of this release is on any node\n")
+
+
+def test_the_controllers_account_cleans_up_what_it_wrote_under_former_values(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    rendered: list[str] = []
+
+    def apply(**gate: object) -> None:
+        rendered.append(manifests_of(namespace, tmp_path, {"imageGate": gate}, NEWEST_MINOR))
+        control_plane.kubectl("apply", "--filename=-", input=rendered[-1])
+
+    node = f"{namespace}-n"
+    fake_nodes.create(node)
+    status = f"/api/v1/nodes/{node}/status"
+    condition = {"type": images_condition("hub", namespace), "status": "True", "reason": "Pulled", "message": "."}
+    write = {"status": {"conditions": [condition]}}
+
+    def may_write() -> bool:
+        try:
+            account.request("PATCH", status, write, {"dryRun": "All"}, STRATEGIC)
+        except ApiError:
+            return False
+        return True
+
+    apply(nodeCondition=True)
+    request.addfinalizer(lambda: control_plane.kubectl("delete", "--filename=-", "--wait", input=rendered[-1]))
+    account = control_plane.api_as(control_plane.service_account_token(namespace, ACCOUNT))
+    wait_until(may_write, 30.0, "the rights to be at work")
+    account.request("PATCH", status, write, {}, STRATEGIC)
+    apply(nodeCondition=False)
+    write["status"]["conditions"][0] = {**condition, "status": "False"}
+    wait_until(lambda: not may_write(), 30.0, "the policy to be at work")
+
+    done = subprocess.run(
+        [
+            ROOST,
+            "cleanup",
+            f"--kubeconfig={control_plane.service_account_kubeconfig(namespace, ACCOUNT)}",
+            "--release=hub",
+            f"--namespace={namespace}",
+            f"--controllers={ACCOUNT}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert marks(control_plane.api.get(f"/api/v1/nodes/{node}"))[2] == {"Ready"}
+    scale = control_plane.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{ACCOUNT}/scale")
+    assert scale["spec"].get("replicas", 0) == 0
 
 
 def test_an_unreachable_cluster_is_named_without_a_traceback(tmp_path: Path) -> None:
