@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from controllers.plans.actions import NO_GAUGES, Planned
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from controllers.plans.actions import Done, GaugeDefinition
+    from controllers.plans.actions import Done, GaugeDefinition, Planned
     from controllers.plans.snapshot import Moment, Snapshot
     from placement.documents import Document
 
@@ -79,8 +77,3 @@ class Sources:
         """Hold both; scheduler_configuration is a KubeSchedulerConfiguration as YAML gives it."""
         self.document = document
         self.scheduler_configuration = scheduler_configuration
-
-
-def nothing_planned(memory: M) -> Planned[M]:
-    """Return a plan that asks for nothing."""
-    return Planned(actions=(), memory=memory, gauges=NO_GAUGES)

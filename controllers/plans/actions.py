@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from placement.selectors import Taint
 
 JSONObject = dict[str, Any]
-NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +168,6 @@ class Done(NamedTuple):
 M = TypeVar("M")
 # Metric name -> label values, in the metric's order -> value.
 Gauges = Mapping[str, Mapping[tuple[str, ...], float]]
-NO_GAUGES: Final[Gauges] = {}
 
 
 class GaugeDefinition(NamedTuple):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
 # Any hub's: nodes join with them, and lose them once their own images are there.
 STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
-_NO_RULES: Final = NodeRules({}, None, ())
 
 
 @dataclass(frozen=True, slots=True)

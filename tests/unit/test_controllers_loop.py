@@ -12,7 +12,7 @@ from controllers.budget import MinuteBudget
 from controllers.events import REPEAT_SECONDS, EventWriter
 from controllers.loop import FAILURE_REST_SECONDS, RESYNC_SECONDS, Loop, show_plan
 from controllers.metrics import Metrics
-from controllers.planner import MemoryPlanner, nothing_planned
+from controllers.planner import MemoryPlanner
 from controllers.plans.actions import (
     Action,
     ChangeNode,
@@ -331,7 +331,7 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
 def test_a_dry_run_says_each_action_in_a_line() -> None:
     text = show_plan([asks_for(evict("seat-0"))], Snapshot("hub", "hub"), Moment(0.0, 0.0))
     assert text == "asker: 1 action\n  evict hub/seat-0 (a test)\n"
-    idle: MemoryPlanner[None] = MemoryPlanner("idle", lambda _s, memory, _n: nothing_planned(memory), None)
+    idle: MemoryPlanner[None] = MemoryPlanner("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory), None)
     assert show_plan([idle], Snapshot("hub", "hub"), Moment(0.0, 0.0)) == "idle: 0 actions\n"
 
 
