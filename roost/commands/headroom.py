@@ -42,15 +42,31 @@ def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | No
     validate(merged)
     for fault in sort_faults(check(merged, options.release)):
         sys.stderr.write(f"{fault}\n")
-    sets: Any = merged.values["placeholders"]
+    values: Any = merged.values
+    sets = values["placeholders"]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
+    without = _why_without_effect(values)
     for one in sets:
         windows = parse_windows(Reader(), one.get("windows"), "windows")
         begin = _begin(at, windows)
         changes = list(changes_between(windows, one["replicas"], begin, begin + days * DAY_SECONDS))
         sys.stdout.writelines(_lines(one, windows, changes, begin + days * DAY_SECONDS, node))
+        if without and (windows or one.get("countBy") == "nodes"):
+            what = "windows" if windows else "countBy: nodes"
+            sys.stdout.write(f"  {what} without effect: {without}\n")
     return 0
+
+
+def _why_without_effect(values: Mapping[str, Any]) -> str:
+    """Why nobody will keep windows and count nodes; empty where the controllers do."""
+    if not values["enabled"]:
+        return "enabled is false, so nothing is rendered"
+    if values["placeholder"]["backend"] == "capacityBuffer":
+        return "with placeholder.backend: capacityBuffer nothing follows the clock or counts nodes"
+    if not values["controllers"]["enabled"]:
+        return "controllers.enabled is false; the number stays as the values' replicas, or as somebody set it"
+    return ""
 
 
 def _begin(at: str | None, windows: Sequence[Window]) -> float:
@@ -92,12 +108,13 @@ def _lines(
 def _node_hours(one: Mapping[str, Any], changes: Sequence[Change], end: float, node: NodeSize) -> str:
     """Node-hours of nodes that hold nothing but these seats."""
     per_node = _seats_per_node((one.get("resources") or {}).get("requests") or {}, node)
-    if per_node is None:
-        return "node-hours unknown: say --node-cpu and --node-memory"
     if per_node == 0:
         return "node-hours unknown: no seat fits such a node"
-    hours = replica_hours(changes, end, per=per_node)
-    return f"{_number(hours)} node-hours if nothing else fills the nodes ({per_node} seats a node)"
+    if per_node is None:
+        hours = _number(replica_hours(changes, end))
+        return f"{hours} node-hours at most (one seat a node; say --node-cpu and --node-memory for fewer)"
+    hours = _number(replica_hours(changes, end, per=per_node))
+    return f"{hours} node-hours if nothing else fills the nodes ({per_node} seats a node)"
 
 
 def _seats_per_node(requests: Mapping[str, Any], node: NodeSize) -> int | None:

@@ -69,8 +69,34 @@ def test_sets_that_count_nodes_have_node_hours_only(tmp_path: Path, capsys: pyte
         "  168 hours: 336 node-hours\n"
         "gpu (seats, times of UTC)\n"
         "  Tue 2026-10-06 07:00 UTC  0  no window\n"
-        "  168 hours: 0 seat-hours, node-hours unknown: say --node-cpu and --node-memory\n"
+        "  168 hours: 0 seat-hours, 0 node-hours at most (one seat a node; "
+        "say --node-cpu and --node-memory for fewer)\n"
     )
+
+
+def test_without_a_nodes_size_node_hours_are_bound_by_one_seat_a_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = _values(tmp_path, {"windows": [LECTURES]})
+    assert _run("-f", values, "--at", "2026-10-06T07:00", "--days", "1") == 0
+    said = "  24 hours: 342 seat-hours, 342 node-hours at most (one seat a node;"
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("placeholder.backend=capacityBuffer", "windows without effect: with placeholder.backend: capacityBuffer"),
+        ("controllers.enabled=false", "windows without effect: controllers.enabled is false"),
+        ("enabled=false", "windows without effect: enabled is false"),
+    ],
+)
+def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
+    setting: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = _values(tmp_path, {"windows": [LECTURES]}, {"name": "plain"})
+    assert _run("-f", values, "--set", setting) == 0
+    assert capsys.readouterr().out.count(said) == 1
 
 
 @pytest.mark.parametrize(
