@@ -291,6 +291,11 @@ def macro_controllers_settings(given):
     out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': ((read_key(read_key(given['values'], 'image'), 'digest') and (str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest')))) or (str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version'))))), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
     return ''.join(out)
 
+def macro_recorder_settings(given):
+    out = []
+    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'podClasses': read_key(given['values'], 'podClasses'), 'retentionDays': read_key(read_key(given['values'], 'recorder'), 'retentionDays')})))
+    return ''.join(out)
+
 def macro_only_the_controllers(given):
     out = []
     out.append('[{"name": "by-the-controllers", "expression": ')
@@ -1222,6 +1227,229 @@ def render_puller_serviceaccount(given):
     return ''.join(out)
 
 
+def render_recorder_clusterrole(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('recorder'), 'recorder', {}), 2)))
+        out.append('\nrules:\n  # Pods of all namespaces: what else is on a node decides where the scheduler puts a user.\n  - apiGroups: [""]\n    resources: [nodes, pods, namespaces]\n    verbs: [list, watch]\n  - apiGroups: [events.k8s.io]\n    resources: [events]\n    verbs: [list, watch]\n')
+    return ''.join(out)
+
+
+def render_recorder_clusterrolebinding(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('recorder'), 'recorder', {}), 2)))
+        out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: ')
+        out.append(str(to_json(given['cluster_object_name']('recorder'))))
+        out.append('\nsubjects:\n  - kind: ServiceAccount\n    name: ')
+        out.append(str(to_json(given['object_name']('recorder'))))
+        out.append('\n    namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_recorder_configmap(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')):
+        out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('recorder'), 'recorder', {}), 2)))
+        out.append('\ndata:\n  recorder.json: |\n')
+        out.append(str(indent(macro_recorder_settings(given), 4)))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_recorder_deployment(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')):
+        out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('recorder'), 'recorder', {}), 2)))
+        out.append('\nspec:\n  # Two would record everything twice, and a file of SQLite has one writer: an old pod ends before a new one starts, which then\n  # asks for what happened meanwhile.\n  replicas: 1\n  strategy:\n    type: Recreate\n  selector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'recorder')))
+        out.append('\n  template:\n    metadata:\n      # The settings are read once: new ones must restart it.\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('      annotations: ')
+            out.append(str(to_json(given['merge']({'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': 'tmp'}, read_key(read_key(given['values'], 'recorder'), 'annotations'), {'checksum/settings': sha256_of(macro_recorder_settings(given)), 'checksum/scheduler': sha256_of(macro_scheduler_config(given))}))))
+            out.append('\n')
+        else:
+            out.append('      annotations: ')
+            out.append(str(to_json(given['merge']({'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': 'tmp'}, read_key(read_key(given['values'], 'recorder'), 'annotations'), {'checksum/settings': sha256_of(macro_recorder_settings(given))}))))
+            out.append('\n')
+        out.append('      labels: ')
+        out.append(str(macro_pod_labels(given, 'recorder', read_key(read_key(given['values'], 'recorder'), 'labels'))))
+        out.append('\n    spec:\n      serviceAccountName: ')
+        out.append(str(to_json(given['object_name']('recorder'))))
+        out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
+        if read_key(read_key(given['values'], 'recorder'), 'priorityClassName'):
+            out.append('      priorityClassName: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'priorityClassName'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'recorder'), 'hostNetwork'):
+            out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
+        if read_key(given['values'], 'imagePullSecrets'):
+            out.append('      imagePullSecrets: ')
+            out.append(str(macro_pull_secrets(given)))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'recorder'), 'nodeSelector'):
+            out.append('      nodeSelector: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'nodeSelector'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'recorder'), 'tolerations'):
+            out.append('      tolerations: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'tolerations'))))
+            out.append('\n')
+        if read_key(read_key(given['values'], 'recorder'), 'affinity'):
+            out.append('      affinity: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'affinity'))))
+            out.append('\n')
+        out.append('      # fsGroup: a new volume belongs to root.\n      securityContext: ')
+        out.append(str(macro_pod_security(given)))
+        out.append('\n      containers:\n        - name: recorder\n')
+        if read_key(read_key(given['values'], 'image'), 'digest'):
+            out.append('          image: ')
+            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
+            out.append('\n')
+        else:
+            out.append('          image: ')
+            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
+            out.append('\n')
+        out.append('          imagePullPolicy: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
+        out.append('\n          command:\n            - roost\n            - record\n            - --settings=/etc/roost/recorder/recorder.json\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('            - --scheduler-config=/etc/roost/scheduler/config.yaml\n')
+        out.append('            - ')
+        out.append(str(to_json((str('--port=') + str(to_int(read_key(read_key(given['values'], 'recorder'), 'port')))))))
+        out.append('\n            - ')
+        out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'recorder'), 'logLevel'))))))
+        out.append('\n          env:\n            # Not an option of the command: a password stays out of the list of processes, and `kubectl exec` finds it too.\n            - name: ROOST_DATABASE\n')
+        if read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'existingSecret'):
+            out.append('              valueFrom:\n                secretKeyRef:\n                  name: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'existingSecret'))))
+            out.append('\n                  key: url\n')
+        else:
+            out.append('              value: /data/roost.db\n')
+        for v_one in each(read_key(read_key(given['values'], 'recorder'), 'extraEnv')):
+            out.append('            - ')
+            out.append(str(to_json(v_one)))
+            out.append('\n')
+        out.append('          ports:\n            - name: metrics\n              containerPort: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'port'))))
+        out.append('\n          # Before it answers it waits for the database, and brings old tables up to date.\n          startupProbe:\n            httpGet: {path: /livez, port: metrics}\n            failureThreshold: 180\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n')
+        if (read_key(read_key(read_key(given['values'], 'recorder'), 'resources'), 'requests') or read_key(read_key(read_key(given['values'], 'recorder'), 'resources'), 'limits')):
+            out.append('          resources:\n')
+            if read_key(read_key(read_key(given['values'], 'recorder'), 'resources'), 'requests'):
+                out.append('            requests: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'recorder'), 'resources'), 'requests'))))
+                out.append('\n')
+            if read_key(read_key(read_key(given['values'], 'recorder'), 'resources'), 'limits'):
+                out.append('            limits: ')
+                out.append(str(to_json(read_key(read_key(read_key(given['values'], 'recorder'), 'resources'), 'limits'))))
+                out.append('\n')
+        out.append('          securityContext: ')
+        out.append(str(macro_container_security(given)))
+        out.append('\n          volumeMounts:\n            - name: settings\n              mountPath: /etc/roost/recorder\n              readOnly: true\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('            # Each decision is compared with what this scheduler should do.\n            - name: scheduler\n              mountPath: /etc/roost/scheduler\n              readOnly: true\n')
+        if (not read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'existingSecret')):
+            out.append('            - name: data\n              mountPath: /data\n')
+        out.append('            - name: tmp\n              mountPath: /tmp\n      volumes:\n        - name: settings\n          configMap:\n            name: ')
+        out.append(str(to_json(given['object_name']('recorder'))))
+        out.append('\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append('        - name: scheduler\n          configMap:\n            name: ')
+            out.append(str(to_json(given['object_name']('scheduler'))))
+            out.append('\n')
+        if (not read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'existingSecret')):
+            out.append('        - name: data\n')
+            if read_key(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'persistence'), 'enabled'):
+                out.append('          persistentVolumeClaim:\n            claimName: ')
+                out.append(str(to_json(given['object_name']('recorder'))))
+                out.append('\n')
+            else:
+                out.append('          emptyDir:\n            sizeLimit: ')
+                out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'persistence'), 'size'))))
+                out.append('\n')
+        out.append('        # On disk: SQLite sorts here what a report asks for.\n        - name: tmp\n          emptyDir: {sizeLimit: 1Gi}\n')
+    return ''.join(out)
+
+
+def render_recorder_networkpolicy(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')) and read_key(read_key(given['values'], 'networkPolicy'), 'enabled')):
+        out.append('apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('recorder'), 'recorder', {}), 2)))
+        out.append('\nspec:\n  podSelector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'recorder')))
+        out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Metrics and probes; nobody calls the recorder otherwise.\n    - ports:\n        - {protocol: TCP, port: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'port'))))
+        out.append(' }\n')
+    return ''.join(out)
+
+
+def render_recorder_persistentvolumeclaim(given):
+    out = []
+    if (((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')) and read_key(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'persistence'), 'enabled')) and (not read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'existingSecret'))):
+        out.append('apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('recorder'), 'recorder', {'helm.sh/resource-policy': 'keep'}), 2)))
+        out.append('\nspec:\n  accessModes: ')
+        out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'persistence'), 'accessModes'))))
+        out.append('\n')
+        if read_key(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'persistence'), 'storageClassName'):
+            out.append('  storageClassName: ')
+            out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'persistence'), 'storageClassName'))))
+            out.append('\n')
+        out.append('  resources:\n    requests:\n      storage: ')
+        out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'persistence'), 'size'))))
+        out.append('\n')
+    return ''.join(out)
+
+
+def render_recorder_service(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')):
+        out.append('apiVersion: v1\nkind: Service\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('recorder'), 'recorder', {}), 2)))
+        out.append('\nspec:\n  clusterIP: None\n  selector: ')
+        out.append(str(macro_selector(given, 'recorder')))
+        out.append('\n  ports:\n    - {name: metrics, port: 8080, targetPort: metrics, protocol: TCP}\n')
+    return ''.join(out)
+
+
+def render_recorder_serviceaccount(given):
+    out = []
+    if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')):
+        out.append('apiVersion: v1\nkind: ServiceAccount\nmetadata:\n')
+        out.append(str(indent(macro_metadata(given, given['object_name']('recorder'), 'recorder', {}), 2)))
+        out.append('\n# The recorder mounts its token itself, in its pod alone.\nautomountServiceAccountToken: false\n')
+    return ''.join(out)
+
+
+def render_recorder_servicemonitor(given):
+    out = []
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')) and read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'enabled')):
+        out.append('apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata:\n  name: ')
+        out.append(str(to_json(given['object_name']('recorder'))))
+        out.append('\n  namespace: ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n')
+        if read_key(given['values'], 'commonAnnotations'):
+            out.append('  annotations: ')
+            out.append(str(to_json(read_key(given['values'], 'commonAnnotations'))))
+            out.append('\n')
+        out.append('  labels: ')
+        out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'recorder', 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}, read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'labels')))))
+        out.append('\nspec:\n  selector:\n    matchLabels: ')
+        out.append(str(macro_selector(given, 'recorder')))
+        out.append('\n  endpoints:\n    - port: metrics\n      path: /metrics\n      interval: ')
+        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'monitoring'), 'serviceMonitor'), 'interval'))))
+        out.append('\n')
+    return ''.join(out)
+
+
 def render_scheduler_clusterrolebindings(given):
     out = []
     if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
@@ -2064,6 +2292,34 @@ DEFAULTS = {'enabled': True,
                  'hostNetwork': False,
                  'extraEnv': [],
                  'pdb': {'enabled': True, 'maxUnavailable': 1}},
+ 'recorder': {'enabled': False,
+              'logLevel': 'Info',
+              'port': 8080,
+              'retentionDays': 30,
+              'database': {'existingSecret': '',
+                           'persistence': {'enabled': True,
+                                           'size': '5Gi',
+                                           'storageClassName': '',
+                                           'accessModes': ['ReadWriteOnce']}},
+              'resources': {'requests': {'cpu': '50m', 'memory': '256Mi'}, 'limits': {'memory': '1Gi'}},
+              'nodeSelector': {},
+              'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                               'operator': 'Equal',
+                               'value': 'core',
+                               'effect': 'NoSchedule'},
+                              {'key': 'hub.jupyter.org_dedicated',
+                               'operator': 'Equal',
+                               'value': 'core',
+                               'effect': 'NoSchedule'}],
+              'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
+                                                                                                 'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
+                                                                                                                                      'operator': 'In',
+                                                                                                                                      'values': ['core']}]}}]}},
+              'labels': {},
+              'annotations': {},
+              'priorityClassName': '',
+              'hostNetwork': False,
+              'extraEnv': []},
  'networkPolicy': {'enabled': True},
  'monitoring': {'serviceMonitor': {'enabled': False, 'labels': {}, 'interval': '30s'},
                 'prometheusRule': {'enabled': False, 'labels': {}},
@@ -2096,6 +2352,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
               'prePuller',
               'priorityClasses',
               'rbac',
+              'recorder',
               'replaceSchedulers',
               'scheduler',
               'singleuser',
@@ -2490,6 +2747,58 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                'hostNetwork': {'type': 'boolean'},
                                                'extraEnv': {'$ref': '#/definitions/extraEnv'},
                                                'pdb': {'$ref': '#/definitions/pdb'}}},
+                'recorder': {'type': 'object',
+                             'additionalProperties': False,
+                             'required': ['affinity',
+                                          'annotations',
+                                          'database',
+                                          'enabled',
+                                          'extraEnv',
+                                          'hostNetwork',
+                                          'labels',
+                                          'logLevel',
+                                          'nodeSelector',
+                                          'port',
+                                          'priorityClassName',
+                                          'resources',
+                                          'retentionDays',
+                                          'tolerations'],
+                             'properties': {'enabled': {'type': 'boolean'},
+                                            'logLevel': {'type': 'string',
+                                                         'enum': ['Info', 'Debug', 'Warning', 'Error']},
+                                            'port': {'$ref': '#/definitions/port'},
+                                            'retentionDays': {'type': 'integer',
+                                                              'minimum': 0,
+                                                              'maximum': 36500},
+                                            'database': {'type': 'object',
+                                                         'additionalProperties': False,
+                                                         'required': ['existingSecret', 'persistence'],
+                                                         'properties': {'existingSecret': {'$ref': '#/definitions/optionalObjectName'},
+                                                                        'persistence': {'type': 'object',
+                                                                                        'additionalProperties': False,
+                                                                                        'required': ['accessModes',
+                                                                                                     'enabled',
+                                                                                                     'size',
+                                                                                                     'storageClassName'],
+                                                                                        'properties': {'enabled': {'type': 'boolean'},
+                                                                                                       'size': {'$ref': '#/definitions/quantity'},
+                                                                                                       'storageClassName': {'$ref': '#/definitions/optionalObjectName'},
+                                                                                                       'accessModes': {'type': 'array',
+                                                                                                                       'items': {'type': 'string',
+                                                                                                                                 'enum': ['ReadWriteOnce',
+                                                                                                                                          'ReadWriteOncePod',
+                                                                                                                                          'ReadWriteMany']},
+                                                                                                                       'minItems': 1,
+                                                                                                                       'uniqueItems': True}}}}},
+                                            'resources': {'$ref': '#/definitions/resources'},
+                                            'nodeSelector': {'$ref': '#/definitions/labels'},
+                                            'tolerations': {'$ref': '#/definitions/tolerations'},
+                                            'affinity': {'$ref': '#/definitions/cleanObject'},
+                                            'labels': {'$ref': '#/definitions/labels'},
+                                            'annotations': {'$ref': '#/definitions/annotations'},
+                                            'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
+                                            'hostNetwork': {'type': 'boolean'},
+                                            'extraEnv': {'$ref': '#/definitions/extraEnv'}}},
                 'networkPolicy': {'type': 'object',
                                   'additionalProperties': False,
                                   'required': ['enabled'],
@@ -2899,7 +3208,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'd93ad0f4d34699ff72c2ea3c445fb0471efc1a398b912372864750b171428b0d'
+FINGERPRINT = 'd23890ddfabf35ccbbfa86ac3fddd513ba9b4072825754970514a10b3f3b9b23'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
@@ -2926,6 +3235,15 @@ TEMPLATES = {
     'puller-daemonset.yaml.j2': render_puller_daemonset,
     'puller-networkpolicy.yaml.j2': render_puller_networkpolicy,
     'puller-serviceaccount.yaml.j2': render_puller_serviceaccount,
+    'recorder-clusterrole.yaml.j2': render_recorder_clusterrole,
+    'recorder-clusterrolebinding.yaml.j2': render_recorder_clusterrolebinding,
+    'recorder-configmap.yaml.j2': render_recorder_configmap,
+    'recorder-deployment.yaml.j2': render_recorder_deployment,
+    'recorder-networkpolicy.yaml.j2': render_recorder_networkpolicy,
+    'recorder-persistentvolumeclaim.yaml.j2': render_recorder_persistentvolumeclaim,
+    'recorder-service.yaml.j2': render_recorder_service,
+    'recorder-serviceaccount.yaml.j2': render_recorder_serviceaccount,
+    'recorder-servicemonitor.yaml.j2': render_recorder_servicemonitor,
     'scheduler-clusterrolebindings.yaml.j2': render_scheduler_clusterrolebindings,
     'scheduler-configmap.yaml.j2': render_scheduler_configmap,
     'scheduler-deployment.yaml.j2': render_scheduler_deployment,

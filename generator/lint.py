@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from generator.faults import Fault, ValuesError, sort_faults
 from generator.lint_classes import lint_classes
 from generator.lint_controllers import lint_controllers
+from generator.lint_recorder import lint_recorder
 from generator.lint_report import Report, Said, at, listing, mapping, number, text
 from generator.lint_scheduler import lint_scheduler
 from generator.lint_sizes import lint_sizes
@@ -40,6 +41,7 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     lint_classes(report)
     lint_sizes(report)
     lint_controllers(report, release)
+    lint_recorder(report)
     _lint_gate(report)
     _lint_placeholders(report)
     _lint_priorities(report)
@@ -200,7 +202,7 @@ def _lint_names(report: Report, release: Release) -> None:
             report.warn(("commonLabels", key), "Roost sets this label itself, and wins.", "Remove it.")
     for name, entry in mapping(report.values.get("podClasses")).items():
         labels = mapping(at(entry, "match", "labels"))
-        for part in ("scheduler", "webhook", "controllers", "prePuller"):
+        for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
             own = {**common, **mapping(at(report.values, part, "labels"))}
             if labels and labels.items() <= own.items():
                 where = (part, "labels") if not labels.items() <= common.items() else ("commonLabels",)

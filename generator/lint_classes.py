@@ -38,7 +38,7 @@ def lint_classes(report: Report) -> None:
         for number_, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
             _lint_term(report, ("placeholders", index, "requiredNodeTerms", number_), mapping(term))
         _lint_tolerations(report, ("placeholders", index, "tolerations"), at(entry, "tolerations"))
-    for part in ("scheduler", "webhook", "controllers", "prePuller"):
+    for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
         _lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
 
 

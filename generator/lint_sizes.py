@@ -17,7 +17,7 @@ _LEAST_MEMORY_BYTES: Final = 2**20
 
 def lint_sizes(report: Report) -> None:
     """Check every `resources` of the values."""
-    for part in ("scheduler", "webhook", "controllers", "prePuller"):
+    for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
         _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
     for name, entry in mapping(report.values.get("podClasses")).items():
         _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))

@@ -50,6 +50,8 @@ POPULAR_NODE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-node"
 POPULAR_BYTES_ANNOTATION: Final = "roost.hub.jupyter.org/popular-bytes"
 # cluster-autoscaler may move a pod that says "true", whatever owns it.
 SAFE_TO_EVICT_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+# Volumes of a pod's own (names, by commas) whose loss keeps cluster-autoscaler from nothing.
+SAFE_TO_EVICT_VOLUMES_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 # Pods that pull what the values name (a DaemonSet's), and pods that the controllers make to pull what many users run.
 OWN_PULLER: Final = "puller"
 OWN_POPULAR_PULLER: Final = "popular-puller"

@@ -6,6 +6,7 @@ of the rendered ServiceAccount, and starts the programs on loopback.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -157,6 +158,7 @@ class Stack:
         self.schedulers: list[Scheduler] = []
         self.webhooks: list[Webhook] = []
         self.controllers: list[Controllers] = []
+        self.recorders: list[Replica] = []
 
     # Life
 
@@ -181,7 +183,7 @@ class Stack:
 
     def stop(self) -> None:
         """End the programs and remove what was applied."""
-        for replica in (*self.controllers, *self.webhooks):
+        for replica in (*self.recorders, *self.controllers, *self.webhooks):
             if replica.process.exit_code is None:
                 replica.process.kill()
         for scheduler in self.schedulers:
@@ -220,6 +222,7 @@ class Stack:
         self._mount("webhook")
         self._mount("scheduler")
         self._mount("controllers")
+        self._mount("recorder")
 
     def _mount(self, component: str) -> None:
         """Write a Deployment's ConfigMaps as files, swapped by a symbolic link as a kubelet does."""
@@ -236,8 +239,8 @@ class Stack:
 
     @staticmethod
     def _folder_of(component: str, volume: str) -> str:
-        """Where a volume's files are, below our folder: the controllers mount two ConfigMaps, the others one."""
-        return f"controllers-{volume}" if component == "controllers" else component
+        """Where a volume's files are, below our folder: controllers and recorder mount two ConfigMaps, others one."""
+        return f"{component}-{volume}" if component in ("controllers", "recorder") else component
 
     def write_mounted(self, component: str, data: Mapping[str, str]) -> None:
         """Swap in a new version of what is mounted for `component`."""
@@ -304,8 +307,16 @@ class Stack:
         return scheduler
 
     def controllers_arguments(self) -> list[str]:
+        """The rendered arguments of `roost controllers`, as the rendered account."""
+        return self._arguments("controllers")
+
+    def recorder_arguments(self) -> list[str]:
+        """The rendered arguments of `roost record`, as the rendered account."""
+        return self._arguments("recorder")
+
+    def _arguments(self, component: str) -> list[str]:
         """The rendered arguments of `roost`, with the mounted files where we keep them, as the rendered account."""
-        pod = self._pod_spec("controllers")
+        pod = self._pod_spec(component)
         (container,) = pod["containers"]
         files = {volume["name"] for volume in pod["volumes"] if "configMap" in volume}
         mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"] if mount["name"] in files}
@@ -315,10 +326,10 @@ class Stack:
             volume = mounts.get(path.rpartition("/")[0])
             if volume is None:
                 return argument
-            return f"{option}={self.folder / self._folder_of('controllers', volume) / path.rpartition('/')[2]}"
+            return f"{option}={self.folder / self._folder_of(component, volume) / path.rpartition('/')[2]}"
 
         arguments = [here(argument) for argument in container["command"][1:]]
-        return [*arguments, f"--kubeconfig={self._account('controllers')}"]
+        return [*arguments, f"--kubeconfig={self._account(component)}"]
 
     def start_controllers(self, *flags: str) -> Controllers:
         """Start a replica of the controllers with the rendered command; does not wait until it leads."""
@@ -332,6 +343,36 @@ class Stack:
         controllers = Controllers(process, port)
         self.controllers.append(controllers)
         return controllers
+
+    def start_recorder(self, *flags: str) -> Replica:
+        """Start the recorder with the rendered command and variables; its volumes are folders below ours."""
+        pod = self._pod_spec("recorder")
+        (container,) = pod["containers"]
+        files = {volume["name"] for volume in pod["volumes"] if "configMap" in volume}
+        environment = {}
+        for variable in container["env"]:
+            environment[variable["name"]] = self._value_of(variable)
+            for mount in container["volumeMounts"]:
+                if mount["name"] not in files and variable.get("value", "").startswith(f"{mount['mountPath']}/"):
+                    folder = self.folder / f"recorder-{mount['name']}"
+                    folder.mkdir(exist_ok=True)
+                    environment[variable["name"]] = str(folder) + variable["value"].removeprefix(mount["mountPath"])
+        self._starts += 1
+        arguments = [*self.recorder_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
+        name = f"recorder-{self.release}-{self.namespace}-{self._starts}"
+        process = self.cluster.run.start(name, ROOST, arguments, environment=environment)
+        port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
+        recorder = Replica(process, port)
+        self.recorders.append(recorder)
+        return recorder
+
+    def _value_of(self, variable: Object) -> str:
+        """A rendered variable's value, from its Secret as a kubelet takes it."""
+        if "value" in variable:
+            return str(variable["value"])
+        asked = variable["valueFrom"]["secretKeyRef"]
+        secret = self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/secrets/{asked['name']}")
+        return base64.b64decode(secret["data"][asked["key"]]).decode()
 
     def restart_controllers(self) -> Controllers:
         """End all replicas and start one, as a Deployment does whose settings changed; returns when it leads."""

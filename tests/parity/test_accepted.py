@@ -17,6 +17,7 @@ import yaml
 from controllers.settings import parse_settings
 from generator.release import Release
 from placement.settings import read_settings
+from recorder.settings import parse_settings as parse_recorder_settings
 from roost.cli import cli
 from tests.builders import review
 from tests.harness.binaries import MINORS, NEWEST_MINOR
@@ -35,7 +36,7 @@ FOREIGN_GROUPS = (
     "cert-manager.io/", "monitoring.coreos.com/", "autoscaling.x-k8s.io/", "readiness.node.x-k8s.io/",
 )  # fmt: skip
 # On nodes' own network a pod can't be `restricted`: chart/values.yaml says so.
-NOT_RESTRICTED = {"webhook-set-in-every-way", "controllers-set-in-every-way"}
+NOT_RESTRICTED = {f"{program}-set-in-every-way" for program in ("webhook", "controllers", "scheduler", "recorder")}
 
 
 @pytest.fixture(scope="session")
@@ -212,11 +213,14 @@ def test_every_supported_kube_scheduler_takes_every_configuration(odd: Path, min
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
-def test_the_programs_take_their_commands_and_the_controllers_their_settings(odd: Path) -> None:
+def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = roost_render([odd])
     for key, body in objects.items():
         for container in body["spec"]["template"]["spec"]["containers"] if key[1] == "Deployment" else ():
             if container["command"][0] == "roost":
+                # Some options are given this way.
+                for variable in container.get("env", ()):
+                    monkeypatch.setenv(variable["name"], variable.get("value", "from elsewhere"))
                 program = cli.get_command(click.Context(cli), container["command"][1])
                 assert program is not None
                 # Raises for an option that the program doesn't know.
@@ -229,6 +233,8 @@ def test_the_programs_take_their_commands_and_the_controllers_their_settings(odd
             ] or [None]
             # Raises with every fault.
             parse_settings(json.loads(body["data"]["controllers.json"]), scheduler)
+        if key[1] == "ConfigMap" and "recorder.json" in body.get("data", {}):
+            parse_recorder_settings(json.loads(body["data"]["recorder.json"]))
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

@@ -62,6 +62,22 @@ def window(**changes: str) -> str:
 
 
 ERRORS = {
+    "two databases of the recorder": (
+        "recorder: {enabled: true, extraEnv: [{name: ROOST_DATABASE, value: a}]}",
+        "recorder.extraEnv[0]: ROOST_DATABASE is what recorder.database says already",
+    ),
+    "a volume for the recorder of no size": (
+        "recorder: {enabled: true, database: {persistence: {size: 5}}}",
+        "found 5, expected a size like 5Gi",
+    ),
+    "modes of a volume that exclude each other": (
+        "recorder: {enabled: true, database: {persistence: {accessModes: [ReadWriteOnce, ReadWriteOncePod]}}}",
+        "expected ReadWriteOncePod alone",
+    ),
+    "the recorder in a class": (
+        "recorder: {labels: {component: singleuser-server}}",
+        "recorder.labels: Roost's own pods would belong to podClasses.user",
+    ),
     "startup taint without controllers": (
         "imageGate: {mode: startupTaint}\ncontrollers: {enabled: false}",
         "nobody lifts the taint",
@@ -391,6 +407,14 @@ WARNINGS = {
     "long time-out": ("webhook: {timeoutSeconds: 30}", "may wait that long"),
     "nobody answers": ("webhook: {replicas: 0}", "nobody answers"),
     "no drain": ("webhook: {pdb: {maxUnavailable: 0}}", "can be drained"),
+    "a record that a restart ends": (
+        "recorder: {enabled: true, database: {persistence: {enabled: false}}}",
+        "recorder.database.persistence.enabled: false without an existingSecret: the history is lost",
+    ),
+    "a recorder without a cluster role": (
+        "clusterResources: false\nrecorder: {enabled: true}",
+        "or it records nothing",
+    ),
     "unused bundle": ("webhook: {certificates: {caBundle: aGVsbG8=}}", "is not used in mode self"),
     "overridden label": ("commonLabels: {app.kubernetes.io/name: mine}", "Roost sets this label itself"),
 }
@@ -403,6 +427,14 @@ def test_values_that_surprise_are_warned_of_with_the_reason(case: str) -> None:
     hits = [fault for fault in faults if reason in str(fault)]
     assert hits, faults
     assert hits[0].severity == "warning"
+
+
+def test_a_recorder_has_nothing_to_warn_of_on_a_volume_or_with_a_secret_or_switched_off() -> None:
+    assert found("recorder: {enabled: true}") == []
+    assert (
+        found("recorder: {enabled: true, database: {existingSecret: a, persistence: {enabled: false, size: 0}}}") == []
+    )
+    assert found("recorder: {enabled: false, database: {persistence: {enabled: false}}}") == []
 
 
 def test_a_seat_as_large_as_the_user_in_kubernetes_units_is_fine() -> None:
