@@ -166,13 +166,18 @@ def _lint_windows(report: Report) -> None:
 def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
     # Cron texts and zones: most values have none.
     from placement.documents import Reader  # noqa: PLC0415
-    from placement.headroom_windows import parse_windows  # noqa: PLC0415
+    from placement.headroom_windows import never_holds, parse_windows  # noqa: PLC0415
 
     read = Reader()
-    parse_windows(read, windows, "")
+    parsed = parse_windows(read, windows, "")
     for fault in read.faults:
         index, _, key = fault.key.removeprefix("[").partition("].")
         report.error((*path, int(index), key), Said(fault.found), fault.expected)
+    idle = {window.name for window in parsed if never_holds(window)}
+    for position, entry in enumerate(windows):
+        if at(entry, "name") in idle:
+            reason = "the window never holds: whenever it starts, it ends at the same moment."
+            report.warn((*path, position, "end"), reason, "Give it another end.")
 
 
 def _lint_popular(report: Report) -> None:

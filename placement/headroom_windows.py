@@ -33,6 +33,9 @@ _NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Any moment will do to see whether a cron text can be read.
 _SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time, of no zone yet
+# For `never_holds`: longer than a year; as many starts as hourly ones of six weeks.
+_LONG_DAYS: Final = 400
+_MOST_STARTS: Final = 1000
 _KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
 
 
@@ -188,6 +191,25 @@ def parse_moment(text: str, time_zone: str) -> float:
     if found.tzinfo is not None:
         return (found - _EPOCH).total_seconds()
     return float(_moment_of(found, _zone(time_zone)))
+
+
+def never_holds(window: Window) -> bool:
+    """Tell that a window of cron texts doesn't hold within 400 days: each of its starts is an end, too.
+
+    Looks at a thousand starts at most; with more, it counts as one that holds.
+    """
+    if _DATE.fullmatch(window.start):
+        return False
+    begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
+    moment = begin
+    for _ in range(_MOST_STARTS):
+        found = _next(window, window.start, moment)
+        if found is None or found > begin + _LONG_DAYS * 86_400:
+            return True
+        if _holds(window, found):
+            return False
+        moment = found
+    return False
 
 
 # The calendar

@@ -13,6 +13,7 @@ from placement.headroom_windows import (
     Window,
     changes_between,
     local_time,
+    never_holds,
     parse_moment,
     parse_windows,
     replica_hours,
@@ -216,3 +217,18 @@ def test_the_calendar_reads_no_clock() -> None:
         node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     }
     assert not called & {"now", "today", "utcnow", "time", "localtime"}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "never"),
+    [
+        ("0 8 * * 1", "0 8 * * *", True),
+        ("0 8 * * *", "0 * * * *", True),
+        ("0 8 * * *", "0 18 * * *", False),
+        ("0 8 29 2 *", "0 9 29 2 *", False),
+        ("0 * * * *", "0 0-22 * * *", False),
+        ("2020-01-01T00:00", "2020-01-02T00:00", False),
+    ],
+)
+def test_a_window_whose_every_start_is_an_end_never_holds(start: str, end: str, never: bool) -> None:
+    assert never_holds(Window("w", 1, "Europe/Berlin", start, end)) is never
