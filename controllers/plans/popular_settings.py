@@ -146,9 +146,7 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
         parallel_per_node=whole("parallelPerNode", 1, 100),
         parallel_per_cluster=whole("parallelPerCluster", 1, 10_000),
         bytes_per_minute=whole("bytesPerMinute", 1, 2**60),
-        reported_images=read.whole(
-            found.get("nodeStatusMaxImages", REPORTED_IMAGES), "popularImages.nodeStatusMaxImages", -1, 100_000
-        ),
+        reported_images=whole("nodeStatusMaxImages", -1, 100_000),
         managed=_read_managed(read, document.get("gate"), release, namespace),
         managed_deadline_seconds=_read_deadline(read, document.get("gate")),
         startup_taints=frozenset({startup_taint(release, namespace)}),
