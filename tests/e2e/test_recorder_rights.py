@@ -10,14 +10,16 @@ from recorder.queries import find_pods
 from recorder.store import Store
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import give_up, require_binary
 from tests.harness.nodes import FakeNodes
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
+from tests.parity.renderers import CHART, run_helm
 from tests.stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.harness.api import Api
     from tests.stack import Replica
@@ -214,3 +216,21 @@ def test_without_its_rights_the_recorder_is_not_ready_and_says_what_it_may_not_d
         )
         assert recorder.get("/readyz")[0] == 503
         assert recorder.get("/livez")[0] == 200
+
+
+def test_what_was_recorded_outlives_helms_uninstall_and_the_next_release_takes_it_up(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    helm, namespace = require_binary("helm"), cluster.create_namespace()
+    values = tmp_path / "values.json"
+    values.write_text('{"recorder": {"enabled": true}, "controllers": {"enabled": false}}')
+    claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{ACCOUNT}"
+    uids = []
+    for _ in range(2):
+        for arguments in (("install", "hub", str(CHART), f"--values={values}"), ("uninstall", "hub")):
+            run_helm(helm, *arguments, f"--namespace={namespace}", kubeconfig=cluster.kubeconfig)
+        metadata = cluster.api.get(claim)["metadata"]
+        assert "deletionTimestamp" not in metadata
+        uids.append(metadata["uid"])
+    assert uids[0] == uids[1]
+    assert cluster.api.find(f"/apis/apps/v1/namespaces/{namespace}/deployments/{ACCOUNT}") is None
