@@ -1076,8 +1076,13 @@ def render_placeholder_statefulset(given):
             out.append("  # All at once: seats don't wait for each other.\n  podManagementPolicy: Parallel\n  selector:\n    matchLabels: ")
             out.append(str(macro_placeholder_selector(given, read_key(v_set, 'name'))))
             out.append('\n  template:\n')
-            out.append(str(indent(macro_placeholder_pod(given, v_set, v_class, read_key(v_class, 'attract')), 4)))
-            out.append('\n')
+            if (read_key(read_key(given['values'], 'controllers'), 'enabled') and (default(read_key(v_set, 'countBy'), 'pods') == 'nodes')):
+                out.append('    # The controllers set `resources`, which an upgrade must not set back either.\n')
+                out.append(str(indent(macro_placeholder_pod(given, given['merge'](v_set, {'resources': {}}), v_class, read_key(v_class, 'attract')), 4)))
+                out.append('\n')
+            else:
+                out.append(str(indent(macro_placeholder_pod(given, v_set, v_class, read_key(v_class, 'attract')), 4)))
+                out.append('\n')
     return ''.join(out)
 
 
@@ -3208,7 +3213,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'd23890ddfabf35ccbbfa86ac3fddd513ba9b4072825754970514a10b3f3b9b23'
+FINGERPRINT = '833f7c3c91326eefa549e69fbb806f67634f70a12654dad4b39341e8f71f393c'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -92,10 +92,10 @@ def _lint_placeholders(report: Report) -> None:
             path = ("placeholders", index, "name")
             report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
         first.setdefault(name, index)
-        if at(entry, "countBy") == "nodes":
-            if at(entry, "resources", "requests"):
-                reason = "the controllers set them for countBy: nodes, and each upgrade would set them back."
-                report.warn(("placeholders", index, "resources", "requests"), reason, "Leave them out.")
+        if at(entry, "countBy") == "nodes" and at(report.values, "controllers", "enabled"):
+            if at(entry, "resources", "limits"):
+                reason = "not rendered for countBy: nodes: the controllers set what seats ask for, and no limits."
+                report.warn(("placeholders", index, "resources", "limits"), reason, "Leave them out.")
         elif not at(entry, "resources", "requests") and number(at(entry, "replicas")) > 0:
             reason = "a seat without requests keeps nothing free."
             report.warn(("placeholders", index, "resources"), reason, "Request at least what one user asks for.")

@@ -78,6 +78,9 @@ def test_a_seat_for_a_whole_node_asks_for_what_the_node_has(
     for name in ("one", "two"):
         fake_nodes.create(f"{name}-{namespace}", labels=pool, cpu="4", memory="8Gi")
     with Stack(control_plane, namespace, values, controllers=True, webhook=False) as stack:
+        # Else an upgrade would put it back.
+        pod = stack.find("StatefulSet")["spec"]["template"]["spec"]
+        assert "resources" not in pod["containers"][0]
         wait_until(lambda: _stateful_set(stack, "whole")["spec"]["replicas"] == 2, SOON_SECONDS, "a seat a node")
         wait_until(
             lambda: _requests(stack, "whole") == {"cpu": "3960m", "memory": "8110Mi"},
@@ -89,8 +92,12 @@ def test_a_seat_for_a_whole_node_asks_for_what_the_node_has(
         def sit_apart() -> bool:
             path = f"/api/v1/namespaces/{namespace}/pods"
             found = control_plane.api.list(path, labelSelector="component=user-placeholder")
-            sizes = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in found]
+            sizes = [pod["spec"]["containers"][0]["resources"].get("requests", {}).get("cpu") for pod in found]
             return sizes == ["3960m"] * 2 and len({pod["spec"].get("nodeName") for pod in found} - {None}) == 2
 
         wait_until(sit_apart, SIZED_SECONDS, "one seat on each node", explain=stack.controllers[0].process.tail)
         assert stack.controllers[0].metric("roost_controllers_actions_total", kind="ResizeSet", outcome="done") == 1
+
+        stack.apply({})
+        assert _requests(stack, "whole") == {"cpu": "3960m", "memory": "8110Mi"}
+        assert _stateful_set(stack, "whole")["spec"]["replicas"] == 2

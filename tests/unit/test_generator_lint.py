@@ -372,9 +372,20 @@ WARNINGS = {
         ),
         "placeholders[0].windows: only the controllers set numbers",
     ),
-    "the size of whole nodes": (
-        "placeholders: [{name: a, replicas: 1, countBy: nodes, resources: {requests: {cpu: 1}}}]",
-        "each upgrade would set them back",
+    "a window that never holds": (
+        (
+            "placeholders: [{name: a, replicas: 1, windows: "
+            "[{name: w, replicas: 2, timeZone: UTC, start: '0 8 * * 1', end: '0 8 * * *'}]}]"
+        ),
+        "the window never holds",
+    ),
+    "limits of whole nodes": (
+        "placeholders: [{name: a, replicas: 1, countBy: nodes, resources: {limits: {cpu: 1}}}]",
+        "not rendered for countBy: nodes",
+    ),
+    "whole nodes of no size": (
+        "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
+        "keeps nothing free",
     ),
     "whole nodes of a buffer": (
         "placeholder: {backend: capacityBuffer}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
