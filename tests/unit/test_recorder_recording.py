@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+import sqlalchemy as sa
+
+from cluster.client import ApiError, Client
+from recorder import recording as module
+from recorder import schema
+from recorder.assembler import NODES, PODS, Assembler, Judgement, Known
+from recorder.metrics import Metrics
+from recorder.reading import read_pod
+from recorder.recording import PATHS, Recording
+from recorder.records import DecisionRecord
+from recorder.settings import parse_settings
+from recorder.store import Store, Unavailable
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from recorder.reading import SeenNode, SeenPod
+    from recorder.records import Record
+
+Object = dict[str, Any]
+US = 1_000_000
+
+
+class Cluster:
+    """Stands in for cluster.client.Client: lists are what stands, watches what is said."""
+
+    def __init__(self) -> None:
+        self.pods: list[Object] = []
+        self.version = "10"
+        # Positions before this one are forgotten.
+        self.oldest = 0
+        self.said: deque[Object] = deque()
+        self.read = 0
+        self.stop = threading.Event()
+
+    def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> Object:
+        wanted = int(str((query or {}).get("resourceVersion") or self.version))
+        if path == PATHS[PODS] and wanted < self.oldest:
+            raise ApiError(410, "too old")
+        items = self.pods if path == PATHS[PODS] else []
+        return {"metadata": {"resourceVersion": str(wanted)}, "items": items}
+
+    def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
+        while not self.stop.is_set():
+            if path == PATHS[PODS] and self.said:
+                self.read += 1
+                yield json.dumps(self.said.popleft()).encode()
+            else:
+                time.sleep(0.005)
+
+
+def pod(name: str, version: int, **more: Any) -> Object:
+    metadata = {
+        "name": name,
+        "namespace": "hub",
+        "uid": f"uid-{name}",
+        "resourceVersion": str(version),
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}], **more}, "status": {}}
+
+
+def huge(name: str, version: int) -> Object:
+    resources = {"requests": {"cpu": "9000000000000000000"}}
+    return pod(name, version, containers=[{"name": "c", "image": "i", "resources": resources}])
+
+
+class Run:
+    """One run of the recorder until the block ends."""
+
+    def __init__(self, cluster: Cluster, store: Store) -> None:
+        self.cluster, self.store = cluster, store
+        settings = parse_settings(
+            {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0}
+        )
+        self.metrics = Metrics("test")
+        self.recording = Recording(cast("Client", cluster), settings, store, self.metrics)
+
+    def __enter__(self) -> Run:
+        self.cluster.stop = threading.Event()
+        self._thread = threading.Thread(target=self.recording.run, args=(self.cluster.stop,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.stop.set()
+        self._thread.join()
+
+    def wait_for(self, version: str) -> None:
+        wait_until(lambda: self.store.positions().get(PODS, ("",))[0] == version, 30, f"version {version} to be stored")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store.open(str(tmp_path / "roost.db"))
+    store.migrate()
+    yield store
+    store.close()
+
+
+def rows(store: Store, table: sa.Table) -> list[Object]:
+    with store.reading() as connection:
+        return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+
+
+def test_a_gap_begins_when_the_stream_was_last_heard_of_and_not_at_the_new_list(store: Store) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("a", 5), pod("b", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+    heard_us = store.positions()[PODS][1]
+    time.sleep(1.1)
+    cluster.oldest, cluster.version, cluster.pods = 50, "60", [pod("b", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("60")
+    (gap,) = [row for row in rows(store, schema.gap) if row["kind"] == PODS]
+    assert gap["from_us"] == heard_us
+    assert gap["to_us"] > heard_us + US
+    ends = {row["name"]: row["end_reason"] for row in rows(store, schema.pod)}
+    assert ends == {"a": "unseen", "b": None}
+
+
+def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: Store) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("late", 5), pod("live", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+    heard_us = store.positions()[PODS][1]
+    time.sleep(0.5)
+    # It went while nobody watched: the list of the old position still has it.
+    cluster.version = "20"
+    cluster.said += [{"type": "DELETED", "object": pod("late", 15)}, {"type": "DELETED", "object": pod("live", 21)}]
+    with Run(cluster, store) as run:
+        run.wait_for("21")
+    gone = {row["pod_uid"]: row for row in rows(store, schema.phase) if row["phase"] == "gone"}
+    late, live = gone["uid-late"], gone["uid-live"]
+    assert late["at_us"] - late["resolution_us"] == heard_us
+    assert live["resolution_us"] == 1
+
+
+def test_a_row_that_the_database_refuses_is_left_out_and_counted_and_the_others_are_stored(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    names = [f"p{number}" for number in range(20)]
+    cluster.said += [
+        {"type": "ADDED", "object": (huge if name == "p7" else pod)(name, 11 + number)}
+        for number, name in enumerate(names)
+    ]
+    with Run(cluster, store) as run:
+        run.wait_for("30")
+    assert {row["name"] for row in rows(store, schema.pod)} == set(names) - {"p7"}
+    assert b'roost_recorder_odd_objects_total{kind="pod"} 1.0' in run.metrics.text()
+    assert "uid-p7" in caplog.text
+
+
+def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_missing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ROWS", 40)
+    monkeypatch.setattr(module, "MAX_WAITING", 30)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.05)
+    cluster = Cluster()
+    cluster.said += [{"type": "ADDED", "object": pod(f"p{number}", 11 + number)} for number in range(500)]
+    write, is_down = store.write, threading.Event()
+    is_down.set()
+
+    def fail(records: list[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        if is_down.is_set():
+            raise Unavailable("it is down")
+        write(records, positions)
+
+    monkeypatch.setattr(store, "write", fail)
+    with Run(cluster, store) as run:
+        wait_until(lambda: not run.recording.verdict().passed and cluster.read > 50, 30, "the queue to be full")
+        read = cluster.read
+        time.sleep(0.5)
+        # What was read is in the queue, in rows, or in the stream's hand; the rest stays where it is.
+        assert cluster.read == read < 100
+        is_down.clear()
+        run.wait_for("510")
+    assert len(rows(store, schema.pod)) == 500
+
+
+class Sure:
+    """A judge that always agrees."""
+
+    def node_changed(self, name: str, node: SeenNode | None) -> None: ...
+
+    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str) -> None: ...
+
+    def judge(self, _decision_id: str, _pod: SeenPod, _node_name: str) -> Judgement:
+        return Judgement("agrees")
+
+
+def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
+    def words(*synced: str) -> list[str | None]:
+        assembler = Assembler(lambda _labels, _namespace: "", Known(), Sure())
+        for kind in synced:
+            assembler.listing(kind)
+            assembler.synced(kind, 1)
+        told = assembler.pod("hub/p", read_pod(pod("p", 1, nodeName="n"), (), {}), 2)
+        return [one.model for one in told if isinstance(one, DecisionRecord)]
+
+    assert words(PODS) == ["unknown"]
+    assert words(PODS, NODES) == ["agrees"]
