@@ -2233,7 +2233,8 @@ DEFAULTS = {'enabled': True,
                    'diskHeadroomPercent': 70,
                    'parallelPerNode': 1,
                    'parallelPerCluster': 3,
-                   'bytesPerMinute': 2147483648},
+                   'bytesPerMinute': 2147483648,
+                   'nodeStatusMaxImages': 50},
  'priorityClasses': {'enabled': True, 'user': 0, 'globalDefault': False, 'placeholder': -10, 'puller': -5},
  'admission': {'mode': 'webhook'},
  'webhook': {'replicas': 2,
@@ -2575,6 +2576,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                'enabled',
                                                'halfLifeHours',
                                                'minUsers',
+                                               'nodeStatusMaxImages',
                                                'parallelPerCluster',
                                                'parallelPerNode',
                                                'perNode',
@@ -2608,7 +2610,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                     'maximum': 1000000000000000,
                                                                     '$comment': 'Write a whole number of '
                                                                                 'bytes: 2 GiB is '
-                                                                                '2147483648.'}}},
+                                                                                '2147483648.'},
+                                                 'nodeStatusMaxImages': {'type': 'integer',
+                                                                         'minimum': -1,
+                                                                         'maximum': 100000}}},
                 'priorityClasses': {'type': 'object',
                                     'additionalProperties': False,
                                     'required': ['enabled', 'globalDefault', 'placeholder', 'puller', 'user'],
@@ -3213,7 +3218,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '833f7c3c91326eefa549e69fbb806f67634f70a12654dad4b39341e8f71f393c'
+FINGERPRINT = 'e0828761fd4c2d3739b8abc84efd0d059e8a7b96084a81c3115166193973a7e5'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
