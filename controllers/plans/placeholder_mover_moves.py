@@ -8,6 +8,7 @@ wait.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.actions import EvictPod, Notice, Outcome
@@ -69,6 +70,8 @@ class MoveMemory:
     asked: Mapping[str, Move] = field(default_factory=dict)
     # By set.
     back_offs: Mapping[str, BackOff] = field(default_factory=dict)
+    # When the model was last asked for a set: who waited longest comes first.
+    served: Mapping[str, float] = field(default_factory=dict)
 
 
 class Held(NamedTuple):
@@ -98,7 +101,9 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model:
     actions: list[Action] = []
     held: dict[str, Held] = {}
     waits: list[float] = []
-    for one in settings.sets:
+    served = {one.name: memory.served.get(one.name, -inf) for one in settings.sets}
+    # Questions and evictions may not do for all sets.
+    for one in sorted(settings.sets, key=lambda one: served[one.name]):
         mark = marks.get(one.name)
         elsewhere = [pod for pod in view.seats.by_set[one.name].bound if mark is None or pod.node_name != mark.node]
         why = _why_held(view, one, mark, memory)
@@ -112,6 +117,10 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model:
         if left <= 0:
             held[one.name] = Held("the minute's evictions are used up", len(elsewhere), _next_eviction(memory, now))
             continue
+        if world.is_exhausted:
+            held[one.name] = Held("other sets come first", len(elsewhere))
+            continue
+        served[one.name] = now.steady
         moves = _choose_moves(view, world, mark, elsewhere, left)
         for pod, move in moves.chosen:
             asked[move.uid] = move
@@ -121,7 +130,7 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model:
             held[one.name] = moves.held
     model.undo()
     waits += [one.seconds_left for one in held.values() if one.seconds_left is not None]
-    return Moving([*actions, *notices], replace(memory, asked=asked), held, waits)
+    return Moving([*actions, *notices], replace(memory, asked=asked, served=served), held, waits)
 
 
 def note_moves(memory: MoveMemory, done: Iterable[Done], settings: MoverSettings, now: Moment) -> MoveMemory:
@@ -139,7 +148,7 @@ def note_moves(memory: MoveMemory, done: Iterable[Done], settings: MoverSettings
             flying.append(move._replace(at=now.steady))
         elif outcome is Outcome.REFUSED:
             back_offs[move.set_name] = _backed_off(back_offs.get(move.set_name), settings, now)
-    return MoveMemory(tuple(evictions), tuple(flying), {}, back_offs)
+    return MoveMemory(tuple(evictions), tuple(flying), {}, back_offs, memory.served)
 
 
 def _settle(
@@ -171,7 +180,7 @@ def _settle(
     evictions = tuple(at for at in memory.evictions if at > now.steady - WINDOW_SECONDS)
     known = {one.name for one in settings.sets}
     back_offs = {name: back_off for name, back_off in back_offs.items() if name in known}
-    return MoveMemory(evictions, tuple(flying), {}, back_offs), notices
+    return MoveMemory(evictions, tuple(flying), {}, back_offs, memory.served), notices
 
 
 def _backed_off(before: BackOff | None, settings: MoverSettings, now: Moment) -> BackOff:
@@ -249,10 +258,13 @@ class _World:
         """Ask the model, which takes the move for done if the answer is THERE."""
         if self._questions == 0:
             self._model.follow(self._snapshot)
-        if self._questions >= MAX_QUESTIONS:
-            return Answer.NOBODY
         self._questions += 1
         return self._model.try_move(pod, target, profile)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a plan has asked enough; the next one goes on."""
+        return self._questions >= MAX_QUESTIONS
 
     def count_users(self, node: str) -> int:
         """Pods of users on the node."""
@@ -301,6 +313,8 @@ def _choose_moves(view: View, world: _World, mark: Mark, elsewhere: Sequence[Pod
             # The model is asked only where there is room at all: it costs more than counting.
             if not view.seats.has_room(target, pod.spec):
                 return _Choice(chosen, None)
+            if world.is_exhausted:
+                return _Choice(chosen, Held("the next plan goes on", len(elsewhere) - len(chosen)))
             answer = world.try_move(pod, mark.node, profile)
             if answer is Answer.NOBODY:
                 return _Choice(chosen, None)

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from controllers.plans import placeholder_mover_moves
+from controllers.plans.actions import EvictPod
 from controllers.plans.placeholder_mover import MoverMemory, plan_placeholder_mover
 from controllers.plans.placeholder_mover_settings import MoverSettings, read_mover_settings
-from controllers.plans.snapshot import Moment, Snapshot
+from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
 from controllers.watching import read_stateful_set
 from placement.documents import Reader
-from placement.labels import attract_label
+from placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from placement.scheduling.objects import PodState
 from placement.selectors import Taint
 from tests.builders import IMAGE, NAMESPACE, RELEASE
@@ -523,6 +525,43 @@ def test_a_configuration_that_cannot_be_followed_stops_moves_but_not_marks_and_i
     assert world.marked() == ["new"]
     assert not world.evictions
     assert any("extenders" in said for said in world.said)
+
+
+def test_sets_take_turns_where_one_plan_cannot_ask_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placeholder_mover_moves, "MAX_QUESTIONS", 1)
+    world = _settled(seats=2)
+    first = world.document["placeholders"][0]
+    world.document["placeholders"] = [first, {**first, "name": "second", "statefulSet": "second"}]
+    second = attract_label(RELEASE, NAMESPACE, "second")
+    world.add_node("new")
+    world.run(400)
+    for pod in [pod for pod in world.pods.values() if pod.priority < 0]:
+        world.pods[pod.key] = replace(pod, node_name="old")
+    world.change_node("new", labels={LABEL: "true", second: "true"})
+    real = world.snapshot()
+    twins = {
+        f"{NAMESPACE}/second-{index}": replace(
+            pod,
+            name=f"second-{index}",
+            uid=f"second-{index}",
+            labels={**pod.labels, PLACEHOLDER_SET_LABEL: "second"},
+            owner=replace_owner(pod, name="second", uid="uid-second"),
+        )
+        for index, pod in enumerate(pod for pod in world.pods.values() if pod.priority < 0)
+    }
+    sets = {**real.stateful_sets, "second": StatefulSetState("second", "uid-second", 2, 2)}
+    snapshot = replace(real, pods={**world.pods, **twins}, stateful_sets=sets)
+    memory, asked, held = MoverMemory(), [], []
+    settings = _settings(world)
+    for turn in range(40):
+        now = Moment(world.now + turn, world.now + turn)
+        planned = plan_placeholder_mover(snapshot, memory, settings, now)
+        memory = planned.memory
+        asked += [action.name for action in planned.actions if isinstance(action, EvictPod)]
+        held += list(planned.gauges["placeholder_moves_held"])
+    assert {name.startswith("second") for name in asked} == {True, False}
+    assert ("second", "other sets come first") in held
+    assert ("default", "other sets come first") in held
 
 
 def test_a_set_is_being_rolled_out_from_the_moment_of_its_change() -> None:
