@@ -160,7 +160,8 @@ class Applier:
                 self._client.create(path, body)
             case ScaleSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
-                self._client.merge(path, {"spec": {"replicas": action.replicas}}, MANAGER)
+                body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}
+                self._client.merge(path, body, MANAGER)
             case ResizeSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}"
                 container = {"name": action.container, "resources": {"requests": action.requests, "limits": None}}

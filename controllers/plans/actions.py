@@ -70,9 +70,10 @@ class EvictPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSet:
-    """Set the replicas of one of our StatefulSets."""
+    """Set the replicas of one of our StatefulSets, while it is still the one with this uid."""
 
     name: str
+    uid: str
     replicas: int
     why: str
 

@@ -116,7 +116,7 @@ def _plan_number(one: HeadroomSet, found: StatefulSetState | None, findings: _Fi
     if found is None or found.replicas == spell.replicas:
         return
     why = _why(one, spell)
-    findings.actions.append(ScaleSet(name=found.name, replicas=spell.replicas, why=why))
+    findings.actions.append(ScaleSet(name=found.name, uid=found.uid, replicas=spell.replicas, why=why))
     findings.actions.append(
         Notice(
             kind="StatefulSet",

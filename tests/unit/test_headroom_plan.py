@@ -115,7 +115,7 @@ def test_a_set_is_scaled_when_a_window_begins_and_when_it_ends_and_not_between()
     cluster = Cluster(_planner(windows=[DAY]))
     (up,) = cluster.turn()
     assert isinstance(up, ScaleSet)
-    assert (up.name, up.replicas) == (SET, 30)
+    assert (up.name, up.uid, up.replicas) == (SET, "uid-set", 30)
     assert up.why == "window day, until Mon 2026-10-05 18:00 CEST at least"
     assert cluster.wait_seconds is not None
     assert 6 * 3600 <= cluster.wait_seconds < 6 * 3600 + 1
