@@ -76,10 +76,13 @@ class Model:
         with self._state.without(pod.state.key):
             asked = replace(pod.state, node_name="", nominated_node=nominated)
             decision = schedule(asked, self._state, profile, with_preemption=False)
-            word, note = _verdict(decision, node_name)
+            preferred, (word, note) = decision.node, _verdict(decision, node_name)
+            if decision.table is None and nominated and decision.node == nominated:
+                # Only the node where room was made for it was looked at: how the others stood is asked apart.
+                decision = schedule(replace(asked, nominated_node=""), self._state, profile, with_preemption=False)
             return Judgement(
                 word,
-                model_node=decision.node or "",
+                model_node=preferred or "",
                 note=note,
                 nodes_total=len(self._state.rows),
                 nodes_feasible=len(self._state.rows) - len(decision.rejections),

@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from cluster.client import ApiError, Client
+from placement.scheduling.profile import NEWEST_MINOR, default_profile
 from recorder import recording as module
 from recorder import schema
 from recorder.assembler import NODES, PODS, Assembler, Judgement, Known
 from recorder.metrics import Metrics
-from recorder.reading import read_pod
+from recorder.model import Model
+from recorder.reading import read_node, read_pod
 from recorder.recording import PATHS, Recording
 from recorder.records import DecisionRecord
 from recorder.settings import parse_settings
@@ -215,3 +217,24 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
 
     assert words(PODS) == ["unknown"]
     assert words(PODS, NODES) == ["agrees"]
+
+
+def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
+    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+    for name, cpu in (("small", "1"), ("chosen", "4")):
+        resources = {"cpu": cpu, "memory": "1Gi", "pods": "10"}
+        ready = [{"type": "Ready", "status": "True"}]
+        item = {"metadata": {"name": name, "uid": name}, "status": {"allocatable": resources, "conditions": ready}}
+        model.node_changed(name, read_node(item))
+    asks = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
+    waiting = pod("p", 1, containers=asks)
+    waiting["status"]["nominatedNodeName"] = "chosen"
+    bound = read_pod(pod("p", 2, containers=asks, nodeName="chosen"), (), {})
+    assert bound is not None
+    model.pod_changed("hub/p", read_pod(waiting, (), {}), "user")
+    judged = model.judge("d", bound, "chosen")
+    assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
+    assert [(one.node_name, one.refused) for one in judged.candidates] == [
+        ("chosen", ""),
+        ("small", "Insufficient cpu"),
+    ]
