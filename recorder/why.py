@@ -65,7 +65,9 @@ def _head(story: PodStory) -> Iterator[str]:
     ready_us = story.at(Phase.READY)
     created = f"Created {show_moment(pod['created_us'])}"
     if ready_us is not None:
-        yield f"{created}, ready {show_span(ready_us - pod['created_us'])} later."
+        # Both are told to the second.
+        span_us = ready_us - pod["created_us"]
+        yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= _US else 'within the same second'}."
     else:
         yield f"{created}; it never became ready{'' if pod['deleted_us'] else ' so far'}."
 
