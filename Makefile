@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo test check unit parity e2e test-minors cluster image generated lock bench clean
+.PHONY: help setup demo test check unit parity e2e test-install test-minors cluster image generated lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,11 @@ parity: setup  ## the chart against `roost render`, with real helm
 
 e2e: setup  ## the tests on the real control plane
 	@$(PY) -m pytest -n $(WORKERS) --dist loadfile tests/e2e -m "not minors"
+
+test-install: setup  ## Roost installed by Helm on a real kubelet, with its figures
+	@tools/test_packages.sh
+	@$(PY) -m tests.harness build
+	@$(PY) -m pytest -s tests/e2e/test_install.py
 
 test-minors: setup  ## scheduler configurations against every supported Kubernetes minor
 	@$(PY) -m tests.harness build --all-minors

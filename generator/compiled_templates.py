@@ -736,7 +736,7 @@ def render_controllers_deployment(given):
             out.append('\n')
         out.append('          ports:\n            - name: metrics\n              containerPort: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'port'))))
-        out.append('\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            initialDelaySeconds: 10\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n')
+        out.append('\n          # A node that has no time must not kill it for starting slowly, again and again.\n          startupProbe:\n            httpGet: {path: /livez, port: metrics}\n            periodSeconds: 2\n            failureThreshold: 90\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n')
         if (read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'requests') or read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'limits')):
             out.append('          resources:\n')
             if read_key(read_key(read_key(given['values'], 'controllers'), 'resources'), 'requests'):
@@ -1489,7 +1489,10 @@ def render_scheduler_deployment(given):
         out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
         out.append('\nspec:\n  replicas: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'replicas'))))
-        out.append('\n  selector:\n    matchLabels: ')
+        out.append('\n')
+        if read_key(read_key(given['values'], 'scheduler'), 'hostNetwork'):
+            out.append("  strategy:\n    type: RollingUpdate\n    # On the host's network two don't fit on one node: where there are as many nodes as replicas, an old one must go first.\n    rollingUpdate: {maxUnavailable: 1, maxSurge: 0}\n")
+        out.append('  selector:\n    matchLabels: ')
         out.append(str(macro_selector(given, 'scheduler')))
         out.append('\n  template:\n    metadata:\n      # kube-scheduler reads its configuration once: a new one must restart it.\n      annotations: ')
         out.append(str(to_json(given['merge'](read_key(read_key(given['values'], 'scheduler'), 'annotations'), {'checksum/config': sha256_of(macro_scheduler_config(given))}))))
@@ -1502,6 +1505,8 @@ def render_scheduler_deployment(given):
             out.append('      priorityClassName: ')
             out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'priorityClassName'))))
             out.append('\n')
+        if read_key(read_key(given['values'], 'scheduler'), 'hostNetwork'):
+            out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
         if read_key(given['values'], 'imagePullSecrets'):
             out.append('      imagePullSecrets: ')
             out.append(str(macro_pull_secrets(given)))
@@ -1527,8 +1532,17 @@ def render_scheduler_deployment(given):
         out.append('\n          imagePullPolicy: ')
         out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'image'), 'pullPolicy'))))
         out.append('\n          command:\n            - kube-scheduler\n            - --config=/etc/kube-scheduler/config.yaml\n            # Else it wants to read a ConfigMap in kube-system, only to authenticate callers of its metrics.\n            - --authentication-skip-lookup=true\n            - ')
+        out.append(str(to_json((str('--secure-port=') + str(to_int(read_key(read_key(given['values'], 'scheduler'), 'port')))))))
+        out.append('\n            - ')
         out.append(str(to_json((str('--v=') + str(to_int(read_key(read_key(given['values'], 'scheduler'), 'logLevel')))))))
-        out.append('\n          ports:\n            - name: https\n              containerPort: 10259\n          livenessProbe:\n            httpGet: {path: /livez, port: https, scheme: HTTPS}\n            initialDelaySeconds: 15\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: https, scheme: HTTPS}\n')
+        out.append('\n')
+        if read_key(read_key(given['values'], 'scheduler'), 'extraEnv'):
+            out.append('          env: ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'extraEnv'))))
+            out.append('\n')
+        out.append('          ports:\n            - name: https\n              containerPort: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'port'))))
+        out.append('\n          # A node that has no time must not kill it for starting slowly, again and again.\n          startupProbe:\n            httpGet: {path: /livez, port: https, scheme: HTTPS}\n            periodSeconds: 2\n            failureThreshold: 90\n          livenessProbe:\n            httpGet: {path: /livez, port: https, scheme: HTTPS}\n            failureThreshold: 4\n          readinessProbe:\n            httpGet: {path: /readyz, port: https, scheme: HTTPS}\n')
         if (read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'requests') or read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'limits')):
             out.append('          resources:\n')
             if read_key(read_key(read_key(given['values'], 'scheduler'), 'resources'), 'requests'):
@@ -1563,7 +1577,9 @@ def render_scheduler_networkpolicy(given):
         out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
         out.append('\nspec:\n  podSelector:\n    matchLabels: ')
         out.append(str(macro_selector(given, 'scheduler')))
-        out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Probes, and metrics for those whom the API server lets.\n    - ports:\n        - {protocol: TCP, port: 10259}\n')
+        out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Probes, and metrics for those whom the API server lets.\n    - ports:\n        - {protocol: TCP, port: ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'port'))))
+        out.append(' }\n')
     return ''.join(out)
 
 
@@ -1803,7 +1819,7 @@ def render_webhook_deployment(given):
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'port'))))
         out.append('\n            - name: metrics\n              containerPort: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'metricsPort'))))
-        out.append('\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            initialDelaySeconds: 5\n            failureThreshold: 3\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n')
+        out.append('\n          # A node that has no time must not kill it for starting slowly, again and again.\n          startupProbe:\n            httpGet: {path: /livez, port: metrics}\n            periodSeconds: 2\n            failureThreshold: 90\n          livenessProbe:\n            httpGet: {path: /livez, port: metrics}\n            failureThreshold: 3\n          readinessProbe:\n            httpGet: {path: /readyz, port: metrics}\n            periodSeconds: 5\n            failureThreshold: 2\n')
         if (read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'requests') or read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'limits')):
             out.append('          resources:\n')
             if read_key(read_key(read_key(given['values'], 'webhook'), 'resources'), 'requests'):
@@ -2050,6 +2066,7 @@ DEFAULTS = {'enabled': True,
  'scheduler': {'target': 'deploy',
                'replicas': 2,
                'logLevel': 2,
+               'port': 10259,
                'image': {'name': 'registry.k8s.io/kube-scheduler',
                          'tag': '',
                          'tags': {'1.34': 'v1.34.4', '1.35': 'v1.35.4', '1.36': 'v1.36.3'},
@@ -2132,6 +2149,8 @@ DEFAULTS = {'enabled': True,
                'labels': {},
                'annotations': {},
                'priorityClassName': '',
+               'hostNetwork': False,
+               'extraEnv': [],
                'pdb': {'enabled': True, 'maxUnavailable': 1}},
  'podClasses': {'user': {'match': {'labels': {'component': 'singleuser-server'}},
                          'profile': 'user',
@@ -2381,6 +2400,8 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                               'additionalProperties': False,
                               'required': ['affinity',
                                            'annotations',
+                                           'extraEnv',
+                                           'hostNetwork',
                                            'image',
                                            'labels',
                                            'leaderElection',
@@ -2388,6 +2409,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                            'nodeSelector',
                                            'pdb',
                                            'percentageOfNodesToScore',
+                                           'port',
                                            'priorityClassName',
                                            'profiles',
                                            'replicas',
@@ -2398,6 +2420,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                               'properties': {'target': {'type': 'string', 'enum': ['deploy', 'none']},
                                              'replicas': {'type': 'integer', 'minimum': 0, 'maximum': 10},
                                              'logLevel': {'type': 'integer', 'minimum': 0, 'maximum': 10},
+                                             'port': {'$ref': '#/definitions/port'},
                                              'image': {'type': 'object',
                                                        'additionalProperties': False,
                                                        'required': ['name', 'pullPolicy', 'tag', 'tags'],
@@ -2442,6 +2465,8 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                              'labels': {'$ref': '#/definitions/labels'},
                                              'annotations': {'$ref': '#/definitions/annotations'},
                                              'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
+                                             'hostNetwork': {'type': 'boolean'},
+                                             'extraEnv': {'$ref': '#/definitions/extraEnv'},
                                              'pdb': {'$ref': '#/definitions/pdb'}}},
                 'podClasses': {'type': 'object',
                                'propertyNames': {'$ref': '#/definitions/dnsLabel'},
@@ -3218,7 +3243,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'e0828761fd4c2d3739b8abc84efd0d059e8a7b96084a81c3115166193973a7e5'
+FINGERPRINT = 'cf36846f72924b4a61c767d9c98d5c34547f486b78c1c7d2e82ee8d11f773d00'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

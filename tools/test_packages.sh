@@ -4,6 +4,7 @@
 # Elsewhere it says what is missing; the tests concerned are then skipped with that reason (with CI set: fail).
 set -uo pipefail
 missing=()
+command -v ip >/dev/null || missing+=(iproute2) # pods' network
 command -v gcc >/dev/null || command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v pkg-config >/dev/null || missing+=(pkg-config)
 { command -v pkg-config >/dev/null && pkg-config --exists libseccomp; } || missing+=(libseccomp-dev)

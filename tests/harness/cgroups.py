@@ -89,3 +89,14 @@ def _kill_and_remove(folder: Path) -> None:
                 os.kill(int(pid), signal.SIGKILL)
         with contextlib.suppress(OSError):  # still in use by one that is dying
             Path(below).rmdir()
+
+
+def memory_bytes(pod_uid: str) -> int:
+    """Memory that the processes of a pod hold for themselves, without the files that the kernel keeps for them."""
+    for hierarchy in hierarchies():
+        for folder in hierarchy.glob(f"{PREFIX}*/**/pod{pod_uid}"):
+            stat = folder / "memory.stat"
+            if stat.exists():
+                lines = dict(line.split() for line in stat.read_text().splitlines())
+                return int(lines.get("total_rss") or lines["anon"])
+    raise LookupError(f"no control group of pod {pod_uid}")

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.cgroups import ROOT, hierarchies, make_group, remove_group
 from tests.harness.images import make_image, write_archive
 from tests.harness.nodes import NOT_READY_TAINT
+from tests.harness.pod_network import PLUGIN
 from tests.harness.processes import Process, ProgramExitedError, is_alive
 from tests.harness.waiting import wait_until
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tests.harness.controlplane import ControlPlane
+    from tests.harness.pod_network import PodNetwork
     from tests.harness.registry import RealRegistry
 
 READY_SECONDS = 120.0  # a bound for an overloaded machine; an idle one takes ten
@@ -66,8 +69,9 @@ class RealNode:
     minor: of the kubelet, the cluster's by default.
 
     Pods need no hostNetwork: each gets a network namespace with a loopback device only, and an address that leads
-    nowhere. Images of any registry are asked of `registry`: a pod may name `quay.io/me/image:1` when
-    `registry.push("me/image:1", ...)` was done.
+    nowhere. With `network`, pods and nodes live in that, where they reach each other and the API server. Images of any
+    registry are asked of `registry`: a pod may name `quay.io/me/image:1` when `registry.push("me/image:1", ...)` was
+    done.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class RealNode:
         taints: Sequence[Mapping[str, str]] = (),
         kubelet: Mapping[str, Any] | None = None,
         minor: str | None = None,
+        network: PodNetwork | None = None,
     ) -> None:
         self.cluster = cluster
         self.name = name
@@ -88,6 +93,7 @@ class RealNode:
         self._taints = [dict(taint) for taint in taints]
         self._kubelet = dict(kubelet or {})
         self._minor = minor or cluster.minor
+        self._network = network
         self._group: str | None = None
         self._init: Process | None = None
         self._init_pid: int | None = None
@@ -254,9 +260,15 @@ class RealNode:
             (self.folder / name).mkdir(parents=True)
         for name in ("containerd-shim-runc-v2", "runc"):
             (self.folder / "bin" / name).symlink_to(self._programs[name])
-        (self.folder / "bin" / "to-nowhere").symlink_to(self._programs["in-pod"])
-        network = {"cniVersion": "1.0.0", "name": "to-nowhere", "plugins": [{"type": "to-nowhere"}]}
-        (self.folder / "cni" / "10-to-nowhere.conflist").write_text(json.dumps(network))
+        plugin = self.folder / "bin" / "pod-network"
+        if self._network is None:
+            plugin.symlink_to(self._programs["in-pod"])
+        else:
+            command = shlex.join([sys.executable, "-I", "-S", str(PLUGIN), str(self._network.folder)])
+            plugin.write_text(f"#!/bin/sh\nexec {command}\n")
+            plugin.chmod(0o755)
+        network = {"cniVersion": "1.0.0", "name": "test", "plugins": [{"type": plugin.name}]}
+        (self.folder / "cni" / "10-test.conflist").write_text(json.dumps(network))
         (self.folder / "certs.d" / "_default" / "hosts.toml").write_text(f'server = "http://{self.registry.host}"\n')
         (self.folder / "containerd.toml").write_text(self._containerd_config())
         (self.folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
@@ -389,6 +401,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
                 f"--root-dir={self.folder / 'kubelet'}",
                 f"--cert-dir={self.folder / 'kubelet-certificates'}",
                 *([f"--node-labels={labels}"] if labels else []),
+                *([f"--node-ip={self._network.add_node_address()}"] if self._network else []),
                 "--v=2",
             ],
             "environment": path,
@@ -403,12 +416,12 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
         }
         (self.folder / "plan.json").write_text(json.dumps(plan))
         unshare = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--propagation", "private"]
-        self._init = self.cluster.run.start(
-            f"real-{self.name}",
-            Path(str(shutil.which("unshare"))),
-            [*unshare, sys.executable, "-I", "-S", str(INIT), str(self.folder / "plan.json")],
-            log_path=self.folder / "init.log",
-        )
+        program = Path(str(shutil.which("unshare")))
+        arguments = [*unshare, sys.executable, "-I", "-S", str(INIT), str(self.folder / "plan.json")]
+        if self._network is not None:
+            self._network.connect_to(self.cluster, int(self.registry.host.rpartition(":")[2]))
+            program, arguments = self._network.entering(program, arguments)
+        self._init = self.cluster.run.start(f"real-{self.name}", program, arguments, log_path=self.folder / "init.log")
 
         self._init_pid = wait_until(self._find_init, 20, f"process 1 of {self.name}", explain=self.log_tail)
 
