@@ -9,6 +9,8 @@ command -v gcc >/dev/null || command -v cc >/dev/null || missing+=(gcc libc6-dev
 command -v pkg-config >/dev/null || missing+=(pkg-config)
 { command -v pkg-config >/dev/null && pkg-config --exists libseccomp; } || missing+=(libseccomp-dev)
 { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=(postgresql)
+# The recorder's report is looked at in a browser; without fonts there is no text to look at.
+command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing+=(chromium chromium-driver fonts-dejavu-core)
 [ "${#missing[@]}" -gt 0 ] || exit 0
 if [ "$(uname -s)" != Linux ]; then
   exit 0 # no real nodes there at all

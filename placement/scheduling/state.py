@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from placement.scheduling.matching import selector_matches
-from placement.scheduling.objects import CPU, MEMORY, PODS, HostPort, NodeState, PodState, PodTerm
+from placement.scheduling.objects import CPU, MEMORY, PODS, HostPort, NodeState, PodSpec, PodState, PodTerm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +28,8 @@ _Key = TypeVar("_Key")
 _REMEMBERED_QUERIES: Final = 128
 # Likewise tables of what was found out of each node and its pods.
 _REMEMBERED_MEMOS: Final = 64
+# Specs whose terms are kept; all go when there are more.
+_REMEMBERED_SPECS: Final = 4096
 # Kinds of pods' terms, as they act on a pod that comes.
 REQUIRED_AFFINITY: Final = "required affinity"
 REQUIRED_ANTI_AFFINITY: Final = "required anti-affinity"
@@ -201,6 +203,7 @@ class ClusterState:
         self._homeless: dict[str, dict[str, PodState]] = {}
         # Pods with a term, counted by node name.
         self.terms: dict[OwnedTerm, dict[str, int]] = {}
+        self._owned: dict[tuple[int, str], tuple[PodSpec, list[OwnedTerm]]] = {}
         self._queries: OrderedDict[PodQuery, dict[str, int]] = OrderedDict()
         # Names by zone, zones and names in order of arrival.
         self._zones: dict[str, dict[str, None]] = {}
@@ -376,7 +379,7 @@ class ClusterState:
 
     def _count(self, node_name: str, pod: PodState, sign: int) -> None:
         if pod.spec.has_pod_terms:
-            for term in owned_terms(pod):
+            for term in self._owned_terms(pod):
                 counts = self.terms.setdefault(term, {})
                 _bump(counts, node_name, sign)
                 if not counts:
@@ -384,6 +387,17 @@ class ClusterState:
         for query, counts in self._queries.items():
             if query.finds(pod):
                 _bump(counts, node_name, sign)
+
+    def _owned_terms(self, pod: PodState) -> list[OwnedTerm]:
+        """`owned_terms`, made once for all pods of a namespace that share a spec."""
+        key = id(pod.spec), pod.namespace
+        known = self._owned.get(key)
+        if known is None:
+            if len(self._owned) >= _REMEMBERED_SPECS:
+                self._owned.clear()
+            # The spec is kept, so that its id stays its own.
+            known = self._owned[key] = (pod.spec, owned_terms(pod))
+        return known[1]
 
     # Questions
 
