@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from placement.scheduling.cycle import schedule
 from placement.scheduling.state import ClusterState
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from controllers.plans.snapshot import Snapshot
     from placement.scheduling.objects import NodeState, PodState
     from placement.scheduling.profile import Profile
+
+
+# Pods taken in by one plan: a third of a second. A new leader may evict nothing for a minute, and has time.
+MAX_NEW_PODS: Final = 30_000
 
 
 class Answer(Enum):
@@ -41,17 +45,20 @@ class Model:
         self._pods: dict[str, PodState] = {}
         self._tried: list[PodState] = []
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Become equal to the snapshot; costs what has changed, and a look at each object."""
+    def follow(self, snapshot: Snapshot) -> bool:
+        """Become equal to the snapshot; costs what has changed, and a look at each object.
+
+        False: there was too much for one plan. It may be asked nothing before a later call says True.
+        """
         try:
             self.undo()
-            self._follow(snapshot)
+            return self._follow(snapshot)
         except Exception:
             # Half of it may be done: the next plan had better begin anew.
             self._reset()
             raise
 
-    def _follow(self, snapshot: Snapshot) -> None:
+    def _follow(self, snapshot: Snapshot) -> bool:
         nodes, pods = snapshot.nodes, snapshot.pods
         for key in [key for key in self._pods if key not in pods]:
             self._forget(key)
@@ -62,10 +69,15 @@ class Model:
             if self._nodes.get(name) is not node:
                 self._nodes[name] = node
                 self._state.set_node(node)
+        left = MAX_NEW_PODS
         for key, pod in pods.items():
             if self._pods.get(key) is not pod:
+                if not left:
+                    return False
+                left -= 1
                 self._pods[key] = pod
                 self._state.add_pod(pod)
+        return True
 
     def _forget(self, key: str) -> None:
         del self._pods[key]

@@ -34,6 +34,8 @@ UNDONE_SECONDS: Final = 60.0
 LOST_SECONDS: Final = 600.0
 # Questions to the model in one plan: each takes milliseconds where there are thousands of nodes.
 MAX_QUESTIONS: Final = 20
+# Until the next part of the model is made.
+MODEL_SECONDS: Final = 0.5
 
 
 class Move(NamedTuple):
@@ -119,6 +121,9 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model:
             continue
         if world.is_exhausted:
             held[one.name] = Held("other sets come first", len(elsewhere))
+            continue
+        if not world.is_ready:
+            held[one.name] = Held("the scheduler's model is being made", len(elsewhere), MODEL_SECONDS)
             continue
         served[one.name] = now.steady
         moves = _choose_moves(view, world, mark, elsewhere, left)
@@ -248,6 +253,7 @@ class _World:
         self._settings = view.settings
         self._seats = view.seats
         self._questions = 0
+        self._is_ready: bool | None = None
         self._classes = view.settings.classifier()
 
     def profile_of(self, pod: PodState) -> Profile | None:
@@ -256,10 +262,15 @@ class _World:
 
     def try_move(self, pod: PodState, target: str, profile: Profile) -> Answer:
         """Ask the model, which takes the move for done if the answer is THERE."""
-        if self._questions == 0:
-            self._model.follow(self._snapshot)
         self._questions += 1
         return self._model.try_move(pod, target, profile)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model knows the whole snapshot; of a large cluster it learns a part in each plan."""
+        if self._is_ready is None:
+            self._is_ready = self._model.follow(self._snapshot)
+        return self._is_ready
 
     @property
     def is_exhausted(self) -> bool:
