@@ -31,8 +31,11 @@ def _mend(merged: Merged, faults: dict[Path, Fault]) -> tuple[Merged, set[Path]]
         for path in faults:
             place = path
             # What didn't help a second time over is mended one level up; a list only whole, for others' indexes.
-            while place in mended or isinstance(place[-1], int):
+            while place and (place in mended or isinstance(place[-1], int)):
                 place = place[:-1]
+            if not place:
+                # Nothing helps: what remains to be said is said of the defaults.
+                return merged._replace(values=copy.deepcopy(dict(merged.defaults))), {*mended, *faults}
             mended |= {place, path}
             _put_default(fitting, place)
         faults = find_faults_by_path(fitting)
