@@ -7,16 +7,17 @@ conditions have to be taken off by somebody: this. Running it again does no harm
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client import ApiError, Client, ClusterError
 from cluster.leases import LEASE_SECONDS
-from controllers.apply import MANAGER, NOT_FOUND, Applier
+from controllers.apply import FIRST_REST_SECONDS, MANAGER, NOT_FOUND, Applier
 from controllers.budget import MinuteBudget
 from controllers.events import EventWriter
-from controllers.plans.actions import Action, ChangeNode, DeletePod, Outcome, SetCondition
+from controllers.plans.actions import Action, ChangeNode, DeletePod, SetCondition
 from placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
@@ -40,8 +41,8 @@ END_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
 # Phases of pods that run no more.
 FINISHED: Final = ("Succeeded", "Failed")
-# Somebody may write a node at the same moment.
-ROUNDS: Final = 3
+# Rounds in a row after which no less is left; somebody may write a node at the same moment.
+ROUNDS: Final = 5
 WHY: Final = "Roost is being uninstalled"
 
 
@@ -84,16 +85,20 @@ def clean_up(
         evictions=unlimited,
         events=EventWriter(client, "cleanup"),
         may_write=lambda: True,
+        clock=clock,
     )
     found = tuple(todo)
-    for _ in range(ROUNDS):
-        failed = [done.action for done in applier.apply(todo) if done.outcome is Outcome.FAILED]
+    fewest, idle_rounds = len(todo), 0
+    while todo and idle_rounds < ROUNDS:
+        applier.apply(todo)
         # Again as it stands now: a node may have changed, or joined, since it was read.
         todo = list(_find(client, options))
-        if not todo:
-            return CleanupReport(found, ())
-        if failed:
-            sleep(POLL_SECONDS)
+        idle_rounds = 0 if len(todo) < fewest else idle_rounds + 1
+        fewest = min(fewest, len(todo))
+        if todo:
+            # What failed is left alone for a while.
+            due_seconds = applier.seconds_until_next()
+            sleep(max(POLL_SECONDS, due_seconds if due_seconds < math.inf else FIRST_REST_SECONDS))
     return CleanupReport(found, tuple(todo))
 
 

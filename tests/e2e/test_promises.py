@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,6 +136,8 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
             return sum(item["spec"].get("nodeName") == node and item["status"]["phase"] == "Running" for item in pods)
 
         wait_until(lambda: seats_on("old") == 4, 30, "four placeholders to run on the old node")
+        # Pre-emption takes the node of the youngest victim, and starts are told in whole seconds.
+        time.sleep(1.1)
         fake_nodes.create("new", cpu="4")
         wait_until(lambda: seats_on("new") == 4, 30, "four placeholders to run on the new node")
 

@@ -114,7 +114,7 @@ def test_without_node_rights_it_works_from_pods_alone_and_says_so_once(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     with Stack(control_plane, namespace, {}, scheduler=False, webhook=False) as stack:
-        role = stack.find("ClusterRole")["metadata"]["name"]
+        role = stack.find("ClusterRole", f"hub.{namespace}.roost-webhook")["metadata"]["name"]
         path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}"
         found = control_plane.api.get(path)
         with_nodes = found["rules"]

@@ -9,6 +9,7 @@ import pytest
 from cluster.client import ApiError, Client, ClusterError
 from cluster.leases import LEASE_SECONDS
 from controllers.cleanup import END_SECONDS, CleanupOptions, clean_up
+from placement.labels import pulled_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,3 +87,50 @@ def test_a_pod_that_nobody_deletes_stops_the_cleanup_with_its_name() -> None:
     with pytest.raises(ClusterError, match=r"\(stays, dead\)"):
         cluster.clean_up()
     assert cluster.now > END_SECONDS
+
+
+class NodesCluster(FakeCluster):
+    """Nodes with a label of the hub's; each patch takes `patch_seconds`, and fails as often as `failures` says."""
+
+    def __init__(self, names: list[str], *, failures: int = 0, patch_seconds: float = 0.0) -> None:
+        super().__init__(lambda _: [])
+        self._labels = {name: {pulled_label("hub", "jhub", "image:1"): "true"} for name in names}
+        self._failures = failures
+        self._patch_seconds = patch_seconds
+
+    def get(self, path: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
+        if path == "/api/v1/nodes":
+            nodes = [{"metadata": {"name": name, "uid": name, "labels": it}} for name, it in self._labels.items()]
+            return {"items": nodes}
+        return super().get(path, query)
+
+    def merge(self, path: str, body: Any, manager: str) -> dict[str, Any]:
+        if not path.startswith("/api/v1/nodes/"):
+            return super().merge(path, body, manager)
+        self.now += self._patch_seconds
+        if self._failures:
+            self._failures -= 1
+            raise ApiError(500, "etcd changes its leader")
+        labels = self._labels[path.rpartition("/")[2]]
+        for key in body["metadata"]["labels"]:
+            del labels[key]
+        return {}
+
+    def left(self) -> int:
+        """Clean up; returns how many nodes are left with a label."""
+        clean_up(cast("Client", self), OPTIONS, sleep=self._sleep, clock=lambda: self.now)
+        return sum(map(bool, self._labels.values()))
+
+
+def test_a_write_that_fails_is_tried_again() -> None:
+    assert NodesCluster(["a", "b"], failures=2).left() == 0
+
+
+def test_many_nodes_and_a_slow_api_server_take_as_long_as_they_take() -> None:
+    assert NodesCluster([f"n{index}" for index in range(600)], patch_seconds=0.5).left() == 0
+
+
+def test_what_fails_for_good_is_given_up_in_time() -> None:
+    cluster = NodesCluster(["a"], failures=10**6)
+    assert cluster.left() == 1
+    assert cluster.now < 120

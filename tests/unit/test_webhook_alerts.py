@@ -25,8 +25,12 @@ def test_a_certificate_is_near_its_end_with_a_sixth_of_its_life_left_or_a_day(
 ) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(f"{{monitoring: {{prometheusRule: {{enabled: true}}}}, webhook: {{certificates: {certificates}}}}}")
-    (rule,) = [body for body in roost_render([file]).values() if body["kind"] == "PrometheusRule"]
+    rules = [body for body in roost_render([file]).values() if body["kind"] == "PrometheusRule"]
     (expression,) = [
-        alert["expr"] for alert in rule["spec"]["groups"][0]["rules"] if alert["alert"] == "RoostCertificateNearExpiry"
+        alert["expr"]
+        for rule in rules
+        for group in rule["spec"]["groups"]
+        for alert in group["rules"]
+        if alert["alert"] == "RoostCertificateNearExpiry"
     ]
     assert expression.endswith(f" - time() < {limit}")
