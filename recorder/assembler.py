@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from placement.images import normalise_reference
 from recorder.reading import MICRO_US, SECOND_US, SeenEvent, SeenNode, SeenPod, read_span
@@ -31,7 +31,12 @@ from recorder.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from placement.scheduling.objects import NodeState
+
+    # (labels, namespace) -> a pod class's name, "" for none.
+    Classify = Callable[[Mapping[str, str], str], str]
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
@@ -101,8 +106,8 @@ class Step(NamedTuple):
 class Assembler:
     """One cluster's story so far. One thread owns it."""
 
-    def __init__(self, classify: Any, known: Known, judge: Judge | None = None) -> None:  # noqa: ANN401 - see below
-        """Prepare. classify: (labels, namespace) -> a pod class's name, "" for none."""
+    def __init__(self, classify: Classify, known: Known, judge: Judge | None = None) -> None:
+        """Prepare."""
         self._classify = classify
         self._judge = judge
         self._pods: dict[str, SeenPod] = {}
@@ -546,23 +551,7 @@ def _pod_record(pod: SeenPod, pod_class: str, deleted_us: int | None = None, rea
 
 def _unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
     """A pod that only the database knows: all but its end is there already, and stays."""
-    return PodRecord(
-        uid=uid,
-        namespace="",
-        name="",
-        pod_class="",
-        hub="",
-        repo="",
-        ref="",
-        image="",
-        scheduler="",
-        priority=0,
-        cpu_millicores=0,
-        memory_bytes=0,
-        created_us=created_us,
-        deleted_us=now_us,
-        end_reason="unseen",
-    )
+    return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen")
 
 
 def _disruption(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
@@ -592,7 +581,7 @@ def _node_record(node: SeenNode, gone_us: int | None = None) -> NodeRecord:
 
 
 def _unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
-    return NodeRecord(uid=uid, name=name, created_us=0, gone_us=now_us, allocatable="{}", labels="{}")
+    return NodeRecord(uid=uid, name=name, gone_us=now_us)
 
 
 def _node_changes(before: SeenNode, node: SeenNode, now_us: int) -> Iterator[Record]:
@@ -619,7 +608,7 @@ def _node_changes(before: SeenNode, node: SeenNode, now_us: int) -> Iterator[Rec
         )
 
 
-def _taints(node: Any) -> str:  # noqa: ANN401 - a NodeState
+def _taints(node: NodeState) -> str:
     return ", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.fact.taints))
 
 

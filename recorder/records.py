@@ -28,29 +28,29 @@ class Merge(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecord:
-    """One pod. `owner`, `hub` and the like are what its labels said when it was seen first."""
+    """One pod. `hub`, `repo` and the like are what its labels said when it was seen first; "" and 0: not known."""
 
     TABLE: ClassVar[str] = "pod"
     KEY: ClassVar[tuple[str, ...]] = ("uid",)
     MERGE: ClassVar[dict[str, Merge]] = {"deleted_us": Merge.FIRST, "end_reason": Merge.FIRST}
 
     uid: str
-    namespace: str
-    name: str
+    namespace: str = ""
+    name: str = ""
     # A key of the values' `podClasses`; "" for a pod of none.
-    pod_class: str
+    pod_class: str = ""
     # The hub's user or "" (never a token, never an environment variable's value).
-    hub: str
-    repo: str
-    ref: str
+    hub: str = ""
+    repo: str = ""
+    ref: str = ""
     # Of the first main container.
-    image: str
+    image: str = ""
     # sha256:… as the kubelet reported it; None until then.
     image_digest: str | None = None
-    scheduler: str
-    priority: int
-    cpu_millicores: int
-    memory_bytes: int
+    scheduler: str = ""
+    priority: int = 0
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
     created_us: int
     # When it was seen to be gone (phase `gone` says how exactly); None while it is there.
     deleted_us: int | None = None
@@ -68,14 +68,15 @@ class NodeRecord:
 
     uid: str
     name: str
-    created_us: int
+    # 0: not known.
+    created_us: int = 0
     ready_us: int | None = None
     # When it first held every image that the hub's gate asks for.
     images_ready_us: int | None = None
     gone_us: int | None = None
     # JSON objects as text: resource -> amount; key -> value.
-    allocatable: str
-    labels: str
+    allocatable: str = "{}"
+    labels: str = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

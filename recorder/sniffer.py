@@ -147,7 +147,6 @@ def _read_node(entry: dict[str, Any], at: tuple[int, int] | None, nodes: dict[st
         created_us=ready_us or 0,
         ready_us=ready_us,
         allocatable=allocatable,
-        labels="{}",
     )
     return ""
 
@@ -174,17 +173,7 @@ def _pod_records(name: str, pod: _Pod) -> Iterator[Record]:
     first_us = pod.first_us or 0
     yield PodRecord(
         uid=_uid(name),
-        namespace="",
         name=name,
-        pod_class="",
-        hub="",
-        repo="",
-        ref="",
-        image="",
-        scheduler="",
-        priority=0,
-        cpu_millicores=0,
-        memory_bytes=0,
         created_us=first_us,
         deleted_us=pod.last_us if pod.end_reason else None,
         end_reason=pod.end_reason,

@@ -52,14 +52,8 @@ def pod_record(uid: str, **changes: Any) -> PodRecord:
         namespace="hub",
         name=uid,
         pod_class="user",
-        hub="",
-        repo="",
-        ref="",
         image="registry.example.org/image",
         scheduler="hub-user",
-        priority=0,
-        cpu_millicores=0,
-        memory_bytes=0,
         created_us=BEGIN,
     )
     return replace(base, **changes)
@@ -95,7 +89,7 @@ def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) 
 def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
     """Every kind of record once, on node n."""
     return [
-        NodeRecord(uid="uid-n", name="n", created_us=BEGIN, allocatable="{}", labels="{}"),
+        NodeRecord(uid="uid-n", name="n", created_us=BEGIN),
         pod_record("p", image=image, deleted_us=BEGIN + 2 * HOUR),
         bind_record("p", BEGIN + SECOND, "n", "agrees"),
         phase_record("p", Phase.STARTED, BEGIN + 2 * SECOND),

@@ -321,7 +321,6 @@ class _Teller:
             created_us=created_us,
             ready_us=round(now * US),
             allocatable='{"cpu": 15890, "memory": 60129542144}',
-            labels="{}",
         )
 
     def _remove_idle(self, now: float) -> Iterator[Record]:
@@ -335,14 +334,7 @@ class _Teller:
             for pod in list(node.placeholders):
                 yield PreemptionRecord(victim_uid=pod.uid, node_name=node.name, at_us=round(now * US), kind="evicted")
                 yield from self._finish(pod, now, "evicted")
-            yield NodeRecord(
-                uid=node.uid,
-                name=node.name,
-                created_us=0,
-                gone_us=round(now * US),
-                allocatable="{}",
-                labels="{}",
-            )
+            yield NodeRecord(uid=node.uid, name=node.name, gone_us=round(now * US))
 
     def _image(self, pod: _Pod) -> str:
         names = ("scipy-notebook", "r-notebook", "course-python", "requirements-demo", "climate-atlas", "geodata-lab")
@@ -356,8 +348,6 @@ class _Teller:
             name=pod.name,
             pod_class=pod.kind,
             hub="hub",
-            repo="",
-            ref="",
             image=self._image(pod) if pod.kind == USER else f"registry.example.org/hub/{pod.kind}:1",
             scheduler=f"hub-{pod.kind}",
             priority=-10 if pod.kind == PLACEHOLDER else 0,

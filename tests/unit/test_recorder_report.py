@@ -232,13 +232,7 @@ def pod_records(uid: str, pod: Made) -> list[Record]:
 
 
 def node_record(number: int) -> NodeRecord:
-    return NodeRecord(
-        uid=f"uid-node-{number}",
-        name=f"node-{number}",
-        created_us=BEGIN + NODE_BEGINS[number],
-        allocatable="{}",
-        labels="{}",
-    )
+    return NodeRecord(uid=f"uid-node-{number}", name=f"node-{number}", created_us=BEGIN + NODE_BEGINS[number])
 
 
 def age_name(age_us: int | None) -> str:

@@ -170,22 +170,7 @@ def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Calla
     store = open_store()
 
     def pod_record(uid: str, deleted_us: int | None) -> PodRecord:
-        return PodRecord(
-            uid=uid,
-            namespace="hub",
-            name=uid,
-            pod_class="user",
-            hub="",
-            repo="",
-            ref="",
-            image="",
-            scheduler="s",
-            priority=0,
-            cpu_millicores=0,
-            memory_bytes=0,
-            created_us=1,
-            deleted_us=deleted_us,
-        )
+        return PodRecord(uid=uid, created_us=1, deleted_us=deleted_us)
 
     pods = [pod_record("old", 10), pod_record("new", 30), pod_record("here", None)]
     store.write([*pods, *(replace(phase(1, 1), pod_uid=one.uid) for one in pods)], {})
