@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cluster.client import ApiError, ClusterError
@@ -188,7 +188,7 @@ class Applier:
         path = f"/api/v1/nodes/{quote(action.node)}"
         labels: JSONObject = {**action.set_labels, **dict.fromkeys(action.remove_labels)}
         metadata: JSONObject = {"uid": action.uid, **({"labels": labels} if labels else {})}
-        if not (action.add_taints or action.remove_taints):
+        if not action.remove_taints:
             self._client.merge(path, {"metadata": metadata}, MANAGER)
             return Outcome.DONE
         # Taints are one list with many authors: read, change, and write only onto what was read.
@@ -198,7 +198,7 @@ class Applier:
             node = self._client.get(path)
             if node["metadata"]["uid"] != action.uid:
                 return Outcome.GONE
-            taints = _changed_taints(node["spec"].get("taints") or [], action)
+            taints = [one for one in node["spec"].get("taints") or [] if one.get("key") not in action.remove_taints]
             version = {"resourceVersion": node["metadata"]["resourceVersion"]}
             try:
                 self._client.merge(path, {"metadata": {**metadata, **version}, "spec": {"taints": taints}}, MANAGER)
@@ -221,16 +221,6 @@ class Applier:
         body = {"metadata": {"uid": action.uid}, "status": {"conditions": [condition]}}
         self._client.merge_by_key(path, body, MANAGER)
         return Outcome.DONE
-
-
-def _changed_taints(taints: list[Any], action: ChangeNode) -> list[Any]:
-    gone = action.remove_taints | {taint.key for taint in action.add_taints}
-    kept = [taint for taint in taints if taint.get("key") not in gone]
-    added = [
-        {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
-        for taint in action.add_taints
-    ]
-    return [*kept, *added]
 
 
 def _outcome_of(action: Action, error: ApiError) -> Outcome:

@@ -212,5 +212,5 @@ class GateWorld:
         assert found.uid == action.uid
         labels = {key: value for key, value in found.fact.labels.items() if key not in action.remove_labels}
         taints = tuple(taint for taint in found.fact.taints if taint.key not in action.remove_taints)
-        fact = replace(found.fact, labels={**labels, **action.set_labels}, taints=(*taints, *action.add_taints))
+        fact = replace(found.fact, labels={**labels, **action.set_labels}, taints=taints)
         self.nodes[action.node] = replace(found, fact=fact)

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-
-if TYPE_CHECKING:
-    from placement.selectors import Taint
+from typing import Any, Generic, NamedTuple, TypeVar
 
 JSONObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeNode:
-    """Change labels and taints of a node, while it is still the node with this uid."""
+    """Change labels of a node and take taints from it, while it is still the node with this uid."""
 
     node: str
     uid: str
     set_labels: Mapping[str, str] = field(default_factory=dict)
     remove_labels: frozenset[str] = frozenset()
-    add_taints: tuple[Taint, ...] = ()
     # By key, whatever their effect.
     remove_taints: frozenset[str] = frozenset()
     why: str
@@ -29,7 +25,6 @@ class ChangeNode:
     def __str__(self) -> str:
         parts = [f"+{key}={value}" for key, value in sorted(self.set_labels.items())]
         parts += [f"-{key}" for key in sorted(self.remove_labels)]
-        parts += [f"+taint {taint.key}={taint.value}:{taint.effect}" for taint in self.add_taints]
         parts += [f"-taint {key}" for key in sorted(self.remove_taints)]
         return f"change node {self.node}: {', '.join(parts)} ({self.why})"
 

@@ -151,7 +151,6 @@ def test_nothing_of_others_is_ever_written(drawn: Any, story: list[Any]) -> None
             assert all(key.startswith(pulled_prefix(RELEASE, NAMESPACE)) for key in action.set_labels)
             assert all(key.startswith(pulled_prefix(RELEASE, NAMESPACE)) for key in action.remove_labels)
             assert action.remove_taints <= {STARTUP.key}
-            assert not action.add_taints
             assert action.uid == world.nodes[action.node].uid
         elif isinstance(action, SetCondition):
             assert action.type == images_condition(RELEASE, NAMESPACE)
