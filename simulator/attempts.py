@@ -1,0 +1,25 @@
+"""One attempt to launch, as every kind of trace is reduced to it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Attempt(NamedTuple):
+    """Somebody asked for a server. Whether a pod comes of it, admission decides."""
+
+    # Its place in the trace, from 0; all chance that belongs to the launch is drawn by it.
+    index: int
+    # Seconds since 1970, UTC; spread within its resolution already.
+    moment: float
+    # What it is told apart by for quotas and homes: folded where the provider folds names.
+    repository: str
+    # What its image is told apart by: repository as typed, and ref or commit.
+    image: str
+    # Bytes on disk; None: not known, so it is drawn.
+    image_bytes: int | None = None
+    # How long it ran once it was ready; None: not known, so it is drawn.
+    session_seconds: float | None = None
+    # What the pod asks for; None: as the assumptions say.
+    cpu_millicores: int | None = None
+    memory_bytes: int | None = None

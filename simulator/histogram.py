@@ -1,0 +1,88 @@
+"""Count durations in bins that grow by a constant factor: any number of them, in the same memory, and addable."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# Below this all durations are one.
+LEAST_SECONDS: Final = 0.01
+# Each bin's end is so many times its beginning, so a quantile is at most half of that off.
+FACTOR: Final = 1.02
+_SCALE: Final = 1.0 / log(FACTOR)
+
+
+class Histogram:
+    """Durations in seconds."""
+
+    __slots__ = ("bins", "count", "greatest", "total")
+
+    def __init__(self) -> None:
+        # Number by bin; bin 0 is everything up to LEAST_SECONDS.
+        self.bins: dict[int, int] = {}
+        self.count = 0
+        self.total = 0.0
+        self.greatest = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one duration; negative ones count as 0."""
+        index = 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
+        self.bins[index] = self.bins.get(index, 0) + 1
+        self.count += 1
+        if seconds > 0:
+            self.total += seconds
+            self.greatest = max(self.greatest, seconds)
+
+    def merge(self, other: Histogram) -> None:
+        """Count in all of another."""
+        for index, number in other.bins.items():
+            self.bins[index] = self.bins.get(index, 0) + number
+        self.count += other.count
+        self.total += other.total
+        self.greatest = max(self.greatest, other.greatest)
+
+    @property
+    def mean(self) -> float:
+        """Exact; 0 when nothing was counted."""
+        return self.total / self.count if self.count else 0.0
+
+    def quantile(self, share: float) -> float:
+        """The duration that so large a share (0..1) doesn't exceed; the middle of its bin. 0 when nothing was counted."""
+        wanted, seen = share * self.count, 0
+        for index in sorted(self.bins):
+            seen += self.bins[index]
+            if seen >= wanted and seen:
+                return min(middle(index), self.greatest)
+        return 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """All of it, as `from_json` takes it."""
+        bins = {str(index): self.bins[index] for index in sorted(self.bins)}
+        return {"bins": bins, "total": self.total, "greatest": self.greatest}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, object]) -> Histogram:
+        """The opposite of `to_json`. Raises KeyError, TypeError or ValueError for anything else."""
+        new = cls()
+        bins, total, greatest = found["bins"], found["total"], found["greatest"]
+        if not isinstance(bins, dict) or not isinstance(total, int | float) or not isinstance(greatest, int | float):
+            raise TypeError("no histogram")
+        new.bins = {int(index): int(number) for index, number in bins.items()}
+        new.count, new.total, new.greatest = sum(new.bins.values()), float(total), float(greatest)
+        return new
+
+
+def middle(index: int) -> float:
+    """The duration in seconds that stands for a bin: 0 for the first, else its geometric middle."""
+    return 0.0 if index == 0 else float(LEAST_SECONDS * FACTOR ** (index - 0.5))
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram:
+    """All of them as one."""
+    new = Histogram()
+    for one in histograms:
+        new.merge(one)
+    return new
