@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache, label_selector
+from controllers.plans.pullers import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
 from controllers.plans.snapshot import PullEvent, Snapshot, StatefulSetState
-from placement.labels import (
-    COMPONENT_LABEL,
-    OWN_COMPONENT_LABEL,
-    OWN_PART,
-    OWN_POPULAR_PULLER,
-    OWN_PULLER,
-    PART_OF_LABEL,
-)
+from placement.labels import OWN_PART, PART_OF_LABEL
 from placement.pods import OddPodError
 from placement.scheduling.objects import (
     NodeState,
@@ -34,15 +28,8 @@ if TYPE_CHECKING:
 
     from cluster.client import Client, JSONObject
 
-# zero-to-jupyterhub's own pullers, for `imageGate.pullerPods: zeroToJupyterHub`.
-PULLER_COMPONENTS: Final = frozenset({"continuous-image-puller", "hook-image-puller"})
-OWN_PULLERS: Final = frozenset({OWN_PULLER, OWN_POPULAR_PULLER})
 # Longer without a word from the server: plans would rest on a cluster of long ago.
 STALE_SECONDS: Final = 180.0
-# In the name of every puller's pod, Roost's and zero-to-jupyterhub's.
-PULLER_WORD: Final = "puller"
-# What kubelets say of pulls; other reasons aren't fetched. One field selector takes one value.
-PULLED: Final = "Pulled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +83,7 @@ class Watching:
             f"/api/v1{own}/events",
             _read_pull_event,
             "events",
+            # Other reasons aren't fetched: one field selector takes one value.
             field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
             has_bookmarks=False,
             keeps_changes=False,
@@ -156,9 +144,7 @@ class PodReader:
         labels = item["metadata"].get("labels") or {}
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
         keeps_containers = (
-            is_own
-            or labels.get(COMPONENT_LABEL) in PULLER_COMPONENTS
-            or any(wanted.items() <= labels.items() for wanted in self._user_labels)
+            is_own or is_z2jh_puller(labels) or any(wanted.items() <= labels.items() for wanted in self._user_labels)
         )
         try:
             pod = read_pod_state(item, keeps_containers, specs=self._specs)
@@ -175,13 +161,11 @@ class PodReader:
 
 def _is_minor(before: PodState | None, now: PodState | None) -> bool:
     """Tell that a pod's change may wait: only those of pullers say what a node holds."""
-    return not any(pod is not None and _is_puller(pod.labels) for pod in (before, now))
+    return not any(pod is not None and _pulls(pod.labels) for pod in (before, now))
 
 
-def _is_puller(labels: Mapping[str, str]) -> bool:
-    return labels.get(COMPONENT_LABEL) in PULLER_COMPONENTS or (
-        labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) in OWN_PULLERS
-    )
+def _pulls(labels: Mapping[str, str]) -> bool:
+    return is_puller(labels) or is_popular_puller(labels) or is_z2jh_puller(labels)
 
 
 def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:

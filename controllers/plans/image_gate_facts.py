@@ -20,15 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.image_gate_settings import GateSettings, ManagedImage, PullerPods
 from controllers.plans.pull_failures import AFTER_PULL_FAULTS, PULL_FAULTS
+from controllers.plans.pullers import PULLED, is_puller, is_z2jh_puller
 from placement.images import normalise_reference
-from placement.labels import (
-    COMPONENT_LABEL,
-    OWN_COMPONENT_LABEL,
-    OWN_INSTANCE_LABEL,
-    OWN_PART,
-    OWN_PULLER,
-    PART_OF_LABEL,
-)
+from placement.labels import OWN_INSTANCE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,8 +34,6 @@ if TYPE_CHECKING:
 LISTED_IMAGES: Final = 50
 # kubelet's nodeStatusReportFrequency (5 min), and the 30 s for which it keeps what its runtime said.
 LIST_LAG_SECONDS: Final = 330.0
-PULLED: Final = "Pulled"
-Z2JH_PULLERS: Final = frozenset({"continuous-image-puller", "hook-image-puller"})
 Z2JH_CONTAINER: Final = "image-pull-"
 
 
@@ -107,7 +99,7 @@ def find_evidence(
         and not pod.is_finished
         and pod.node_name
         and pod.namespace == settings.namespace
-        and _is_puller(pod, settings)
+        and _is_followed(pod, settings)
     }
     events = _events_by_pod(snapshot.pull_events.values(), pullers, settings)
     found: dict[str, PodEvidence] = {}
@@ -121,16 +113,11 @@ def find_evidence(
     return found
 
 
-def is_own_puller(pod: PodState) -> bool:
-    """Whether it is a pod of Roost's own puller, of whatever release."""
-    return pod.labels.get(PART_OF_LABEL) == OWN_PART and pod.labels.get(OWN_COMPONENT_LABEL) == OWN_PULLER
-
-
-def _is_puller(pod: PodState, settings: GateSettings) -> bool:
+def _is_followed(pod: PodState, settings: GateSettings) -> bool:
     if settings.puller_pods is PullerPods.ROOST:
         # Another release's in the same namespace tells of its own images, secrets and faults.
-        return is_own_puller(pod) and pod.labels.get(OWN_INSTANCE_LABEL) == settings.release
-    return pod.labels.get(COMPONENT_LABEL) in Z2JH_PULLERS
+        return is_puller(pod.labels) and pod.labels.get(OWN_INSTANCE_LABEL) == settings.release
+    return is_z2jh_puller(pod.labels)
 
 
 def _events_by_pod(
@@ -158,7 +145,7 @@ def _read_pod(pod: PodState, events: tuple[tuple[str, float], ...], settings: Ga
     for container in pod.containers:
         managed = _image_of(container, settings)
         if managed is None:
-            if container.init and container.waiting_reason in PULL_FAULTS and is_own_puller(pod):
+            if container.init and container.waiting_reason in PULL_FAULTS and is_puller(pod.labels):
                 # Roost's own image, which every container of the pod waits for.
                 for one in _images_of_pod(pod, settings):
                     faults.setdefault(one.normalised, _fault(container, one))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from controllers.plans.pull_failures import PULL_FAULTS
-from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, OWN_POPULAR_PULLER, OWN_PULLER, PART_OF_LABEL
+from controllers.plans.pullers import is_popular_puller, is_puller
 from placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
 from placement.nodes import node_is_selected, node_is_tolerated
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from controllers.plans.placeholder_mover_settings import MoverSettings, PlaceholderSet
     from controllers.plans.snapshot import Moment, Snapshot
     from placement.scheduling.objects import NodeState, PodState
-
-_PULLERS: Final = frozenset({OWN_PULLER, OWN_POPULAR_PULLER})
 
 
 class Unfit(NamedTuple):
@@ -187,12 +185,11 @@ class NodeJudge:
         return frozenset(
             pod.node_name
             for pod in self._snapshot.pods.values()
-            if pod.phase == "Pending" and pod.node_name and _is_puller(pod) and not _is_stuck(pod)
+            if pod.phase == "Pending"
+            and pod.node_name
+            and (is_puller(pod.labels) or is_popular_puller(pod.labels))
+            and not _is_stuck(pod)
         )
-
-
-def _is_puller(pod: PodState) -> bool:
-    return pod.labels.get(PART_OF_LABEL) == OWN_PART and pod.labels.get(OWN_COMPONENT_LABEL) in _PULLERS
 
 
 def _is_stuck(pod: PodState) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from controllers.plans.popular_settings import PULL_SECONDS, PULL_SLACK_SECONDS, PullMethod
 from controllers.plans.pull_failures import AFTER_PULL_FAULTS, PULL_FAULTS
+from controllers.plans.pullers import is_popular_puller
 from placement.images import normalise_reference
 from placement.labels import (
     OWN_COMPONENT_LABEL,
@@ -146,12 +147,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObje
 def is_pull_pod(pod: PodState, release: str, namespace: str) -> bool:
     """Tell whether a pod pulls a popular image for this release."""
     labels = pod.labels
-    return (
-        labels.get(OWN_COMPONENT_LABEL) == OWN_POPULAR_PULLER
-        and labels.get(PART_OF_LABEL) == OWN_PART
-        and labels.get(OWN_INSTANCE_LABEL) == release
-        and pod.namespace == namespace
-    )
+    return is_popular_puller(labels) and labels.get(OWN_INSTANCE_LABEL) == release and pod.namespace == namespace
 
 
 def read_pull(pod: PodState) -> Pull:
