@@ -45,6 +45,8 @@ _ROOST_KEYS_OF_TRAITS: Final = {
     "scheduler_name": "replaceSchedulers",
 }
 
+# Beside the scheduler; where the scheduler is another's, they are Roost's core pods.
+_CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")
 _NO_COUNTERPART: Final = "Roost has no such setting"
 _POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
 _OWN_DEPLOYMENT: Final = "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
@@ -251,7 +253,7 @@ def _map_plugins(draft: Draft, hub: Section) -> None:
 
 
 def _map_core_pods(draft: Draft, hub: Section) -> None:
-    """Roost's scheduler, webhook and controllers are core pods as zero-to-jupyterhub's are."""
+    """Roost's scheduler, webhook, controllers and recorder are core pods as zero-to-jupyterhub's are."""
     at = ("scheduling", "corePods")
     source = (*hub.path, *at)
     core = hub.items("scheduling.corePods.tolerations")
@@ -269,12 +271,12 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
         "prefer": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]},
     }
     if purpose is not None and purpose in affinities:
-        for part in ("scheduler", "webhook", "controllers"):
+        for part in ("scheduler", *_CORE_PROGRAMS):
             source_key = (*source, "nodeAffinity", "matchNodePurpose")
             draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
     elif purpose is not None:
         draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
-    for part in ("webhook", "controllers"):
+    for part in _CORE_PROGRAMS:
         _map_nodes(draft, hub, part, tolerations)
 
 

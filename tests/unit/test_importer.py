@@ -169,15 +169,16 @@ def test_a_null_takes_the_charts_default_away_as_helm_does() -> None:
 TAINT = "{key: core, operator: Exists}"
 
 
+@pytest.mark.parametrize("program", ["webhook", "controllers", "recorder"])
 @pytest.mark.parametrize("section", ["userScheduler", "hub"])
-def test_the_webhook_tolerates_the_taints_of_the_nodes_that_it_is_sent_to(section: str) -> None:
+def test_a_program_tolerates_the_taints_of_the_nodes_that_it_is_sent_to(section: str, program: str) -> None:
     pool = f"{{nodeSelector: {{pool: core}}, tolerations: [{TAINT}]}}"
     result = imported(f"hub: {pool}" if section == "hub" else f"scheduling: {{userScheduler: {pool}}}")
-    assert value(result, "webhook.nodeSelector") == {"pool": "core"}
-    tolerations = value(result, "webhook.tolerations")
+    assert value(result, f"{program}.nodeSelector") == {"pool": "core"}
+    tolerations = value(result, f"{program}.tolerations")
     assert isinstance(tolerations, list)
     assert tolerations[-1] == {"key": "core", "operator": "Exists"}
-    assert tolerations[:-1] == child(defaults().values, "webhook", "tolerations")
+    assert tolerations[:-1] == child(defaults().values, program, "tolerations")
     assert result.unmapped == []
 
 
@@ -322,7 +323,7 @@ def test_pod_affinity_of_users_is_named_since_seats_cannot_carry_it() -> None:
 
 def test_core_pods_that_require_core_nodes_bring_roosts_there() -> None:
     result = imported("scheduling: {corePods: {nodeAffinity: {matchNodePurpose: require}, tolerations: []}}")
-    for part in ("scheduler", "webhook"):
+    for part in ("scheduler", "webhook", "controllers", "recorder"):
         terms = child(
             value(result, f"{part}.affinity"), "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
         )
