@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import logging
-import signal
 import socket
 import sys
 import threading
 import time
 import uuid
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster import logs
 from cluster.client import ClusterError, connect
 from cluster.leases import Leadership
 from cluster.ops_server import OpsError, OpsServer
+from cluster.process import stop_on_signals, version
 from cluster.readiness import Readiness, Verdict
 from cluster.trust import own_service_account
 from controllers.apply import Applier
@@ -34,7 +32,6 @@ from placement.documents import Fault, SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import FrameType
 
     from cluster.client import Client
     from controllers.planner import Planner
@@ -140,7 +137,7 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
 
 def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> None:
     stop = threading.Event()
-    _stop_on_signals(stop)
+    stop_on_signals(stop)
     metrics = Metrics(version(), [gauge for planner in planners for gauge in planner.gauges])
     client = connect(options.kubeconfig, metrics.count_request)
     identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
@@ -250,18 +247,3 @@ def _print_plan(options: ControllersOptions, settings: ControllersSettings, plan
     finally:
         stop.set()
     return 0
-
-
-def _stop_on_signals(stop: threading.Event) -> None:
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
-
-
-def version() -> str:
-    """Return the installed version, "unknown" when run from a bare checkout."""
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return metadata.version("roost")
-    return "unknown"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import signal
 import sys
 import threading
 import time
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 import yaml
@@ -17,6 +15,7 @@ import yaml
 from cluster import logs
 from cluster.client import ClusterError, connect
 from cluster.ops_server import OpsError, OpsServer
+from cluster.process import stop_on_signals, version
 from cluster.readiness import Readiness
 from placement.documents import Fault, SettingsError
 from placement.scheduling.profile import (
@@ -34,7 +33,6 @@ from recorder.store import Store, StoreError, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import FrameType
 
     from cluster.client import Client
     from placement.scheduling.profile import Profile
@@ -83,7 +81,7 @@ def serve(options: RecorderOptions) -> int:
 
 def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     stop = threading.Event()
-    _stop_on_signals(stop)
+    stop_on_signals(stop)
     client = connect(options.kubeconfig)
     profiles = _profiles(options.scheduler_configuration_path, client)
     metrics = Metrics(version())
@@ -156,18 +154,3 @@ def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
             if any(counts.values()):
                 log.info("forgotten: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count))
         stop.wait(FORGET_SECONDS)
-
-
-def _stop_on_signals(stop: threading.Event) -> None:
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
-
-
-def version() -> str:
-    """Return the installed version, "unknown" when run from a bare checkout."""
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return metadata.version("roost")
-    return "unknown"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import socket
@@ -13,7 +12,6 @@ import time
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
@@ -21,6 +19,7 @@ import uvloop
 from cluster import logs
 from cluster.client import Client, ClusterError, connect
 from cluster.leases import Leadership
+from cluster.process import version
 from cluster.readiness import Check, Readiness, Verdict
 from cluster.trust import BundleField, SharedSecret, own_service_account
 from webhook.admission import Admission, Outcome
@@ -254,10 +253,3 @@ class _Replica:
         self._metrics.count_review(outcome.pod_class, outcome.result, outcome.seconds)
         if outcome.degraded:
             self._metrics.count_degradation(outcome.pod_class, outcome.degraded)
-
-
-def version() -> str:
-    """Return the installed version, "unknown" when run from a bare checkout."""
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return metadata.version("roost")
-    return "unknown"

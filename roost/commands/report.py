@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import click
 import sqlalchemy as sa
 
+from cluster.process import version
 from recorder import schema
 from recorder.page import MissingPlotlyError, make_page
 from recorder.report import Report, gather
@@ -57,9 +57,5 @@ def _write(report: Report, form: str, database: str) -> str:
         case "openmetrics":
             return to_openmetrics(report)
         case _:
-            try:
-                version = metadata.version("roost")
-            except metadata.PackageNotFoundError:
-                version = "unknown"
             name = re.split(r"[/\\]", database)[-1]
-            return make_page(report, f"Database {name}, read by roost {version}.")
+            return make_page(report, f"Database {name}, read by roost {version()}.")
