@@ -1,1 +1,1 @@
-"""Replay launches under a values file, in a world of discrete events, and measure what users and operators would see."""
+"""Replay launches under a values file, in a world of discrete events, and measure what users and operators see."""

@@ -9,7 +9,7 @@ class Attempt(NamedTuple):
     """Somebody asked for a server. Whether a pod comes of it, admission decides."""
 
     # Its place in the trace, from 0; all chance that belongs to the launch is drawn by it.
-    index: int
+    number: int
     # Seconds since 1970, UTC; spread within its resolution already.
     moment: float
     # What it is told apart by for quotas and homes: folded where the provider folds names.

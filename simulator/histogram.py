@@ -50,7 +50,7 @@ class Histogram:
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> float:
-        """The duration that so large a share (0..1) doesn't exceed; the middle of its bin. 0 when nothing was counted."""
+        """The duration that so large a share (0..1) doesn't exceed: the middle of its bin; 0 when empty."""
         wanted, seen = share * self.count, 0
         for index in sorted(self.bins):
             seen += self.bins[index]

@@ -1,4 +1,4 @@
-"""What one replay measured: plain numbers, addable over nothing, kept as JSON; each with the bound that stands beside it."""
+"""What one replay measured: plain numbers, kept as JSON, each with the bound that stands beside it."""
 
 from __future__ import annotations
 
