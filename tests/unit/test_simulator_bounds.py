@@ -1,0 +1,73 @@
+"""Bounds: what no policy can beat."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.bounds import BOUNDS, BoundsMeter
+
+
+def test_node_hours_are_the_nodes_that_the_running_pods_fill_over_time() -> None:
+    meter = BoundsMeter(pods_per_node=2, min_nodes=1, begin=0.0)
+    # One node for an hour although nobody is there, one for the hour of two pods, two for that of three.
+    meter.started("a", 3600.0)
+    meter.started("a", 3600.0)
+    meter.started("b", 7200.0)
+    assert meter.close(10_800.0)["node_hours"] == pytest.approx(1 + 1 + 2)
+
+
+def test_an_image_is_cold_once_for_each_node_that_its_pods_filled_at_once() -> None:
+    meter = BoundsMeter(pods_per_node=2, min_nodes=0)
+    for moment in range(5):
+        meter.started("a", float(moment))
+    for _ in range(5):
+        meter.ended("a", 5.0)
+    meter.started("a", 6.0)
+    meter.started("b", 7.0)
+    found = meter.close(8.0)
+    assert (found["cold"], found["cold_compulsory"]) == (3 + 1, 2)
+
+
+def test_layers_are_fetched_once_and_each_repositorys_first_build_is_cold() -> None:
+    meter = BoundsMeter(pods_per_node=1, min_nodes=0)
+    for layer in ("base", "x", "base"):
+        meter.needed(layer, 10)
+    for repository in ("r", "r", "s", "r"):
+        meter.built(repository)
+    found = meter.close(0.0)
+    assert (found["registry_bytes"], found["build_cache_hits"]) == (20, 2)
+
+
+def test_what_never_happened_has_no_bound() -> None:
+    assert set(BoundsMeter(1, 0).close(0.0)) == {"node_hours", "cold", "cold_compulsory"}
+
+
+def test_each_bound_is_said_once() -> None:
+    assert len({bound.key for bound in BOUNDS}) == len(BOUNDS)
+    assert all(bound.says.endswith(".") for bound in BOUNDS)
+
+
+@given(
+    stays=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30), st.sampled_from("abc")), max_size=40),
+    per_node=st.integers(1, 4),
+    least=st.integers(0, 3),
+)
+def test_the_meter_agrees_with_looking_at_every_second(
+    stays: list[tuple[int, int, str]], per_node: int, least: int
+) -> None:
+    meter = BoundsMeter(per_node, least, begin=0.0)
+    events = [(begin, 1, image) for begin, _, image in stays] + [
+        (begin + length, 0, image) for begin, length, image in stays
+    ]
+    # Who leaves at a moment leaves before who comes at it.
+    for moment, comes, image in sorted(events):
+        (meter.started if comes else meter.ended)(image, float(moment))
+    found = meter.close(100.0)
+    there = [[image for begin, length, image in stays if begin <= second < begin + length] for second in range(100)]
+    assert found["node_hours"] * 3600 == pytest.approx(sum(max(least, ceil(len(one) / per_node)) for one in there))
+    needed = {image: max(ceil(one.count(image) / per_node) for one in there) for image in {s[2] for s in stays}}
+    assert found["cold"] == sum(needed.values())
