@@ -62,7 +62,7 @@ class EventWriter:
         return told is None or self._clock() - told.at >= REPEAT_SECONDS
 
     def write(self, notice: Notice) -> None:
-        """Create the Event, or count it up when it is there. Raises ClusterError."""
+        """Create the Event, or count it up when it is there. Raises ClusterError; then it stays due."""
         namespace = notice.namespace or CLUSTER_NAMESPACE
         folder = f"/api/v1/namespaces/{namespace}/events"
         # The same name for the same thing: a restarted controller writes no second Event.
@@ -90,18 +90,17 @@ class EventWriter:
             "lastTimestamp": moment,
             "count": 1,
         }
-        # Before the request: a cluster that refuses Events isn't asked again at once.
         told = self._told.get(notice)
-        self._remember(notice, 1 if told is None else told.times and told.times + 1)
-        if told is not None and self._repeat(f"{folder}/{name}", moment, told.times and told.times + 1):
-            return
-        try:
-            self._client.create(folder, event)
-        except ApiError as error:
-            if error.status != CONFLICT:
-                raise
-            self._remember(notice, 0)
-            self._repeat(f"{folder}/{name}", moment, 0)
+        times = 1 if told is None else told.times and told.times + 1
+        if told is None or not self._repeat(f"{folder}/{name}", moment, times):
+            try:
+                self._client.create(folder, event)
+            except ApiError as error:
+                if error.status != CONFLICT:
+                    raise
+                times = 0
+                self._repeat(f"{folder}/{name}", moment, times)
+        self._remember(notice, times)
 
     def _repeat(self, path: str, moment: str, count: int) -> bool:
         """Say that it happened again; False when the Event is gone, as Events are after an hour."""

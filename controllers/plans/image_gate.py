@@ -46,6 +46,9 @@ TOLD_NODES: Final = 3
 OPENED: Final = "StartupTaintLifted"
 OPENED_LATE: Final = "OpenedWithoutImages"
 _TOLD_ONCE: Final = frozenset({OPENED, OPENED_LATE})
+_NOT_TOLD: Final = frozenset({Outcome.HELD_BACK, Outcome.FAILED})
+# Events live for an hour: nobody looks for older news. A cluster that refuses them is asked no longer.
+STALE_NOTICE_SECONDS: Final = 3600.0
 
 GAUGES: Final = (
     GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
@@ -72,8 +75,8 @@ class GateMemory:
     # What was written last, by node, with the steady second: it may not have come back yet.
     changes: Mapping[str, tuple[ChangeNode, float]] = field(default_factory=dict)
     conditions: Mapping[str, SetCondition] = field(default_factory=dict)
-    # To be told by the next plan.
-    notices: tuple[Notice, ...] = ()
+    # What plans tell until it is told, and since when: in steady seconds.
+    notices: Mapping[Notice, float] = field(default_factory=dict)
     # Names of nodes opened at the deadline.
     opened_late: frozenset[str] = frozenset()
 
@@ -92,7 +95,7 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     sent = {name: one for name, one in memory.changes.items() if 0 <= now.steady - one[1] < ECHO_SECONDS}
     asked = [one.change for one in judged if one.change is not None]
     changes = [one for one in asked if one.node not in sent or sent[one.node][0] != one]
-    opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].missing)
+    opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].absent)
     actions: list[Action] = [one for one in changes if _unlocks(one)]
     actions += [one for one in changes if not _unlocks(one)]
     actions += [one.condition for one in judged if one.condition is not None]
@@ -106,6 +109,7 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
             image_bytes=of.image_bytes,
             changes=sent,
             conditions={name: one for name, one in memory.conditions.items() if name in nodes},
+            notices=memory.notices,
             opened_late=opened_late,
         ),
         wake_after_seconds=min(
@@ -154,10 +158,14 @@ def _unlocks(change: ChangeNode) -> bool:
 def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> GateMemory:
     """Remember what was written: watches bring it back a little later."""
     changes, conditions = dict(memory.changes), dict(memory.conditions)
-    notices, opened_late = list(memory.notices), set(memory.opened_late)
+    # What was told is told; what wasn't comes again.
+    notices: dict[Notice, float] = {}
+    opened_late = set(memory.opened_late)
     for action, outcome in done:
-        if isinstance(action, Notice) and outcome is Outcome.HELD_BACK and action.reason in _TOLD_ONCE:
-            notices.append(action)
+        if isinstance(action, Notice) and outcome in _NOT_TOLD and action.reason in _TOLD_ONCE:
+            since = memory.notices.get(action, now.steady)
+            if now.steady - since < STALE_NOTICE_SECONDS:
+                notices[action] = since
         if outcome is not Outcome.DONE:
             continue
         if isinstance(action, SetCondition):
@@ -166,28 +174,28 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
             changes[action.node] = (action, now.steady)
             if action.remove_taints:
                 known = memory.nodes.get(action.node)
-                missing = known.missing if known is not None else ()
-                notices.append(_opened(action, missing))
-                if missing:
+                absent = known.absent if known is not None else ()
+                notices[_opened(action, absent)] = now.steady
+                if absent:
                     opened_late.add(action.node)
     return replace(
         memory,
         changes=changes,
         conditions=conditions,
-        notices=tuple(notices),
+        notices=notices,
         opened_late=frozenset(opened_late),
     )
 
 
-def _opened(action: ChangeNode, missing: tuple[ManagedImage, ...]) -> Notice:
+def _opened(action: ChangeNode, absent: tuple[ManagedImage, ...]) -> Notice:
     return Notice(
         kind="Node",
         namespace="",
         name=action.node,
         uid=action.uid,
-        reason=OPENED_LATE if missing else OPENED,
+        reason=OPENED_LATE if absent else OPENED,
         message=f"Node {action.node} lost its startup taint: {action.why}.",
-        warning=bool(missing),
+        warning=bool(absent),
     )
 
 
@@ -219,5 +227,5 @@ def _gauges(
         "gate_oldest_wait_seconds": {(): now.steady - oldest},
         "gate_pull_faults": {(reason,): float(number) for reason, number in sorted(faults.items())},
         "gate_nodes_tainted": {(): float(tainted)},
-        "gate_nodes_opened_without_images": {(): float(len(opened_late))},
+        "gate_nodes_opened_without_images": {(): float(sum(bool(nodes[name].missing) for name in opened_late))},
     }

@@ -51,6 +51,8 @@ class NodeMemory(NamedTuple):
     # What its groups bring, and what of that it lacks; both empty while no puller can come or the node isn't Ready.
     wanted: tuple[ManagedImage, ...]
     missing: tuple[ManagedImage, ...]
+    # What it lacks of what belongs here, whether or not anybody can bring it; empty where the gate is off.
+    absent: tuple[ManagedImage, ...]
     # Since when something is missing.
     waiting_since: float | None
     # As first read: later jumps of the clock don't move it.
@@ -163,6 +165,7 @@ class _Look:
             facts=facts,
             wanted=self.wanted if is_served else (),
             missing=missing,
+            absent=absent if self.settings.labels_nodes else (),
             waiting_since=waiting_since,
             ready_since=ready_since,
             unwanted=unwanted,
@@ -310,7 +313,9 @@ class _Look:
         if rest > 0:
             self.waits.append(rest)
             return ""
-        return f"its deadline of {deadline} s has passed, and it still lacks {_names(absent)}"
+        taint = self.settings.taint_against_pullers(self.node.fact)
+        kept_away = f", as taint {taint.key} keeps the puller away" if taint is not None else ""
+        return f"its deadline of {deadline} s has passed, and it still lacks {_names(absent)}{kept_away}"
 
     # What is told
 

@@ -228,6 +228,42 @@ def test_the_same_notice_is_told_once_in_ten_minutes() -> None:
     assert body["count"] == 2
 
 
+def test_a_notice_that_failed_is_told_as_soon_as_the_cluster_takes_it() -> None:
+    refused = [ApiError(500, "etcd"), ClusterError("unreachable")]
+
+    def answer(_verb: str, _path: str) -> None:
+        if refused:
+            raise refused.pop()
+
+    world = World(FakeClient(answer))
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    outcomes = []
+    for second in range(0, 30, 5):
+        world.now = float(second)
+        outcomes.append(world.applier.apply([notice])[0].outcome)
+    failed, held_back, done = Outcome.FAILED, Outcome.HELD_BACK, Outcome.DONE
+    assert outcomes == [failed, failed, held_back, done, done, done]
+    assert [verb for verb, _, _ in world.client.requests] == ["POST"] * 3
+
+
+def test_a_repeat_that_failed_is_counted_once() -> None:
+    refused: list[ApiError] = []
+
+    def answer(_verb: str, _path: str) -> None:
+        if refused:
+            raise refused.pop()
+
+    world = World(FakeClient(answer))
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    world.applier.apply([notice])
+    refused.append(ApiError(500, "etcd"))
+    for _ in range(2):
+        world.now += REPEAT_SECONDS
+        world.applier.apply([notice])
+    counts = [body["count"] for verb, _, body in world.client.requests if verb == "PATCH" and body is not None]
+    assert counts == [2, 2]
+
+
 def created_event(world: World) -> Object:
     (body,) = [body for verb, _, body in world.client.requests if verb == "POST" and body is not None]
     return body

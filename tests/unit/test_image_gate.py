@@ -10,7 +10,7 @@ import pytest
 
 from controllers.image_gate import read_gate
 from controllers.plans.actions import ChangeNode, Done, Notice, Outcome, SetCondition
-from controllers.plans.image_gate import TOLD_NODES, GateMemory, note_image_gate
+from controllers.plans.image_gate import STALE_NOTICE_SECONDS, TOLD_NODES, GateMemory, note_image_gate
 from controllers.plans.image_gate_facts import LIST_LAG_SECONDS, LISTED_IMAGES
 from controllers.plans.image_gate_node import LEFT_SET_SECONDS, NO_PULLER_SECONDS
 from controllers.plans.image_gate_settings import PullerPods
@@ -401,15 +401,54 @@ class TestStartupTaint:
         assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
         assert w.nodes["a"].fact.taints == ()
 
-    def test_an_event_for_which_there_was_no_budget_is_told_later(self) -> None:
+    @pytest.mark.parametrize("outcome", [Outcome.HELD_BACK, Outcome.FAILED])
+    def test_an_event_that_could_not_be_told_is_told_later(self, outcome: Outcome) -> None:
         w = world(mode=GateMode.STARTUP_TAINT)
         w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
         w.turn()
-        planned = w.plan()
-        (notice,) = planned.actions
-        w.memory = note_image_gate(w.memory, [Done(notice, Outcome.HELD_BACK)], w.now)
+        for _ in range(3):
+            (notice,) = w.plan().actions
+            w.memory = note_image_gate(w.memory, [Done(notice, outcome)], w.now)
         assert w.notices() == [notice]
         assert w.notices() == []
+
+    def test_an_event_that_nobody_takes_is_given_up_when_it_would_have_expired(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT)
+        w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
+        w.turn()
+        times = 0
+        while notices := w.plan().actions:
+            w.memory = note_image_gate(w.memory, [Done(one, Outcome.FAILED) for one in notices], w.now)
+            w.wait(300)
+            times += 1
+            assert times < 100
+        assert times == STALE_NOTICE_SECONDS / 300 + 1
+
+    def test_a_node_where_no_puller_may_go_is_told_to_lack_its_images_when_it_opens(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
+        w.add_node(taints=[STARTUP, Taint("gpu", "", "NoSchedule")])
+        w.turn()
+        w.wait(300)
+        w.turn()
+        assert w.nodes["a"].fact.taints == (Taint("gpu", "", "NoSchedule"),)
+        planned = w.turn()
+        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+        assert (notice.reason, notice.warning) == ("OpenedWithoutImages", True)
+        assert f"still lacks {SCIPY}, as taint gpu keeps the puller away" in notice.message
+        # Nobody is waited for there, so nothing is to be alarmed at for good.
+        assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
+
+    def test_a_node_that_opened_late_is_counted_again_after_a_while_of_not_being_ready(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
+        w.add_node(taints=[STARTUP])
+        w.turn()
+        w.wait(300)
+        w.turn()
+        shown = []
+        for ready in (True, False, True):
+            w.set_fact(ready=ready)
+            shown.append(w.turn().gauges["gate_nodes_opened_without_images"][()])
+        assert shown == [1.0, 0.0, 1.0]
 
     def test_the_deadline_counts_from_when_the_node_became_ready(self) -> None:
         w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
@@ -454,6 +493,8 @@ class TestStartupTaint:
         w.add_node(taints=[STARTUP])
         w.turn()
         assert w.nodes["a"].fact.taints == ()
+        (notice,) = w.notices()
+        assert (notice.reason, notice.warning) == ("StartupTaintLifted", False)
 
 
 class TestCondition:
