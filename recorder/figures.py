@@ -1,93 +1,51 @@
 """Draw a report's numbers as figures for Plotly, as plain JSON objects. Pure.
 
-Colours are names of CSS variables ("--user"): the page puts in those of the reader's scheme. Every text that comes from
-a cluster is escaped, for Plotly reads some HTML in texts. Names stand above what they name, not beside it, so that a
-phone's width is left to the plot.
+Looks and shapes are those of recorder/drawing.py; every text that comes from a cluster is escaped.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
-from math import log10
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from recorder.assembler import EVENTS, PODS
+from recorder.drawing import (
+    AXIS,
+    BETWEEN,
+    LEAST_SECONDS,
+    LINE,
+    PERCENTS,
+    SMALL,
+    US,
+    Figure,
+    JSONObject,
+    Mark,
+    Row,
+    Stack,
+    bars,
+    cut,
+    log_axis,
+    note,
+    plot_axis,
+    plot_layout,
+    short_names,
+    time_text,
+    time_ticks,
+)
 from recorder.report import KINDS, agreement
-from recorder.report_tables import KIND_NAMES, SPAN_NAMES, Unit, show, start_names
+from recorder.report_tables import KIND_NAMES, SPAN_NAMES, show, start_names
+from recorder.table import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from recorder.report import Pulls, Report
     from recorder.statistics import Span
 
-JSONObject = dict[str, Any]
-US: Final = 1_000_000
 # Names and nodes drawn at most; tables have them all.
 MOST_BARS: Final = 10
 MOST_CLASSES: Final = 8
 MOST_SMALL: Final = 8
-NAME_LENGTH: Final = 26
-# Characters of a line that fit a phone.
-LINE_LENGTH: Final = 36
-# Of a reason; the table has it whole.
-MOST_LINES: Final = 4
-# Heights in px: a line of text, a bar, room between names, an axis with its labels, one node's plot.
-LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
-# Below this, spans can't be told apart on the logarithmic axis.
-LEAST_SECONDS: Final = 0.01
-_TICKS: Final = (
-    (0.01, "≤10 ms"),
-    (0.1, "0.1 s"),
-    (1, "1 s"),
-    (10, "10 s"),
-    (60, "1 min"),
-    (600, "10 min"),
-    (3600, "1 h"),
-    (36_000, "10 h"),
-    (360_000, "100 h"),
-)
-
-MOST_TICKS: Final = 5
-_DAY: Final = 86_400
-_TICK_SECONDS: Final = (
-    *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
-    *(_DAY * days for days in (1, 2, 3, 7, 14, 28, 56, 112, 364, 728, 1456)),
-)
-_PERCENTS: Final = {"tickvals": [0, 50, 100], "ticktext": ["0 %", "50 %", "100 %"]}
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One line of a legend: what a colour stands for."""
-
-    colour: str
-    name: str
-    # point, area or gap.
-    shape: str = "area"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One plot: its key in the page, what it shows in a sentence, its legend, and Plotly's data and layout."""
-
-    key: str
-    caption: str
-    legend: tuple[Mark, ...]
-    data: Sequence[JSONObject]
-    layout: JSONObject
-
-    @property
-    def height(self) -> int:
-        """In px."""
-        return int(self.layout["height"])
-
-    def as_json(self) -> JSONObject:
-        """What the page's script draws."""
-        return {"data": list(self.data), "layout": self.layout}
 
 
 GAP: Final = Mark("--gap", "gap in the record", "gap")
@@ -111,17 +69,6 @@ def figures(report: Report) -> dict[str, Figure]:
     return {figure.key: figure for figure in drawn if figure is not None}
 
 
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Names that fit a phone: an image's last part where that tells it from the others, else its end."""
-    wanted = list(names)
-    lasts = [name.rpartition("/")[2] for name in wanted]
-    short = {}
-    for name, last in zip(wanted, lasts, strict=True):
-        one = last if lasts.count(last) == 1 else name
-        short[name] = _cut(one)
-    return short
-
-
 # Start phases
 
 
@@ -131,7 +78,7 @@ def _starts(key: str, report: Report) -> Figure | None:
         return None
     heads = {names: _class_name(names) if len(names) > 1 else names[0] for names in named}
     short = short_names(heads.values())
-    stack = _Stack()
+    stack = Stack()
     points: dict[str, list[tuple[float, float, float, str]]] = {span: [] for span in SPAN_NAMES}
     longest = 1.0
     for names, spans in named.items():
@@ -168,7 +115,7 @@ def _starts(key: str, report: Report) -> Figure | None:
         for span, found in points.items()
         if found
     ]
-    layout = stack.layout(_log_axis(longest))
+    layout = stack.layout(log_axis(longest))
     legend = tuple(Mark(f"--{span}", SPAN_NAMES[span], "point") for span in SPAN_NAMES if points[span])
     return Figure(key, "The point is the median (p50), the line ends at p95.", legend, data, layout)
 
@@ -181,18 +128,6 @@ def _class_name(names: tuple[str, ...]) -> str:
 
 def _drawn(span_us: int | None) -> float:
     return max(LEAST_SECONDS, (span_us or 0) / US)
-
-
-def _log_axis(longest: float) -> JSONObject:
-    ticks = [(seconds, text) for seconds, text in _TICKS if seconds <= longest * 1.5]
-    return {
-        "type": "log",
-        "range": [log10(LEAST_SECONDS) - 0.3, log10(longest) + 0.15],
-        "tickvals": [seconds for seconds, _ in ticks],
-        "ticktext": [text for _, text in ticks],
-        # The plot may be longer than a screen.
-        "side": "top",
-    }
 
 
 # Over time
@@ -216,7 +151,7 @@ def _pulls_over_time(report: Report) -> Figure | None:
         {
             "type": "scatter",
             "mode": "lines+markers",
-            "x": [_time(start + middle_ms) for start in report.steps.starts()],
+            "x": [time_text(start + middle_ms) for start in report.steps.starts()],
             "y": [None if share is None else share * 100 for share in shares],
             "connectgaps": False,
             "line": {"color": "--warm", "width": 1.5},
@@ -230,7 +165,7 @@ def _pulls_over_time(report: Report) -> Figure | None:
     ]
     layout = _time_layout(report, 300, report.unseen(EVENTS))
     layout["yaxis"] |= {"domain": [0, 0.5]}
-    layout["yaxis2"] = _axis(range=[-3, 103], domain=[0.6, 1], anchor="x", **_PERCENTS)
+    layout["yaxis2"] = plot_axis(range=[-3, 103], domain=[0.6, 1], anchor="x", **PERCENTS)
     caption = "Above: share of pulls that found the image on the node. Below: pulls in each step."
     legend = (Mark("--warm", "warm: there already"), Mark("--cold", "cold: pulled"), *_gap_mark(report, EVENTS))
     return Figure("pulls_over_time", caption, legend, data, layout)
@@ -276,10 +211,10 @@ def _small_multiples(report: Report) -> Figure | None:
     for index, (name, found) in enumerate(nodes.items()):
         axis = "y" if index == 0 else f"y{index + 1}"
         top = 1 - (index * (SMALL + LINE + BETWEEN) + LINE) / inner
-        layout[f"yaxis{axis[1:]}"] = _axis(
+        layout[f"yaxis{axis[1:]}"] = plot_axis(
             domain=[max(0, top - SMALL / inner), top], range=[0, highest * 1.05], nticks=3, anchor="x"
         )
-        layout["annotations"].append(_note(_cut(name), 0, top, xanchor="left", yanchor="bottom"))
+        layout["annotations"].append(note(cut(name), 0, top, xanchor="left", yanchor="bottom"))
         data += [
             {**_step_bars(report, KIND_NAMES[kind], f"--{kind}", _without(found[kind], unseen)), "yaxis": axis}
             for kind in KINDS
@@ -337,18 +272,18 @@ def _gap_mark(report: Report, kind: str) -> tuple[Mark, ...]:
 
 def _time_layout(report: Report, height: int, gaps: Sequence[Span]) -> JSONObject:
     steps = report.steps
-    layout = _layout(height)
+    layout = plot_layout(height)
     layout["barmode"] = "stack"
-    layout["xaxis"] = _axis(type="date", range=[_time(steps.from_us), _time(steps.to_us)], showgrid=False)
+    layout["xaxis"] = plot_axis(type="date", range=[time_text(steps.from_us), time_text(steps.to_us)], showgrid=False)
     layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us)
-    layout["yaxis"] = _axis(rangemode="tozero", nticks=5)
+    layout["yaxis"] = plot_axis(rangemode="tozero", nticks=5)
     layout["shapes"] = [
         {
             "type": "rect",
             "xref": "x",
             "yref": "paper",
-            "x0": _time(max(gap.from_us, steps.from_us)),
-            "x1": _time(min(gap.to_us, steps.to_us)),
+            "x0": time_text(max(gap.from_us, steps.from_us)),
+            "x1": time_text(min(gap.to_us, steps.to_us)),
             "y0": 0,
             "y1": 1,
             "layer": "below",
@@ -361,29 +296,8 @@ def _time_layout(report: Report, height: int, gaps: Sequence[Span]) -> JSONObjec
     return layout
 
 
-def time_ticks(from_us: int, to_us: int) -> JSONObject:
-    """At most five round moments with short names: as many as a phone's width holds."""
-    for seconds in _TICK_SECONDS:
-        step_us = seconds * US
-        moments = range(-(-from_us // step_us) * step_us, to_us + 1, step_us)
-        if len(moments) <= MOST_TICKS:
-            break
-    texts = []
-    before = ""
-    for moment_us in moments:
-        moment = datetime.fromtimestamp(moment_us / US, UTC)
-        day = f"{moment.day} {moment:%b}"
-        texts.append(day if seconds >= _DAY else f"{moment:%H:%M}" + (f"<br>{day}" if day != before else ""))
-        before = day
-    return {"tickvals": [_time(moment_us) for moment_us in moments], "ticktext": texts}
-
-
 def _times(report: Report) -> list[str]:
-    return [_time(start) for start in report.steps.starts()]
-
-
-def _time(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / US, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return [time_text(start) for start in report.steps.starts()]
 
 
 # Bars by name
@@ -395,7 +309,7 @@ def _warm_share(report: Report) -> Figure | None:
         return None
     short = short_names(name for name, _ in pulls)
     rows = [
-        _Row(
+        Row(
             short[name],
             show(one.warm_share, Unit.SHARE),
             f"{name}: {one.warm:,} of {one.warm + one.cold:,}",
@@ -403,45 +317,45 @@ def _warm_share(report: Report) -> Figure | None:
         )
         for name, one in pulls
     ]
-    return _bars(
+    return bars(
         "pulls_by_image",
         "Share of pulls that found the image on the node.",
         rows,
         [("--warm", "warm")],
-        {"range": [0, 100], **_PERCENTS},
+        {"range": [0, 100], **PERCENTS},
         legend=False,
     )
 
 
 def _failures(report: Report) -> Figure | None:
     rows = [
-        _Row(reason, f"{one.tries:,}", reason, [one.tries]) for reason, one in list(report.failures.items())[:MOST_BARS]
+        Row(reason, f"{one.tries:,}", reason, [one.tries]) for reason, one in list(report.failures.items())[:MOST_BARS]
     ]
     caption = "Tries in which at least one node was refused for this reason; one try may have several."
-    return _bars("failures", caption, rows, [("--cold", "tries")], {}, legend=False)
+    return bars("failures", caption, rows, [("--cold", "tries")], {}, legend=False)
 
 
 def _pull_counts(report: Report) -> Figure | None:
-    rows = [_Row(_cut(name), f"{one.warm + one.cold:,}", name, [one.warm, one.cold]) for name, one in _nodes(report)]
+    rows = [Row(cut(name), f"{one.warm + one.cold:,}", name, [one.warm, one.cold]) for name, one in _nodes(report)]
     marks = [("--warm", "warm"), ("--cold", "cold")]
-    return _bars("pull_counts", "Pulls, warm and cold.", rows, marks, {})
+    return bars("pull_counts", "Pulls, warm and cold.", rows, marks, {})
 
 
 def _pull_bytes(report: Report) -> Figure | None:
     unit = 1 << 30
     rows = [
-        _Row(_cut(name), show(one.image_bytes, Unit.BYTES), name, [one.image_bytes / unit])
+        Row(cut(name), show(one.image_bytes, Unit.BYTES), name, [one.image_bytes / unit])
         for name, one in _nodes(report)
     ]
     if not any(row.values[0] for row in rows):
         return None
-    return _bars("pull_bytes", "Bytes pulled.", rows, [("--cold", "GiB")], {"ticksuffix": " GiB"}, legend=False)
+    return bars("pull_bytes", "Bytes pulled.", rows, [("--cold", "GiB")], {"ticksuffix": " GiB"}, legend=False)
 
 
 def _pull_waits(report: Report) -> Figure | None:
     rows = [
-        _Row(
-            _cut(name),
+        Row(
+            cut(name),
             show((one.pull_us + one.wait_us) / US, Unit.SECONDS),
             name,
             [one.pull_us / US / 60, one.wait_us / US / 60],
@@ -451,7 +365,7 @@ def _pull_waits(report: Report) -> Figure | None:
     if not any(any(row.values) for row in rows):
         return None
     marks = [("--cold", "pulling"), ("--evicted", "behind other pulls")]
-    return _bars("pull_waits", "Time that pods waited for pulls, summed.", rows, marks, {"ticksuffix": " min"})
+    return bars("pull_waits", "Time that pods waited for pulls, summed.", rows, marks, {"ticksuffix": " min"})
 
 
 def _nodes(report: Report) -> list[tuple[str, Pulls]]:
@@ -465,149 +379,9 @@ def _verdicts(report: Report) -> Figure | None:
         total = found.total()
         differs = total - found["agrees"] - found["unknown"]
         values = [100 * number / total for number in (found["agrees"], differs, found["unknown"])]
-        rows.append(_Row(_cut(scheduler), f"{show(agreement(found), Unit.SHARE)} of {total:,}", scheduler, values))
+        rows.append(Row(cut(scheduler), f"{show(agreement(found), Unit.SHARE)} of {total:,}", scheduler, values))
     names = ("agrees", "differs", "not judged")
     marks = [(f"--{word}", name) for word, name in zip(words, names, strict=True)]
-    axis = {"range": [0, 100], **_PERCENTS}
+    axis = {"range": [0, 100], **PERCENTS}
     caption = "Bindings for which the scheduler's rules, asked again on what the watches told, say the same node."
-    return _bars("model", caption, rows, marks, axis)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One name with its bar: what stands left and right above it, its full name, the stacked values."""
-
-    name: str
-    told: str
-    full_name: str
-    values: Sequence[float]
-
-
-def _bars(
-    key: str,
-    caption: str,
-    rows: Sequence[_Row],
-    marks: Sequence[tuple[str, str]],
-    axis: JSONObject,
-    *,
-    legend: bool = True,
-) -> Figure | None:
-    if not rows:
-        return None
-    stack = _Stack()
-    places = []
-    for row in rows:
-        stack.name(row.name, row.told)
-        places.append(stack.bar())
-        stack.end()
-    highest = max(sum(row.values) for row in rows)
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "x": [row.values[index] for row in rows],
-            "y": places,
-            "width": BAR - 1,
-            "name": name,
-            "marker": {"color": colour, "line": {"width": 0}},
-            "hovertext": [f"{escape(row.full_name)}<br>{escape(row.told)}" for row in rows],
-            "hoverinfo": "text",
-        }
-        for index, (colour, name) in enumerate(marks)
-    ]
-    layout = stack.layout({"range": [0, highest or 1], "nticks": 5, **axis})
-    layout["barmode"] = "stack"
-    shown = tuple(Mark(colour, name) for colour, name in marks) if legend else ()
-    return Figure(key, caption, shown, data, layout)
-
-
-class _Stack:
-    """Lays names and bars under each other, in px from the top."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._notes: list[JSONObject] = []
-
-    def name(self, name: str, told: str) -> None:
-        length = LINE_LENGTH - len(told) - 1
-        lines = wrap(name, length, break_on_hyphens=False)[:MOST_LINES] if " " in name else [_cut(name, length)]
-        middle = self._depth + LINE / 2
-        for index, line in enumerate(lines):
-            self._notes.append(_note(line, 0, -(middle + index * LINE), xanchor="left", yanchor="middle", yref="y"))
-        if told:
-            self._notes.append(_note(told, 1, -middle, xanchor="right", yanchor="middle", yref="y", colour="--quiet"))
-        self._depth += LINE * len(lines)
-
-    def bar(self) -> float:
-        middle = -(self._depth + BAR / 2)
-        self._depth += BAR
-        return middle
-
-    def end(self) -> None:
-        self._depth += BETWEEN
-
-    def layout(self, axis: JSONObject) -> JSONObject:
-        layout = _layout(self._depth + AXIS)
-        layout["annotations"] = self._notes
-        layout["xaxis"] = _axis(**axis)
-        if axis.get("side") == "top":
-            layout["margin"] |= {"t": layout["margin"]["b"], "b": layout["margin"]["t"]}
-        layout["yaxis"] = _axis(range=[-self._depth, 0], visible=False)
-        return layout
-
-
-def _note(
-    text: str,
-    x: float,
-    y: float,
-    *,
-    xanchor: str,
-    yanchor: str,
-    yref: str = "paper",
-    colour: str = "--ink",
-) -> JSONObject:
-    return {
-        "text": escape(text),
-        "x": x,
-        "y": y,
-        "xref": "paper",
-        "yref": yref,
-        "xanchor": xanchor,
-        "yanchor": yanchor,
-        "showarrow": False,
-        "borderpad": 0,
-        "font": {"color": colour, "size": 12},
-    }
-
-
-def _axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's own words
-    return {
-        "fixedrange": False,
-        "zeroline": False,
-        "gridcolor": "--grid",
-        "linecolor": "--grid",
-        "tickcolor": "--grid",
-        "tickfont": {"color": "--quiet", "size": 11},
-        "tickangle": 0,
-        "automargin": True,
-        **more,
-    }
-
-
-def _layout(height: int) -> JSONObject:
-    return {
-        "height": height,
-        "margin": {"l": 6, "r": 14, "t": 4, "b": AXIS - 12, "pad": 2},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": 'system-ui, "DejaVu Sans", sans-serif', "color": "--ink", "size": 12},
-        "hoverlabel": {"bgcolor": "--card", "bordercolor": "--quiet", "font": {"color": "--ink"}, "align": "left"},
-        "showlegend": False,
-        "bargap": 0,
-        "hovermode": "closest",
-    }
-
-
-def _cut(name: str, length: int = NAME_LENGTH) -> str:
-    """A name that is too long by its end, where names of one kind differ."""
-    return name if len(name) <= length else "…" + name[-length + 1 :]
+    return bars("model", caption, rows, marks, axis)

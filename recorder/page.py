@@ -1,74 +1,27 @@
-"""Make the report's page: one HTML file with everything in it, that asks no network for anything.
-
-Names from a cluster are escaped by the template, and a content security policy lets only the page's own two scripts
-run, known by their hashes, and nothing be loaded.
-"""
+"""Make the report's page: what stands where in it, and the few numbers at its head."""
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
-from dataclasses import dataclass
-from hashlib import sha256
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from jinja2 import Environment, StrictUndefined
+from typing import TYPE_CHECKING, Final
 
 from recorder.assembler import EVENTS, PODS
 from recorder.figures import figures
-from recorder.report_tables import Cell, Column, Unit, moment, show, tables
+from recorder.html_page import Part, Tile, render
+from recorder.report_tables import show, tables
+from recorder.table import Unit, moment
 from recorder.why import show_span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from recorder.figures import Figure
     from recorder.report import Report
-    from recorder.report_tables import Table
 
 US: Final = 1_000_000
 TITLE: Final = "How pods started, and where they went"
-
-
-class MissingPlotlyError(Exception):
-    """The package that draws isn't installed; the message says how to get it."""
-
-
-class Tile(NamedTuple):
-    """One number at the head of the page."""
-
-    name: str
-    value: str
-    about: str
-
-
-class _Part(NamedTuple):
-    """A section as it is planned: what is in it, by key."""
-
-    key: str
-    title: str
-    about: str
-    figures: Sequence[str]
-    tables: Sequence[str]
-    # What stands there when there is nothing to draw.
-    nothing: str
-    beside: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _PageTable:
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[tuple[Cell, Column]]]
-
-
 _STARTS_ABOUT: Final = (
     "Moments that the API server keeps in whole seconds (creation, containers running, ready) make a phase seem up to "
     "a second longer or shorter; percentiles are exact to one part in a hundred."
 )
 _PARTS: Final = (
-    _Part(
+    Part(
         "starts-by-class",
         "Start phases by class and profile",
         _STARTS_ABOUT,
@@ -76,7 +29,7 @@ _PARTS: Final = (
         ("starts_by_class",),
         "No pod started in this time.",
     ),
-    _Part(
+    Part(
         "starts-by-image",
         "Start phases by image",
         "",
@@ -84,7 +37,7 @@ _PARTS: Final = (
         ("starts_by_image",),
         "No pod with an image started in this time.",
     ),
-    _Part(
+    Part(
         "starts-by-node-age",
         "Start phases by age of the node",
         "",
@@ -92,7 +45,7 @@ _PARTS: Final = (
         ("starts_by_node_age",),
         "No pod started in this time.",
     ),
-    _Part(
+    Part(
         "warm-share",
         "Warm pulls",
         "A pull is warm when the image was on the node already.",
@@ -100,7 +53,7 @@ _PARTS: Final = (
         ("pulls_over_time", "pulls_by_image"),
         "No pull was recorded in this time.",
     ),
-    _Part(
+    Part(
         "occupancy",
         "What stood on the nodes",
         "",
@@ -108,7 +61,7 @@ _PARTS: Final = (
         ("occupancy_over_time", "occupancy_by_node"),
         "No pod was on a node in this time.",
     ),
-    _Part(
+    Part(
         "failures",
         "Tries that found no node",
         "",
@@ -116,7 +69,7 @@ _PARTS: Final = (
         ("failures",),
         "Every try found a node.",
     ),
-    _Part(
+    Part(
         "pulls-by-node",
         "Pulls by node",
         "",
@@ -125,7 +78,7 @@ _PARTS: Final = (
         "No pull was recorded in this time.",
         beside=True,
     ),
-    _Part(
+    Part(
         "removals",
         "Pre-emptions and evictions",
         "",
@@ -133,7 +86,7 @@ _PARTS: Final = (
         ("removals_by_class", "removals_over_time"),
         "No pod had to go for another, and none was evicted.",
     ),
-    _Part(
+    Part(
         "model",
         "Does the scheduler's model agree?",
         "The model sees what the watches told; what the scheduler saw can differ by a moment. A difference is a hint "
@@ -142,45 +95,23 @@ _PARTS: Final = (
         ("model",),
         "No binding was recorded in this time.",
     ),
-    _Part("gaps", "Gaps in the record", "", (), ("gaps",), ""),
+    Part("gaps", "Gaps in the record", "", (), ("gaps",), "Grey in the plots above."),
 )
 
 
 def make_page(report: Report, about: str) -> str:
     """The whole page. about: which database, by which version. Raises MissingPlotlyError."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
-    template = environment.from_string(_own("page.html.j2"))
-    drawn = {} if report.is_empty else figures(report)
-    by_name = {table.name: table for table in tables(report)}
-    sections = [] if report.is_empty else [_section(part, drawn, by_name) for part in _PARTS]
-    plotly, script = (_plotly(), _own("page.js")) if sections else ("", "")
-    return template.render(
+    return render(
         title=TITLE,
         about=_span(report),
+        footer=about,
         notices=_notices(report),
         tiles=[] if report.is_empty else _tiles(report),
-        sections=[section for section in sections if section is not None],
-        footer=about,
-        policy=_policy(plotly, script),
-        css=_own("page.css"),
-        plotly=plotly,
-        script=script,
-        figures=_script_safe({key: figure.as_json() for key, figure in drawn.items()}),
+        parts=() if report.is_empty else _PARTS,
+        figures={} if report.is_empty else figures(report),
+        tables={table.name: table for table in tables(report)},
+        show=show,
     )
-
-
-def _section(part: _Part, drawn: dict[str, Figure], by_name: dict[str, Table]) -> dict[str, Any] | None:
-    found = [drawn[key] for key in part.figures if key in drawn]
-    listed = [by_name[name] for name in part.tables]
-    if not part.figures and not any(table.rows for table in listed):
-        return None
-    nothing = part.nothing or "Grey in the plots above."
-    shown = [
-        _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])
-        for table in listed
-    ]
-    return {**part._asdict(), "figures": found, "tables": shown, "nothing": nothing}
 
 
 def _span(report: Report) -> str:
@@ -230,28 +161,3 @@ def _tiles(report: Report) -> list[Tile]:
 
 def _percentile(span_us: int | None) -> str:
     return show(None if span_us is None else span_us / US, Unit.SECONDS)
-
-
-def _policy(*scripts: str) -> str:
-    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts if text)
-    allowed = hashes or "'none'"
-    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
-
-
-def _script_safe(value: object) -> str:
-    # JSON in a script element: no text may look like its end, or like a comment.
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _own(name: str) -> str:
-    return (resources.files("recorder") / name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    """Plotly's script, as its Python package carries it; nothing else of the package is loaded."""
-    try:
-        text = (resources.files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-    except (ModuleNotFoundError, FileNotFoundError):
-        raise MissingPlotlyError("--format html needs the package plotly: pip install plotly") from None
-    # The end of a script element, were it in one of its strings, would end ours.
-    return text.replace("</script", "<\\/script")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CollectorRegistry, HistogramMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from recorder.report_tables import data_cell, moment, tables
+from recorder.report_tables import tables
 from recorder.statistics import BOUNDS_SECONDS
+from recorder.table import data_cell, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

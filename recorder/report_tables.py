@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from recorder import table
 from recorder.assembler import EVENTS, PODS
 from recorder.model import BUILD, PLACEHOLDER, USER
 from recorder.report import KINDS, NO_CLASS, OTHER, PULL, agreement
 from recorder.report_queries import CONTAINERS, NODE, READY, WHOLE
-from recorder.why import show_bytes, show_span
+from recorder.table import Cell, Column, Table, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from recorder.report import Report
     from recorder.statistics import Spans
 
 US: Final = 1_000_000
-Cell = str | int | float | bool | None
 # Span -> what it is, for people.
 SPAN_NAMES: Final[Mapping[str, str]] = {
     WHOLE: "whole start",
@@ -37,77 +34,11 @@ KIND_NAMES: Final[Mapping[str, str]] = {
 }
 
 
-class Unit(StrEnum):
-    """What a column's values are; decides how people see them."""
-
-    TEXT = "text"
-    # A key of SPAN_NAMES.
-    PHASE = "phase"
-    # Microseconds since 1970; ISO 8601 in JSON and CSV.
-    MOMENT = "moment"
-    SECONDS = "seconds"
-    BYTES = "bytes"
-    COUNT = "count"
-    # Averages of counts.
-    MEAN = "mean"
-    # 0 to 1.
-    SHARE = "share"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its key in JSON and CSV, its heading, its unit."""
-
-    key: str
-    heading: str
-    unit: Unit
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table. A cell is None where nothing is known."""
-
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    rows: Sequence[tuple[Cell, ...]]
-    # Too long for the page; JSON and CSV have it.
-    only_data: bool = False
-
-
 def show(cell: Cell, unit: Unit) -> str:
     """A cell for people."""
-    if cell is None:
-        return "-"
-    if isinstance(cell, str):
-        return SPAN_NAMES.get(cell, cell) if unit is Unit.PHASE else cell
-    match unit:
-        case Unit.MOMENT:
-            return moment(int(cell))[:16].replace("T", " ")
-        case Unit.SECONDS:
-            return show_span(round(cell * US))
-        case Unit.BYTES:
-            return show_bytes(int(cell))
-        case Unit.SHARE:
-            # 100 % means all of them.
-            text = f"{cell * 100:.1f}"
-            return f"{'99.9' if text == '100.0' and cell < 1 else text} %"
-        case Unit.MEAN:
-            return f"{cell:,.1f}"
-        case _:
-            return f"{cell:,}"
-
-
-def moment(at_us: int) -> str:
-    """ISO 8601, UTC."""
-    return datetime.fromtimestamp(at_us / US, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def data_cell(cell: Cell, unit: Unit) -> Cell:
-    """A cell for programs."""
-    if unit is Unit.MOMENT and isinstance(cell, int):
-        return moment(cell)
-    return round(cell, 6) if isinstance(cell, float) else cell
+    if unit is Unit.PHASE and isinstance(cell, str):
+        return SPAN_NAMES.get(cell, cell)
+    return table.show(cell, unit)
 
 
 def tables(report: Report) -> list[Table]:

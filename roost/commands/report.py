@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from cluster.process import version
 from recorder import schema
-from recorder.page import MissingPlotlyError, make_page
+from recorder.html_page import MissingPlotlyError
+from recorder.page import make_page
 from recorder.report import Report, gather
 from recorder.report_formats import to_csv, to_json, to_openmetrics
 from recorder.store import Store, StoreError

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from recorder import schema
-from recorder.figures import NAME_LENGTH, figures, short_names, time_ticks
+from recorder.drawing import NAME_LENGTH, short_names, time_ticks
+from recorder.figures import figures
 from recorder.page import make_page
 from recorder.records import (
     GapRecord,
@@ -29,7 +30,7 @@ from recorder.records import (
 from recorder.report import OTHER_IMAGES, USUAL_US, Report, choose_window, gather
 from recorder.report_formats import to_csv, to_json, to_openmetrics
 from recorder.report_queries import Extent
-from recorder.report_tables import Unit, show, tables
+from recorder.report_tables import show, tables
 from recorder.statistics import (
     BOUNDS_SECONDS,
     LONGEST_STEP_US,
@@ -45,6 +46,7 @@ from recorder.statistics import (
     unite,
 )
 from recorder.store import POSTGRESQL, SQLITE, Store
+from recorder.table import Unit
 from roost.__main__ import main
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
