@@ -848,9 +848,9 @@ def render_controllers_role(given):
     if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'rbac'), 'create')):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
-        out.append('\nrules:\n  # The Lease of the replica that works.\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
+        out.append('\nrules:\n  # The Lease of the replica that works. It goes with the account that owns it: nobody need delete it.\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
         out.append(str(to_json(given['object_name']('controllers'))))
-        out.append(']\n    verbs: [get, update, delete]\n  # What went wrong with a pull is said by the kubelet\'s Events.\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [get, list, watch, create, patch]\n')
+        out.append(']\n    verbs: [get, update]\n  # What went wrong with a pull is said by the kubelet\'s Events.\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [get, list, watch, create, patch]\n')
         if read_key(read_key(given['values'], 'popularImages'), 'enabled'):
             out.append('  # Pods that pull popular images.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch, create, delete]\n')
         else:
@@ -3243,7 +3243,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'cf36846f72924b4a61c767d9c98d5c34547f486b78c1c7d2e82ee8d11f773d00'
+FINGERPRINT = 'cf36a17b8b35fea7b249714524125074fc37a0d92cf9f40127fa1df622b2c195'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -318,6 +318,7 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         (controllers, "patch", "apps/statefulsets/scale", namespace, "another"),
         (controllers, "patch", "apps/deployments/scale", namespace, "hub"),
         (controllers, "update", leases, namespace, "another"),
+        *((controllers, verb, leases, namespace, own) for verb in ("delete", "patch", "deletecollection")),
         *((puller, verb, "pods", namespace, "") for verb in ("get", "list", "create")),
     ]
     try:
