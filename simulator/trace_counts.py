@@ -1,0 +1,115 @@
+"""What was read of a trace, what was passed over and why, and the error for one that can't be used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Different reasons and notes that are told apart; further ones are counted under OTHERS, so that no input fills memory.
+MOST_REASONS: Final = 100
+OTHERS: Final = "further reasons"
+_LONGEST_FOUND: Final = 60
+ACCEPTED: Final = (
+    "JSON lines of binderhub.jupyter.org/launch 1 to 6, roost.hub.jupyter.org/launch 1 or scheduler-sniffer, "
+    "plain or gzip"
+)
+
+
+class TraceError(Exception):
+    """A trace can't be used. The text is one line for an operator: file, line, found, accepted, fix.
+
+    line: 1 is the first; 0: the file as a whole.
+    """
+
+    def __init__(self, file: str, line: int, found: str, accepted: str = ACCEPTED, fix: str = "") -> None:
+        self.file, self.line, self.found, self.accepted, self.fix = file, line, found, accepted, fix
+        place = f"{file}:{line}" if line else file
+        text = f"{place}: found {found}, accepted are {accepted}."
+        super().__init__(" ".join(f"{text} {fix}".split()))
+
+
+class Tally(NamedTuple):
+    """How often something was seen, and where first."""
+
+    number: int
+    file: str
+    # 1 is the first; 0: the file as a whole.
+    line: int
+
+    @property
+    def place(self) -> str:
+        """The first one's file:line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(slots=True)
+class InputCounts:
+    """Filled in while a trace is read; at its end `lines == used + sum of skipped`."""
+
+    lines: int = 0
+    # Lines that attempts came from. Of scheduler-sniffer many lines make one attempt.
+    used: int = 0
+    attempts: int = 0
+    # Schema and version -> lines of it.
+    formats: dict[str, int] = field(default_factory=dict)
+    # Why lines were passed over.
+    skipped: dict[str, Tally] = field(default_factory=dict)
+    # What was odd about lines that were used, or about a file.
+    notes: dict[str, Tally] = field(default_factory=dict)
+    # Seconds since 1970 of the first and the last attempt.
+    first_moment: float | None = None
+    last_moment: float | None = None
+
+    @property
+    def skipped_lines(self) -> int:
+        """All that were passed over."""
+        return sum(tally.number for tally in self.skipped.values())
+
+    def skip(self, reason: str, file: str, line: int, number: int = 1) -> None:
+        """Count lines as passed over."""
+        _count(self.skipped, reason, file, line, number)
+
+    def note(self, what: str, file: str, line: int, number: int = 1) -> None:
+        """Count something odd that was used all the same."""
+        _count(self.notes, what, file, line, number)
+
+    def sentences(self) -> Iterator[str]:
+        """What to tell: one line in all, and one for each reason and note, the commonest first."""
+        yield f"{self.lines} lines read, {self.used} used, {self.skipped_lines} skipped: {self.attempts} attempts"
+        for kind, tallies in (("skipped", self.skipped), ("noted", self.notes)):
+            for what, tally in sorted(tallies.items(), key=lambda item: (-item[1].number, item[0])):
+                yield f"{tally.place}: {kind} {tally.number}: {what}"
+
+    def to_json(self) -> dict[str, object]:
+        """All of it."""
+        return {
+            "lines": self.lines,
+            "used": self.used,
+            "attempts": self.attempts,
+            "formats": dict(self.formats),
+            "skipped": {what: tally._asdict() for what, tally in self.skipped.items()},
+            "notes": {what: tally._asdict() for what, tally in self.notes.items()},
+            "first_moment": self.first_moment,
+            "last_moment": self.last_moment,
+        }
+
+
+def _count(tallies: dict[str, Tally], what: str, file: str, line: int, number: int) -> None:
+    before = tallies.get(what)
+    if before is None and len(tallies) >= MOST_REASONS:
+        what = OTHERS
+        before = tallies.get(what)
+    tallies[what] = Tally(number, file, line) if before is None else before._replace(number=before.number + number)
+
+
+def show(found: object) -> str:
+    """A value as an error shows it: JSON, on one line, cut when long."""
+    try:
+        text = json.dumps(found)
+    except (TypeError, ValueError, RecursionError):
+        text = type(found).__name__
+    return text if len(text) <= _LONGEST_FOUND else f"{text[:_LONGEST_FOUND]}…"
