@@ -1,0 +1,216 @@
+"""Make the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
+
+The webhook's own rules and patches run here; what they gave one image is kept, as long as they asked no changing fact.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import jsonpatch
+
+from placement.holders import Holders
+from placement.labels import HOME_TARGET_ANNOTATION
+from placement.pods import read_pod
+from placement.scheduling.objects import PodSpec, PodState, read_pod_state
+from webhook.facts import Facts, HomePod, Homes, pod_key
+from webhook.homes import HomeFinder
+from webhook.ledger import Ledger
+from webhook.patch import Annotate, Change, patch_for
+from webhook.policies import Case, Degraded, Note, Rulebook, verdicts_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simulator.assumptions import Assumptions
+    from simulator.attempts import Attempt
+    from simulator.policy import PlaceholderSet, Policy
+
+JSONObject = dict[str, Any]
+
+USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
+# Pods by what they ask and who made them; beyond so many the one unused longest goes.
+_KEPT: Final = 8192
+_USER_LABELS: Final = {
+    "app": "jupyterhub",
+    "component": "singleuser-server",
+    "app.kubernetes.io/component": "singleuser-server",
+    "app.kubernetes.io/name": "jupyterhub",
+}
+_BUILD_LABELS: Final = {"component": "binderhub-build", "name": "build"}
+NODE_PURPOSE: Final = "hub.jupyter.org/node-purpose"
+_PREFERS_USER_NODES: Final = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "preference": {"matchExpressions": [{"key": NODE_PURPOSE, "operator": "In", "values": ["user"]}]},
+            }
+        ]
+    }
+}
+
+
+class Made(NamedTuple):
+    """A pod as the API server stores it, but for its name."""
+
+    state: PodState
+    # The node that the webhook chose for its repository; "": none.
+    home: str
+
+
+class PodMaker:
+    """Makes pods under one policy."""
+
+    def __init__(self, policy: Policy, assumptions: Assumptions) -> None:
+        self._policy = policy
+        self._assumptions = assumptions
+        self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
+        self._ledger = Ledger()
+        self._homes = HomeFinder(self._ledger)
+        self._holders = Holders()
+        self._kept: OrderedDict[tuple[object, ...], Made] = OrderedDict()
+        self._specs: dict[PodSpec, PodSpec] = {}
+        self._user_priority = next((name for name, value in policy.priorities.items() if value == 0), "")
+
+    @property
+    def has_homes(self) -> bool:
+        """Whether any class's pods have a home, so that facts must tell of pods."""
+        return self._rulebook is not None and any(
+            rules.pod_class.home is not None for rules in self._rulebook.rules.values()
+        )
+
+    def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> Made:
+        """A user's pod."""
+        key = (USER, attempt.image, attempt.repository, attempt.cpu_millicores, attempt.memory_bytes)
+        return self._make(key, name, created, facts, lambda: self._user_body(attempt, name))
+
+    def placeholder(self, one: PlaceholderSet, name: str, created: float, facts: Facts) -> Made:
+        """A pod of a StatefulSet of placeholders."""
+        body = {"metadata": {"name": name, "labels": dict(one.labels)}, "spec": one.spec}
+        return self._make((PLACEHOLDER, one.name), name, created, facts, lambda: body)
+
+    def build(self, repository: str, name: str, created: float, facts: Facts) -> Made:
+        """A build pod of BinderHub."""
+        body = {
+            "metadata": {
+                "name": name,
+                "labels": dict(_BUILD_LABELS),
+                "annotations": {"binder-repo": repository},
+            },
+            "spec": {
+                "affinity": {
+                    "podAntiAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "weight": 100,
+                                "podAffinityTerm": {
+                                    "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+                                    "topologyKey": "kubernetes.io/hostname",
+                                },
+                            }
+                        ]
+                    }
+                },
+                "containers": [{"name": "builder", "image": "builder", "resources": {}}],
+            },
+        }
+        return self._make((BUILD, repository), name, created, facts, lambda: body)
+
+    def read(self, body: JSONObject) -> PodState:
+        """A pod that somebody else posted."""
+        return self._read(body)
+
+    def seen(self, name: str) -> None:
+        """Facts tell of this pod from now on."""
+        self._ledger.forget(pod_key(self._policy.namespace, name))
+
+    def home_pod(self, state: PodState) -> HomePod | None:
+        """What a pod adds to its class's load; None for pods of a class without a home."""
+        if self._rulebook is None:
+            return None
+        found = self._rulebook.classes.classify(state.labels, state.namespace, None)
+        if found is None or found.home is None:
+            return None
+        return HomePod(found.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
+
+    def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
+        assumed = self._assumptions
+        cpu = assumed.user_cpu_millicores if attempt.cpu_millicores is None else attempt.cpu_millicores
+        memory = assumed.user_memory_bytes if attempt.memory_bytes is None else attempt.memory_bytes
+        spec: JSONObject = {
+            "affinity": _PREFERS_USER_NODES,
+            "containers": [
+                {
+                    "name": "notebook",
+                    "image": image_reference(attempt.image),
+                    "env": [{"name": "BINDER_REPO_URL", "value": attempt.repository}],
+                    "resources": {"requests": {"cpu": f"{cpu}m", "memory": str(memory)}},
+                }
+            ],
+        }
+        if self._user_priority:
+            spec["priorityClassName"] = self._user_priority
+        return {"metadata": {"name": name, "labels": dict(_USER_LABELS)}, "spec": spec}
+
+    def _make(
+        self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]
+    ) -> Made:
+        known = self._kept.get(key)
+        if known is None:
+            made, is_constant = self._admit(body(), facts, created)
+            if is_constant:
+                self._kept[key] = made
+                if len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            known = made
+        else:
+            self._kept.move_to_end(key)
+        return Made(replace(known.state, name=name, uid=name, created=created), known.home)
+
+    def _admit(self, body: JSONObject, facts: Facts, now: float) -> tuple[Made, bool]:
+        """The pod after the webhook, and whether it would be the same whatever the facts."""
+        namespace = self._policy.namespace
+        body["metadata"]["namespace"] = namespace
+        if self._rulebook is None:
+            return Made(self._read(body), ""), True
+        pod = read_pod(body, namespace)
+        pod_class = self._rulebook.classes.classify(pod.labels, namespace, facts.namespaces)
+        if pod_class is None or pod.reason_to_skip():
+            return Made(self._read(body), ""), True
+        rules = self._rulebook.rules[pod_class.name]
+        key = pod_key(namespace, pod.name)
+        case = Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
+        changes: list[Change] = [one for one in verdicts_for(case) if not isinstance(one, Note | Degraded)]
+        home = next(
+            (one.value for one in changes if isinstance(one, Annotate) and one.key == HOME_TARGET_ANNOTATION), ""
+        )
+        if home and key not in facts.homes.pods:
+            self._ledger.record(key, HomePod(pod_class.name, home), now)
+        patched = jsonpatch.apply_patch(body, patch_for(pod, changes))
+        asks_facts = rules.pod_class.home is not None or (
+            rules.is_gated and any(self._rulebook.held(image) is not None for image in pod.images)
+        )
+        return Made(self._read(patched), home), not asks_facts
+
+    def _read(self, body: JSONObject) -> PodState:
+        state = read_pod_state(body, specs=self._specs)
+        if len(self._specs) > _KEPT:
+            self._specs.clear()
+        name = body["spec"].get("priorityClassName", "")
+        return replace(state, priority=self._policy.priorities.get(name, state.priority))
+
+
+def image_reference(image: str) -> str:
+    """What a pod's `image` says for an image of a trace: its text where that is a reference, else one made of it."""
+    if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
+        return image
+    return f"r2d.invalid/{blake2b(image.encode(), digest_size=10).hexdigest()}:1"
+
+
+def no_facts() -> Facts:
+    """Facts of an empty cluster."""
+    return Facts(homes=Homes())

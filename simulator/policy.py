@@ -1,0 +1,195 @@
+"""Make a policy of values files: what the cluster would run under them, rendered by the generator and read back.
+
+Nothing is modelled twice: scheduler profiles come from the KubeSchedulerConfiguration, the webhook's rules from
+policy.json, the controllers from controllers.json, placeholders and pullers from their manifests.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from controllers.settings import parse_settings
+from generator.merge import NO_SETTINGS
+from generator.merge import Settings as SetOptions
+from generator.release import Release, check_release
+from generator.render import render
+from generator.schema import validate
+from generator.values import read_values
+from placement.labels import PLACEHOLDER_SET_LABEL, startup_taint
+from placement.scheduling.profile import Profile, default_profile, read_profiles
+from placement.settings import Settings
+from placement.settings import parse_settings as parse_policy
+from simulator.shipped import policy_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controllers.planner import Planner
+    from generator.render import Manifest
+
+JSONObject = dict[str, Any]
+
+RELEASE: Final = Release("hub", "binder")
+# Kubernetes' own class for pods that name none.
+_NO_PRIORITY: Final = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceholderSet:
+    """One StatefulSet of placeholders."""
+
+    # Of the object.
+    name: str
+    # As the values call it.
+    set_name: str
+    replicas: int
+    labels: Mapping[str, str]
+    # A pod's spec, as the StatefulSet controller would post it.
+    spec: JSONObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullerSet:
+    """One DaemonSet of pullers: what each node it selects is to hold."""
+
+    name: str
+    labels: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    # Container name -> image reference as written, in order of pulling.
+    images: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What runs under one set of values."""
+
+    name: str
+    namespace: str
+    release: str
+    # Of everything rendered that decides, so that equal digests replay alike.
+    digest: str
+    profiles: Mapping[str, Profile]
+    # None: no webhook runs.
+    webhook: Settings | None
+    # controllers.json and the scheduler's configuration; None: no controllers run.
+    controllers: Mapping[str, Any] | None
+    scheduler_configuration: Mapping[str, Any] | None
+    placeholders: tuple[PlaceholderSet, ...]
+    pullers: tuple[PullerSet, ...]
+    # PriorityClass -> value.
+    priorities: Mapping[str, int]
+    # New nodes carry it until their images are there; "": none.
+    startup_taint: str
+
+    def profile_of(self, scheduler_name: str) -> Profile:
+        """The profile that a schedulerName means; kube-scheduler's defaults where Roost renders none."""
+        return self.profiles.get(scheduler_name) or _DEFAULT_PROFILE
+
+    def make_planners(self) -> tuple[Planner, ...]:
+        """Fresh planners, without any memory."""
+        if self.controllers is None:
+            return ()
+        return parse_settings(dict(self.controllers), self._configuration()).planners
+
+    @property
+    def evictions_per_minute(self) -> int:
+        """The mover's budget."""
+        return 0 if self.controllers is None else int(self.controllers["placeholderMover"]["evictionsPerMinute"])
+
+    def _configuration(self) -> dict[str, Any] | None:
+        return None if self.scheduler_configuration is None else dict(self.scheduler_configuration)
+
+
+_DEFAULT_PROFILE: Final = default_profile()
+
+
+def load_policy(
+    name: str, files: Sequence[str] = (), options: SetOptions = NO_SETTINGS, release: Release = RELEASE
+) -> Policy:
+    """Read the shipped policy of that name, or the values files given; `options` are as Helm's --set.
+
+    Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped.
+    """
+    check_release(release)
+    merged = read_values(list(files) or [str(policy_files()[name])], options)
+    validate(merged)
+    return read_policy(name, render(merged.values, release), release)
+
+
+def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> Policy:
+    """Read back what was rendered."""
+    bodies = [one.body for one in manifests if one.identity.kind in _KINDS]
+    by_kind: dict[str, list[JSONObject]] = {}
+    for body in bodies:
+        by_kind.setdefault(str(body["kind"]), []).append(body)
+    data: JSONObject = {}
+    for one in by_kind.get("ConfigMap", ()):
+        for key, text in (one.get("data") or {}).items():
+            if key.endswith(".json"):
+                data[key] = json.loads(text)
+            elif key.endswith((".yaml", ".yml")):
+                found = yaml.load(text, Loader=yaml.CSafeLoader)
+                if isinstance(found, dict) and found.get("kind") == "KubeSchedulerConfiguration":
+                    data["scheduler"] = found
+    configuration = data.get("scheduler")
+    controllers = data.get("controllers.json")
+    webhook = data.get("policy.json")
+    gate = (controllers or {}).get("gate") or {}
+    pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
+    taints = gate.get("mode") == "startupTaint" and pullers
+    return Policy(
+        name=name,
+        release=release.name,
+        namespace=release.namespace,
+        digest=_digest(bodies),
+        profiles={} if configuration is None else read_profiles(configuration),
+        webhook=None if webhook is None else parse_policy(webhook, revision="simulated"),
+        controllers=controllers,
+        scheduler_configuration=configuration,
+        placeholders=tuple(map(_read_placeholders, by_kind.get("StatefulSet", ()))),
+        pullers=pullers,
+        priorities={one["metadata"]["name"]: int(one["value"]) for one in by_kind.get("PriorityClass", ())},
+        startup_taint=startup_taint(release.name, release.namespace) if taints else "",
+    )
+
+
+# What decides; the rest (Deployments, RBAC, Services, ...) doesn't change where pods land.
+_KINDS: Final = frozenset({"ConfigMap", "StatefulSet", "DaemonSet", "PriorityClass"})
+
+
+def _digest(bodies: Sequence[JSONObject]) -> str:
+    return sha256(json.dumps(bodies, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _read_placeholders(body: JSONObject) -> PlaceholderSet:
+    template = body["spec"]["template"]
+    labels = template["metadata"].get("labels") or {}
+    return PlaceholderSet(
+        name=body["metadata"]["name"],
+        set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),
+        replicas=int(body["spec"].get("replicas", 0)),
+        labels=labels,
+        spec=template["spec"],
+    )
+
+
+def _read_puller(body: JSONObject) -> PullerSet:
+    template = body["spec"]["template"]
+    spec = template["spec"]
+    volumes = {one["name"]: one["image"]["reference"] for one in spec.get("volumes") or () if "image" in one}
+    images = {
+        one["name"]: volumes.get(one["name"], one["image"])
+        for one in (*(spec.get("initContainers") or ()), *spec["containers"])
+        if one["name"] in volumes or not volumes
+    }
+    return PullerSet(
+        name=body["metadata"]["name"],
+        labels=template["metadata"].get("labels") or {},
+        node_selector=spec.get("nodeSelector") or {},
+        images=images,
+    )
