@@ -1,0 +1,112 @@
+"""What one cache of images could do at best, and how far yesterday's popular images reach: both from a trace alone.
+
+Source: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Images that a cache holds.
+CACHE_SIZES: Final = (10, 20, 50, 100, 200, 500, 1000)
+COVER_SIZES: Final = (10, 20, 50, 100, 200)
+_NEVER: Final = 1 << 60
+
+
+class CacheRow(NamedTuple):
+    """Shares of launches, 0..1, that find their image in one cache of so many equal images."""
+
+    size: int
+    lru: float
+    # The best that any cache can do that must hold each image as it is launched.
+    best: float
+
+
+class CoverRow(NamedTuple):
+    """Share of a day's launches, 0..1, of the images that were most popular the day before."""
+
+    size: int
+    share: float
+
+
+def cache_rows(launches: Sequence[int], sizes: Sequence[int] = CACHE_SIZES) -> list[CacheRow]:
+    """launches: of each its image. Sizes that hold all images are left out, but for the first such."""
+    distinct = len(set(launches))
+    rows = []
+    following = _following(launches)
+    for size in sizes:
+        number = len(launches)
+        rows.append(CacheRow(size, lru_hits(launches, size) / number, best_hits(launches, size, following) / number))
+        if size >= distinct:
+            break
+    return rows
+
+
+def lru_hits(launches: Sequence[int], size: int) -> int:
+    """Launches that find their image where the least recently launched one goes first."""
+    cache: OrderedDict[int, None] = OrderedDict()
+    hits = 0
+    for image in launches:
+        if image in cache:
+            hits += 1
+            cache.move_to_end(image)
+            continue
+        cache[image] = None
+        if len(cache) > size:
+            cache.popitem(last=False)
+    return hits
+
+
+def best_hits(launches: Sequence[int], size: int, following: Sequence[int] | None = None) -> int:
+    """Launches that find their image where the one that is needed last goes first (MIN)."""
+    upcoming = _following(launches) if following is None else following
+    # Image -> where it is launched next; the heap has outdated entries too.
+    cache: dict[int, int] = {}
+    heap: list[tuple[int, int]] = []
+    hits = 0
+    for place, image in enumerate(launches):
+        if image in cache:
+            hits += 1
+        elif len(cache) >= size:
+            while True:
+                farthest, victim = heappop(heap)
+                if cache.get(victim) == -farthest:
+                    del cache[victim]
+                    break
+        cache[image] = upcoming[place]
+        heappush(heap, (-upcoming[place], image))
+    return hits
+
+
+def cover_rows(launches: Sequence[int], days: Sequence[int], sizes: Sequence[int] = COVER_SIZES) -> list[CoverRow]:
+    """launches, days: of each its image and its day. Nothing where there is no day after another."""
+    by_day: dict[int, Counter[int]] = {}
+    for image, day in zip(launches, days, strict=True):
+        by_day.setdefault(day, Counter())[image] += 1
+    pairs = [(by_day[day - 1], by_day[day]) for day in by_day if day - 1 in by_day]
+    total = sum(today.total() for _, today in pairs)
+    if not total:
+        return []
+    rows = []
+    for size in sizes:
+        covered = 0
+        for yesterday, today in pairs:
+            popular = sorted(yesterday, key=lambda image: (-yesterday[image], image))[:size]
+            covered += sum(today[image] for image in popular)
+        rows.append(CoverRow(size, covered / total))
+    return rows
+
+
+def _following(launches: Sequence[int]) -> list[int]:
+    """Of each launch the place of its image's next one; of images that never come again different ones."""
+    upcoming = [0] * len(launches)
+    last: dict[int, int] = {}
+    for place in range(len(launches) - 1, -1, -1):
+        upcoming[place] = last.get(launches[place], _NEVER + launches[place])
+        last[launches[place]] = place
+    return upcoming
