@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -28,10 +28,11 @@ from recorder.records import (
     PreemptionRecord,
     PullRecord,
     Record,
+    Verdict,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from placement.scheduling.objects import NodeState
 
@@ -61,9 +62,11 @@ _EVICTION_REASONS: Final = {"PreemptionByScheduler": "preempted", "EvictionByEvi
 class Judgement:
     """What the scheduler's model says of one decision."""
 
-    model: str
+    model: Verdict
     model_node: str = ""
     note: str = ""
+    # As DecisionRecord.model_back_us.
+    back_us: int | None = None
     nodes_total: int | None = None
     nodes_feasible: int | None = None
     # Each node as it stood; `decision_id` is filled in by the assembler.
@@ -73,14 +76,20 @@ class Judgement:
 class Judge(Protocol):
     """Follows the cluster and judges decisions by the scheduler's own rules; see recorder/model.py."""
 
-    def node_changed(self, name: str, node: SeenNode | None) -> None:
+    def relisted(self) -> None:
+        """Learn that what was told last was a list."""
+
+    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
         """Learn of a node; None: it is gone."""
 
-    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str) -> None:
+    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
         """Learn of a pod; None: it is gone."""
 
-    def judge(self, decision_id: str, pod: SeenPod, node_name: str) -> Judgement:
-        """Say where the pod would have gone. Asked before the pod itself is known to be there."""
+    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement | None:
+        """Say where the pod would have gone; asked before it is known to be there. None: `settle` will say it."""
+
+    def settle(self, now_us: int | None) -> Iterable[tuple[str, Judgement]]:
+        """Say what could not be said at once, by the decision's id; None: all of it, now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,8 @@ class Assembler:
         # Kind -> since when its past is lost.
         self._lost: dict[str, int] = {}
         self._synced: set[str] = set()
+        # Bindings that are stored and not judged yet, by id.
+        self._open: dict[str, DecisionRecord] = {}
 
     # Streams
 
@@ -157,6 +168,19 @@ class Assembler:
                 records += self._images_gone(uid, now_us)
             self._unseen_nodes.clear()
         self._synced.add(kind)
+        if self._judge is not None and kind in (PODS, NODES):
+            self._judge.relisted()
+        return records
+
+    def settle(self, now_us: int | None) -> list[Record]:
+        """Judgements that were left open, as far as they can be made by now; None: all, since nothing more is told."""
+        records: list[Record] = []
+        if self._judge is not None and self._open:
+            for decision_id, judgement in self._judge.settle(now_us):
+                told = self._open.pop(decision_id, None)
+                if told is not None:
+                    records.append(_judged(told, judgement))
+                    records += judgement.candidates
         return records
 
     def heard(self, kind: str, now_us: int) -> None:
@@ -194,7 +218,7 @@ class Assembler:
         records += _disruption(before, pod)
         self._pods[key] = pod
         if self._judge is not None:
-            self._judge.pod_changed(key, pod, pod_class)
+            self._judge.pod_changed(key, pod, pod_class, now_us)
         return records
 
     def pod_deleted(self, key: str, pod: SeenPod | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
@@ -213,7 +237,7 @@ class Assembler:
     def _pod_gone(self, key: str, pod: SeenPod, now_us: int, why: str, late_us: int = MICRO_US) -> Iterator[Record]:
         self._pods.pop(key, None)
         if self._judge is not None:
-            self._judge.pod_changed(key, None, "")
+            self._judge.pod_changed(key, None, "", now_us)
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         yield _pod_record(pod, pod_class, deleted_us=now_us, reason=why)
         yield _phase(pod.state.uid, Phase.GONE, Step(now_us, late_us), "watch")
@@ -223,30 +247,30 @@ class Assembler:
         status, since_us, reason, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
         if state.node_name and (before is None or not before.state.node_name):
             decision_id = f"{state.uid}/bind"
-            judgement = Judgement("unknown", note="bound before it was watched")
-            if watched and not {PODS, NODES} <= self._synced:
-                judgement = Judgement("unknown", note="bound before all pods and nodes were known")
-            elif watched and self._judge is not None:
-                judgement = self._judge.judge(decision_id, pod, state.node_name)
-            node = self._nodes.get(state.node_name)
-            yield DecisionRecord(
+            told = DecisionRecord(
                 id=decision_id,
                 pod_uid=state.uid,
                 kind=DecisionKind.BIND,
                 node_name=state.node_name,
-                node_uid=node.state.uid if node is not None else "",
+                node_uid=self._node_uid(state.node_name),
                 at_us=since_us if status == "True" and since_us is not None else pod.created_us,
                 resolution_us=SECOND_US,
                 last_us=since_us or now_us,
                 scheduler=state.scheduler_name,
                 source="watch",
-                nodes_total=judgement.nodes_total,
-                nodes_feasible=judgement.nodes_feasible,
-                model=judgement.model,
-                model_node=judgement.model_node,
-                model_note=judgement.note,
             )
-            yield from judgement.candidates
+            judgement: Judgement | None = Judgement(Verdict.UNKNOWN, note="bound before it was watched")
+            if watched and not {PODS, NODES} <= self._synced:
+                judgement = Judgement(Verdict.UNKNOWN, note="bound before all pods and nodes were known")
+            elif watched and self._judge is not None:
+                judgement = self._judge.judge(decision_id, pod, state.node_name, now_us)
+            if judgement is None:
+                # Stored without what the model says, which follows.
+                self._open[decision_id] = told
+                yield told
+            else:
+                yield _judged(told, judgement)
+                yield from judgement.candidates
         elif (
             status == "False"
             and reason == "Unschedulable"
@@ -296,7 +320,7 @@ class Assembler:
         records += self._image_changes(node, now_us)
         self._nodes[name] = node
         if self._judge is not None:
-            self._judge.node_changed(name, node)
+            self._judge.node_changed(name, node, now_us)
         return records
 
     def node_deleted(self, name: str, now_us: int) -> list[Record]:
@@ -308,7 +332,7 @@ class Assembler:
         if node is None:
             return
         if self._judge is not None:
-            self._judge.node_changed(name, None)
+            self._judge.node_changed(name, None, now_us)
         yield _node_record(node, gone_us=now_us)
         yield from self._images_gone(node.state.uid, now_us)
 
@@ -332,6 +356,9 @@ class Assembler:
     def event(self, event: SeenEvent) -> list[Record]:
         """An Event as it is now: new, or repeated."""
         kind, _, _, uid = event.about
+        if kind == "Pod" and not uid:
+            # Some writers leave it out: all their pods would be one.
+            return []
         when = Step(event.first_us, event.resolution_us)
         if kind == "Pod" and event.reason == "Scheduled":
             return self._scheduled(event, uid, when)
@@ -454,6 +481,18 @@ def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
         if match:
             reasons[match[2]] = reasons.get(match[2], 0) + int(match[1])
     return total, reasons
+
+
+def _judged(told: DecisionRecord, judgement: Judgement) -> DecisionRecord:
+    return replace(
+        told,
+        nodes_total=judgement.nodes_total,
+        nodes_feasible=judgement.nodes_feasible,
+        model=judgement.model,
+        model_node=judgement.model_node,
+        model_note=judgement.note,
+        model_back_us=judgement.back_us,
+    )
 
 
 def _failure(

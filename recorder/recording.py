@@ -84,6 +84,7 @@ class Recording:
         # Kind -> since when what is told late may have happened.
         self._late_since_us: dict[str, int] = {}
         self._model = model
+        self._wall = wall
         self._assembler = Assembler(self._classify, store.known(), model)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
@@ -129,12 +130,14 @@ class Recording:
         flushed_at = time.monotonic()
         while not stop.is_set():
             self._collect(flushed_at + FLUSH_SECONDS)
+            self._rows += self._assembler.settle(int(self._wall() * _US))
             if time.monotonic() - flushed_at >= FLUSH_SECONDS or len(self._rows) >= MAX_ROWS:
                 self._flush()
                 flushed_at = time.monotonic()
         # What has been told already; the streams take nothing more.
         while not self._queue.empty() and len(self._rows) < MAX_ROWS:
             self._follow(self._queue.get_nowait())
+        self._rows += self._assembler.settle(None)
         self._try_flush()
 
     def _read_pod(self, item: JSONObject) -> SeenPod | None:

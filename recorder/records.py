@@ -32,7 +32,11 @@ class PodRecord:
 
     TABLE: ClassVar[str] = "pod"
     KEY: ClassVar[tuple[str, ...]] = ("uid",)
-    MERGE: ClassVar[dict[str, Merge]] = {"deleted_us": Merge.FIRST, "end_reason": Merge.FIRST}
+    MERGE: ClassVar[dict[str, Merge]] = {
+        "image_digest": Merge.FIRST,
+        "deleted_us": Merge.FIRST,
+        "end_reason": Merge.FIRST,
+    }
 
     uid: str
     namespace: str = ""
@@ -146,6 +150,18 @@ class DecisionKind(StrEnum):
     PREEMPT = "preempt"
 
 
+class Verdict(StrEnum):
+    """What the scheduler's model says of a binding."""
+
+    # It takes that node too, or has as many points for it as for its own.
+    AGREES = "agrees"
+    # Likewise, but on a state told shortly before or after the binding: `model_note` says which.
+    AGREES_EARLIER = "agrees-earlier"
+    DIFFERS = "differs"
+    # Not asked, or not to be said; `model_note` says why.
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRecord:
     """One decision about one pod."""
@@ -164,6 +180,7 @@ class DecisionRecord:
         "model": Merge.FIRST,
         "model_node": Merge.FIRST,
         "model_note": Merge.FIRST,
+        "model_back_us": Merge.FIRST,
     }
 
     # `<pod uid>/<kind>/<what tells it from others of its kind>`: the same for whoever sees it.
@@ -187,10 +204,12 @@ class DecisionRecord:
     # JSON object as text: reason -> number of nodes.
     reasons: str = "{}"
     message: str = ""
-    # What the scheduler's model says of it: agrees, differs, not-among-best, unknown (with `model_note`).
+    # A Verdict on a binding; None where it was not to be judged, or the recorder was killed before it was.
     model: str | None = None
     model_node: str | None = None
     model_note: str | None = None
+    # So much before the binding was told stood the state that agrees, by the recorder's clock; 0: as it was told.
+    model_back_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from recorder.metrics import Metrics
 from recorder.model import Model
 from recorder.reading import read_node, read_pod
 from recorder.recording import PATHS, Recording
-from recorder.records import DecisionRecord
+from recorder.records import DecisionRecord, Verdict
 from recorder.settings import parse_settings
 from recorder.store import Store, Unavailable
 from tests.harness.waiting import wait_until
@@ -197,12 +197,17 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
 class Sure:
     """A judge that always agrees."""
 
-    def node_changed(self, name: str, node: SeenNode | None) -> None: ...
+    def relisted(self) -> None: ...
 
-    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str) -> None: ...
+    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None: ...
 
-    def judge(self, _decision_id: str, _pod: SeenPod, _node_name: str) -> Judgement:
-        return Judgement("agrees")
+    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None: ...
+
+    def judge(self, _decision_id: str, _pod: SeenPod, _node_name: str, _at_us: int) -> Judgement:
+        return Judgement(Verdict.AGREES)
+
+    def settle(self, _now_us: int | None) -> list[tuple[str, Judgement]]:
+        return []
 
 
 def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
@@ -224,14 +229,15 @@ def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
         resources = {"cpu": cpu, "memory": "1Gi", "pods": "10"}
         ready = [{"type": "Ready", "status": "True"}]
         item = {"metadata": {"name": name, "uid": name}, "status": {"allocatable": resources, "conditions": ready}}
-        model.node_changed(name, read_node(item))
+        model.node_changed(name, read_node(item), 1)
     asks = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
     waiting = pod("p", 1, containers=asks)
     waiting["status"]["nominatedNodeName"] = "chosen"
     bound = read_pod(pod("p", 2, containers=asks, nodeName="chosen"), (), {})
     assert bound is not None
-    model.pod_changed("hub/p", read_pod(waiting, (), {}), "user")
-    judged = model.judge("d", bound, "chosen")
+    model.pod_changed("hub/p", read_pod(waiting, (), {}), "user", 1)
+    judged = model.judge("d", bound, "chosen", 2)
+    assert judged is not None
     assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
     assert [(one.node_name, one.refused) for one in judged.candidates] == [
         ("chosen", ""),
