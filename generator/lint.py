@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.faults import Fault, ValuesError, sort_faults
+from generator.faults import Fault, ValuesError, describe, sort_faults
 from generator.lint_classes import lint_classes
 from generator.lint_controllers import lint_controllers
 from generator.lint_recorder import lint_recorder
@@ -21,6 +21,13 @@ _POLICY_MINOR: Final = (1, 36)
 # cluster-autoscaler's --expendable-pods-priority-cutoff.
 AUTOSCALER_CUTOFF: Final = -10
 _LONG_TIMEOUT_SECONDS: Final = 10
+# What may be on the host network: its key, what turns it on, its ports.
+_PROGRAMS: Final = (
+    ("scheduler", ("scheduler", "target"), "deploy", ("port",)),
+    ("webhook", ("admission", "mode"), "webhook", ("port", "metricsPort")),
+    ("controllers", ("controllers", "enabled"), True, ("port",)),
+    ("recorder", ("recorder", "enabled"), True, ("port",)),
+)
 
 
 def check(merged: Merged, release: Release) -> list[Fault]:
@@ -47,6 +54,7 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     _lint_priorities(report)
     _lint_admission(report, release)
     _lint_webhook(report)
+    _lint_ports(report)
     _lint_disruption(report)
     _lint_names(report, release)
     return report.faults
@@ -181,6 +189,24 @@ def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
     if mode == "self" and number(certificates.get("leafHours")) > number(certificates.get("caDays")) * 24 / 3:
         reason = "a leaf may outlive the CA, which is renewed at two thirds of its life."
         report.refuse((*path, "leafHours"), reason, "Use at most a third of caDays.")
+
+
+def _lint_ports(report: Report) -> None:
+    """Find ports that programs on the host network have in common: Kubernetes takes them for the node's own."""
+    first: dict[object, str] = {}
+    for part, switch, on, keys in _PROGRAMS:
+        if at(report.values, *switch) != on or at(report.values, part, "hostNetwork") is not True:
+            continue
+        for key in keys:
+            port = at(report.values, part, key)
+            other = first.setdefault(port, f"{part}.{key}")
+            # One program's own two ports are another matter.
+            if not other.startswith(f"{part}."):
+                reason = (
+                    f"{other} is {describe(port)} too, and both are on the host network: no node takes a pod of each, "
+                    "and where nodes are few one stays Pending."
+                )
+                report.warn((part, key), reason, "Use another port.")
 
 
 def _lint_disruption(report: Report) -> None:

@@ -417,6 +417,18 @@ WARNINGS = {
     "no priorities": ("priorityClasses: {enabled: false}", "never give way"),
     "long time-out": ("webhook: {timeoutSeconds: 30}", "may wait that long"),
     "nobody answers": ("webhook: {replicas: 0}", "nobody answers"),
+    "one port of the node for two programs": (
+        "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",
+        "controllers.port: webhook.metricsPort is 8080 too, and both are on the host network",
+    ),
+    "the scheduler's port of the node": (
+        "scheduler: {hostNetwork: true}\nwebhook: {hostNetwork: true, port: 10259}",
+        "webhook.port: scheduler.port is 10259 too",
+    ),
+    "the recorder's port of the node": (
+        "controllers: {hostNetwork: true}\nrecorder: {enabled: true, hostNetwork: true}",
+        "recorder.port: controllers.port is 8080 too",
+    ),
     "no drain": ("webhook: {pdb: {maxUnavailable: 0}}", "can be drained"),
     "a record that a restart ends": (
         "recorder: {enabled: true, database: {persistence: {enabled: false}}}",
@@ -438,6 +450,20 @@ def test_values_that_surprise_are_warned_of_with_the_reason(case: str) -> None:
     hits = [fault for fault in faults if reason in str(fault)]
     assert hits, faults
     assert hits[0].severity == "warning"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "webhook: {hostNetwork: true}",
+        "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true, port: 8081}",
+        "webhook: {hostNetwork: true}\nrecorder: {enabled: false, hostNetwork: true}",
+        "admission: {mode: none}\nwebhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",
+        "scheduler: {target: none, hostNetwork: true, port: 8080}\nrecorder: {enabled: true, hostNetwork: true}",
+    ],
+)
+def test_programs_that_never_meet_on_a_nodes_port_have_nothing_to_warn_of(text: str) -> None:
+    assert "host network" not in said(text)
 
 
 def test_a_recorder_has_nothing_to_warn_of_on_a_volume_or_with_a_secret_or_switched_off() -> None:
