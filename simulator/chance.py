@@ -7,12 +7,18 @@ time of the n-th node, so that a difference between them is the policy's. A draw
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import count
 from math import exp
 from statistics import NormalDist
-from typing import Final
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NORMAL: Final = NormalDist()
 _SPAN: Final = float(1 << 64)
+_EIGHT: Final = Struct("<8Q")
 
 
 class Chance:
@@ -30,6 +36,13 @@ class Chance:
     def below(self, purpose: str, whose: object, number: int) -> int:
         """A whole number in 0..number-1."""
         return min(number - 1, int(self.uniform(purpose, whose) * number))
+
+    def uniforms(self, purpose: str) -> Iterator[float]:
+        """Endless numbers in (0, 1), for what has no owner: the order of draws is part of their meaning."""
+        for block in count():
+            digest = blake2b(f"{purpose}\0{block}".encode(), digest_size=64, key=self._key).digest()
+            for number in _EIGHT.unpack(digest):
+                yield (number + 0.5) / _SPAN
 
     def log_normal(self, purpose: str, whose: object, median: float, sigma: float) -> float:
         """A log-normal draw."""
