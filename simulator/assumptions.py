@@ -72,8 +72,10 @@ class Assumptions:
     node_pods: int = 110
     # Of the image filesystem; 0: endless [S: 1 TB].
     node_disk_bytes: int = 10**12
+    # Of the pool of user nodes [A].
     min_nodes: int = 1
     max_nodes: int = 100
+    # Whose rules add and remove nodes: cluster-autoscaler, karpenter or none [S].
     autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
     # From request to Ready: median and sigma of a log-normal [A, S: 3 to 4 minutes on GCE].
     boot_median_seconds: float = 210.0

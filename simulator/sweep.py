@@ -249,7 +249,7 @@ class _Pool:
         except (EOFError, OSError):
             yield from self._replace(worker, job)
             return
-        yield _read(event)
+        yield read_event(event)
         if event[0] != "progress":
             self._hand_out(worker)
 
@@ -285,7 +285,8 @@ class _Pool:
                 worker.pipe.send(worker.job)
 
 
-def _read(event: tuple[Any, ...]) -> Event:
+def read_event(event: tuple[Any, ...]) -> Event:
+    """An event from plain data, as a worker sends it."""
     match event:
         case ("progress", key, attempts):
             return Progress(key, attempts)

@@ -162,3 +162,9 @@ def dying_work(job: Job, on_progress: Callable[[int, float], None] | None) -> Ru
         done.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return work(job, on_progress)
+
+
+def slow_start_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+    """The same as `work`, later."""
+    time.sleep(0.4)
+    return work(job, on_progress)
