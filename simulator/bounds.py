@@ -30,6 +30,7 @@ BOUNDS: Final = (
         "Pods that run at once, divided by pods a node and rounded up, over time, never fewer than the least nodes: "
         "what a packing with free migration would need.",
     ),
+    Bound("peak_nodes", "peak_nodes", "The most pods that ran at once, divided by pods a node and rounded up."),
     Bound(
         "cold",
         "cold",
@@ -67,6 +68,7 @@ class BoundsMeter:
         "_least",
         "_node_seconds",
         "_nodes_needed",
+        "_peak",
         "_per_node",
         "_repositories",
         "_running",
@@ -77,6 +79,8 @@ class BoundsMeter:
         self._least = min_nodes
         self._last = begin
         self._running = 0
+        # The most that ever ran.
+        self._peak = 0
         self._node_seconds = 0.0
         # Image -> pods of it that run, and the most nodes that these ever needed.
         self._copies: dict[str, int] = {}
@@ -90,6 +94,7 @@ class BoundsMeter:
         """A user's pod takes its place on a node. Moments never go back."""
         self._pass(moment)
         self._running += 1
+        self._peak = max(self._peak, self._running)
         copies = self._copies.get(image, 0) + 1
         self._copies[image] = copies
         needed = -(-copies // self._per_node)
@@ -122,6 +127,7 @@ class BoundsMeter:
         self._pass(moment)
         found: dict[str, float] = {
             "node_hours": self._node_seconds / SECONDS_AN_HOUR,
+            "peak_nodes": float(max(self._least, -(-self._peak // self._per_node))),
             "cold": float(sum(self._nodes_needed.values())),
             "cold_compulsory": float(len(self._nodes_needed)),
         }

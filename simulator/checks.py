@@ -90,7 +90,7 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
     if not equals:
         raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
     if name not in kinds:
-        near = get_close_matches(name, kinds, 3, 0.5)
+        near = get_close_matches(name, kinds, 2, 0.6)
         fix = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(kinds)}."
         raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)])
     try:

@@ -43,7 +43,7 @@ def test_layers_are_fetched_once_and_each_repositorys_first_build_is_cold() -> N
 
 
 def test_what_never_happened_has_no_bound() -> None:
-    assert set(BoundsMeter(1, 0).close(0.0)) == {"node_hours", "cold", "cold_compulsory"}
+    assert set(BoundsMeter(1, 0).close(0.0)) == {"node_hours", "peak_nodes", "cold", "cold_compulsory"}
 
 
 def test_each_bound_is_said_once() -> None:
@@ -69,5 +69,6 @@ def test_the_meter_agrees_with_looking_at_every_second(
     found = meter.close(100.0)
     there = [[image for begin, length, image in stays if begin <= second < begin + length] for second in range(100)]
     assert found["node_hours"] * 3600 == pytest.approx(sum(max(least, ceil(len(one) / per_node)) for one in there))
+    assert found["peak_nodes"] == max(least, *(ceil(len(one) / per_node) for one in there))
     needed = {image: max(ceil(one.count(image) / per_node) for one in there) for image in {s[2] for s in stays}}
     assert found["cold"] == sum(needed.values())
