@@ -49,7 +49,8 @@ def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | N
     return found
 
 
-def _text(parent: Mapping[str, Any], key: str, where: str) -> str:
+def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
+    """The text under `key`, "" when it is absent or null. Raises OddPodError when it is something else."""
     found = parent.get(key)
     if found is None:
         return ""
@@ -58,10 +59,9 @@ def _text(parent: Mapping[str, Any], key: str, where: str) -> str:
     return found
 
 
-def _texts(parent: Mapping[str, Any], key: str, where: str) -> JSONObject:
-    found = child_object(parent, key, where)
-    if found is None:
-        return _NOTHING
+def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
+    """The texts by key under `key`, none when it is absent or null. Raises OddPodError when it is something else."""
+    found = child_object(parent, key, where) or _NOTHING
     for value in found.values():
         if type(value) is not str:
             raise OddPodError(f"{where}.{key} holds something that is no text")
@@ -193,12 +193,12 @@ def read_pod(body: object, namespace: str) -> Pod:
         body=body,
         spec=spec,
         namespace=namespace,
-        name=_text(metadata, "name", "metadata"),
-        generate_name=_text(metadata, "generateName", "metadata"),
-        labels=_texts(metadata, "labels", "metadata"),
-        annotations=_texts(metadata, "annotations", "metadata"),
-        scheduler_name=_text(spec, "schedulerName", "spec"),
-        node_name=_text(spec, "nodeName", "spec"),
+        name=child_text(metadata, "name", "metadata"),
+        generate_name=child_text(metadata, "generateName", "metadata"),
+        labels=child_texts(metadata, "labels", "metadata"),
+        annotations=child_texts(metadata, "annotations", "metadata"),
+        scheduler_name=child_text(spec, "schedulerName", "spec"),
+        node_name=child_text(spec, "nodeName", "spec"),
         containers=_containers(spec, "containers"),
         init_containers=_containers(spec, "initContainers"),
         affinity=affinity,

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from placement.labels import is_kept_annotation
 from placement.nodes import NodeFact
-from placement.pods import DEFAULT_SCHEDULER, PREFERRED, REQUIRED, OddPodError, child_list, child_object
+from placement.pods import (
+    DEFAULT_SCHEDULER,
+    PREFERRED,
+    REQUIRED,
+    OddPodError,
+    child_list,
+    child_object,
+    child_text,
+    child_texts,
+)
 from placement.quantities import parse_quantity
 from placement.selectors import Requirement, Taint, read_label_selector, read_requirement
 
@@ -296,14 +305,17 @@ def _read_node(body: object) -> NodeState:
     if not isinstance(body, dict):
         raise OddPodError("the object is no JSON object")
     metadata, spec, status = (child_object(body, part, "node") or _NOTHING for part in ("metadata", "spec", "status"))
-    name = _text(metadata, "name", "metadata")
+    name = child_text(metadata, "name", "metadata")
     if not name:
         raise OddPodError("metadata.name is absent")
     conditions: dict[str, str] = {}
     created = read_moment(metadata.get("creationTimestamp")) or 0.0
     ready_since = None
     for condition in _objects(status, "conditions", "status"):
-        kind, value = _text(condition, "type", "status.conditions[]"), _text(condition, "status", "status.conditions[]")
+        kind, value = (
+            child_text(condition, "type", "status.conditions[]"),
+            child_text(condition, "status", "status.conditions[]"),
+        )
         conditions[kind] = value
         if kind == "Ready" and value == "True":
             ready_since = read_moment(condition.get("lastTransitionTime")) or created
@@ -323,23 +335,23 @@ def _read_node(body: object) -> NodeState:
     return NodeState(
         fact=NodeFact(
             name=name,
-            labels=_shared(_texts(metadata, "labels", "metadata")),
+            labels=_shared(child_texts(metadata, "labels", "metadata")),
             taints=tuple(
-                Taint(_text(taint, "key", "spec.taints[]"), _text(taint, "value", "spec.taints[]"), effect)
+                Taint(child_text(taint, "key", "spec.taints[]"), child_text(taint, "value", "spec.taints[]"), effect)
                 for taint in _objects(spec, "taints", "spec")
-                if (effect := _text(taint, "effect", "spec.taints[]"))
+                if (effect := child_text(taint, "effect", "spec.taints[]"))
             ),
             unschedulable=spec.get("unschedulable") is True,
             ready=conditions.get("Ready") == "True",
         ),
-        uid=_text(metadata, "uid", "metadata"),
+        uid=child_text(metadata, "uid", "metadata"),
         created=created,
         allocatable=allocatable,
         images=images,
         image_count=len(listed),
         conditions=conditions,
         ready_since=ready_since,
-        annotations=_kept(_texts(metadata, "annotations", "metadata")),
+        annotations=_kept(child_texts(metadata, "annotations", "metadata")),
         leaving=metadata.get("deletionTimestamp") is not None,
     )
 
@@ -363,20 +375,20 @@ def read_pod_state(
         raise OddPodError("the pod has no spec")
     read = _read_spec(spec, status)
     return PodState(
-        namespace=intern(_text(metadata, "namespace", "metadata") or "default"),
-        name=_text(metadata, "name", "metadata"),
-        uid=_text(metadata, "uid", "metadata"),
-        labels=_shared(_texts(metadata, "labels", "metadata")),
-        annotations=_kept(_texts(metadata, "annotations", "metadata")),
-        node_name=intern(_text(spec, "nodeName", "spec")),
-        nominated_node=_text(status, "nominatedNodeName", "status"),
-        phase=intern(_text(status, "phase", "status") or "Pending"),
+        namespace=intern(child_text(metadata, "namespace", "metadata") or "default"),
+        name=child_text(metadata, "name", "metadata"),
+        uid=child_text(metadata, "uid", "metadata"),
+        labels=_shared(child_texts(metadata, "labels", "metadata")),
+        annotations=_kept(child_texts(metadata, "annotations", "metadata")),
+        node_name=intern(child_text(spec, "nodeName", "spec")),
+        nominated_node=child_text(status, "nominatedNodeName", "status"),
+        phase=intern(child_text(status, "phase", "status") or "Pending"),
         leaving=metadata.get("deletionTimestamp") is not None,
         created=read_moment(metadata.get("creationTimestamp")) or 0.0,
         started=read_moment(status.get("startTime")),
         priority=_whole(spec, "priority", "spec"),
         preempts=spec.get("preemptionPolicy") != "Never",
-        scheduler_name=intern(_text(spec, "schedulerName", "spec") or DEFAULT_SCHEDULER),
+        scheduler_name=intern(child_text(spec, "schedulerName", "spec") or DEFAULT_SCHEDULER),
         owner=_owner(metadata),
         spec=read if specs is None else specs.setdefault(read, read),
         containers=_container_states(spec, status) if keep_containers else (),
@@ -390,9 +402,9 @@ def read_pod_state(
         claims=tuple(
             name
             for one in _objects(spec, "volumes", "spec")
-            if (name := _text(_part(one, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
+            if (name := child_text(_part(one, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
         ),
-        reason=intern(_text(status, "reason", "status")),
+        reason=intern(child_text(status, "reason", "status")),
     )
 
 
@@ -418,7 +430,7 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         non_zero_cpu=non_zero.get(CPU, 0),
         non_zero_memory=non_zero.get(MEMORY, 0),
         fit_requests=amounts if fit == amounts else fit,
-        node_selector=tuple(sorted(_texts(spec, "nodeSelector", "spec").items())),
+        node_selector=tuple(sorted(child_texts(spec, "nodeSelector", "spec").items())),
         required_node_terms=None if required is None else read_node_terms(required.get("nodeSelectorTerms")),
         preferred_node_terms=tuple(
             WeightedNodeTerm(weight, term)
@@ -428,10 +440,10 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         ),
         tolerations=tuple(
             Toleration(
-                _text(one, "key", "spec.tolerations[]"),
-                _text(one, "operator", "spec.tolerations[]") or "Equal",
-                _text(one, "value", "spec.tolerations[]"),
-                _text(one, "effect", "spec.tolerations[]"),
+                child_text(one, "key", "spec.tolerations[]"),
+                child_text(one, "operator", "spec.tolerations[]") or "Equal",
+                child_text(one, "value", "spec.tolerations[]"),
+                child_text(one, "effect", "spec.tolerations[]"),
             )
             for one in _objects(spec, "tolerations", "spec")
         ),
@@ -443,9 +455,11 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
             read_spread_constraint(one) for one in _objects(spec, "topologySpreadConstraints", "spec")
         ),
         host_ports=tuple(_host_ports(containers, inits)),
-        images=tuple(_text(one, "image", "spec.containers[]") for one in (*containers, *inits)),
+        images=tuple(child_text(one, "image", "spec.containers[]") for one in (*containers, *inits)),
         volume_images=tuple(
-            reference for one in volumes if (reference := _text(_part(one, "image"), "reference", "spec.volumes[]"))
+            reference
+            for one in volumes
+            if (reference := child_text(_part(one, "image"), "reference", "spec.volumes[]"))
         ),
     )
 
@@ -481,13 +495,13 @@ def read_spread_constraint(body: JSONObject) -> SpreadConstraint:
     where = "spec.topologySpreadConstraints[]"
     keys = child_list(body, "matchLabelKeys", where) or ()
     return SpreadConstraint(
-        topology_key=_text(body, "topologyKey", where),
+        topology_key=child_text(body, "topologyKey", where),
         max_skew=_whole(body, "maxSkew", where),
-        required=_text(body, "whenUnsatisfiable", where) == "DoNotSchedule",
+        required=child_text(body, "whenUnsatisfiable", where) == "DoNotSchedule",
         selector=read_label_selector(body.get("labelSelector")),
         min_domains=_whole(body, "minDomains", where) or 1,
-        honor_affinity=_text(body, "nodeAffinityPolicy", where) != "Ignore",
-        honor_taints=_text(body, "nodeTaintsPolicy", where) == "Honor",
+        honor_affinity=child_text(body, "nodeAffinityPolicy", where) != "Ignore",
+        honor_taints=child_text(body, "nodeTaintsPolicy", where) == "Honor",
         match_label_keys=tuple(key for key in keys if isinstance(key, str)),
     )
 
@@ -496,7 +510,7 @@ def _pod_term(term: JSONObject) -> PodTerm:
     where = "spec.affinity"
     namespaces = child_list(term, "namespaces", where) or ()
     return PodTerm(
-        topology_key=_text(term, "topologyKey", where),
+        topology_key=child_text(term, "topologyKey", where),
         selector=read_label_selector(term.get("labelSelector")),
         namespaces=frozenset(name for name in namespaces if isinstance(name, str)),
         namespace_selector=read_label_selector(term.get("namespaceSelector")),
@@ -527,8 +541,8 @@ def _host_ports(containers: Iterable[JSONObject], inits: Iterable[JSONObject]) -
             number = _whole(port, "hostPort", "spec.containers[].ports[]")
             if number > 0:
                 yield HostPort(
-                    _text(port, "hostIP", "spec.containers[].ports[]") or "0.0.0.0",  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
-                    _text(port, "protocol", "spec.containers[].ports[]") or "TCP",
+                    child_text(port, "hostIP", "spec.containers[].ports[]") or "0.0.0.0",  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
+                    child_text(port, "protocol", "spec.containers[].ports[]") or "TCP",
                     number,
                 )
 
@@ -543,7 +557,7 @@ def _requests(
 ) -> tuple[tuple[tuple[str, int], ...], dict[str, int], tuple[tuple[str, int], ...]]:
     """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count while it isn't."""
     statuses = {
-        _text(one, "name", "status"): one
+        child_text(one, "name", "status"): one
         for key in ("containerStatuses", "initContainerStatuses")
         for one in _objects(status, key, "status")
     }
@@ -611,7 +625,7 @@ def _sum_up(
 def _effective(container: JSONObject, statuses: Mapping[str, JSONObject], *, infeasible: bool) -> _Amounts:
     """A container's requests; during a resize in place the larger of what is wanted, granted and in force."""
     wanted = _amounts(child_object(container, "resources", "spec.containers[]") or _NOTHING, "requests", "resources")
-    state = statuses.get(_text(container, "name", "spec.containers[]")) if statuses else None
+    state = statuses.get(child_text(container, "name", "spec.containers[]")) if statuses else None
     if state is None or state.get("resources") is None:
         return wanted
     effective = {} if infeasible else dict(wanted)
@@ -666,18 +680,18 @@ def _quantity(amount: object, where: str) -> Fraction:
 def _container_states(spec: JSONObject, status: JSONObject) -> tuple[ContainerState, ...]:
     found = []
     for part, key in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
-        statuses = {_text(one, "name", "status"): one for one in _objects(status, key, "status")}
+        statuses = {child_text(one, "name", "status"): one for one in _objects(status, key, "status")}
         for container in _objects(spec, part, "spec"):
-            name = _text(container, "name", "spec")
+            name = child_text(container, "name", "spec")
             said = statuses.get(name, _NOTHING)
             state = child_object(said, "state", "status") or _NOTHING
             waiting = child_object(state, "waiting", "status") or _NOTHING
             found.append(
                 ContainerState(
-                    image=intern(_text(container, "image", "spec") or _text(said, "image", "status")),
-                    image_id=intern(_text(said, "imageID", "status")),
-                    waiting_reason=_text(waiting, "reason", "status"),
-                    waiting_message=_text(waiting, "message", "status"),
+                    image=intern(child_text(container, "image", "spec") or child_text(said, "image", "status")),
+                    image_id=intern(child_text(said, "imageID", "status")),
+                    waiting_reason=child_text(waiting, "reason", "status"),
+                    waiting_message=child_text(waiting, "message", "status"),
                     running=state.get("running") is not None,
                     ready=said.get("ready") is True,
                     init=part == "initContainers",
@@ -692,7 +706,7 @@ def _owner(metadata: JSONObject) -> Owner | None:
     for one in _objects(metadata, "ownerReferences", "metadata"):
         if one.get("controller") is True:
             where = "metadata.ownerReferences[]"
-            return Owner(*(intern(_text(one, key, where)) for key in ("kind", "name", "uid")))
+            return Owner(*(intern(child_text(one, key, where)) for key in ("kind", "name", "uid")))
     return None
 
 
@@ -713,23 +727,6 @@ def _objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject
     for one in found:
         if not isinstance(one, dict):
             raise OddPodError(f"{where}.{key} holds something that is no object")
-    return found
-
-
-def _text(parent: Mapping[str, Any], key: str, where: str) -> str:
-    found = parent.get(key)
-    if found is None:
-        return ""
-    if not isinstance(found, str):
-        raise OddPodError(f"{where}.{key} is no text")
-    return found
-
-
-def _texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
-    found = child_object(parent, key, where) or _NOTHING
-    for value in found.values():
-        if not isinstance(value, str):
-            raise OddPodError(f"{where}.{key} holds something that is no text")
     return found
 
 
