@@ -210,8 +210,10 @@ def _user() -> Object:
     affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
         "nodeSelectorTerms": [{"matchExpressions": terms}]
     }
-    together = {"labelSelector": {"matchLabels": {"component": "singleuser-server"}}}
-    together["topologyKey"] = "kubernetes.io/hostname"  # type: ignore[assignment] # a term holds texts and objects
+    together = {
+        "labelSelector": {"matchLabels": {"component": "singleuser-server"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
     affinity["podAffinity"] = {
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": together}]
     }
