@@ -32,6 +32,7 @@ from recorder.drawing import (
     time_text,
     time_ticks,
 )
+from recorder.records import Verdict
 from recorder.report import KINDS, agreement
 from recorder.report_tables import KIND_NAMES, SPAN_NAMES, show, start_names
 from recorder.table import Unit
@@ -49,6 +50,12 @@ MOST_SMALL: Final = 8
 
 
 GAP: Final = Mark("--gap", "gap in the record", "gap")
+VERDICT_NAMES: Final = {
+    Verdict.AGREES: "agrees",
+    Verdict.AGREES_EARLIER: "with an earlier state",
+    Verdict.DIFFERS: "differs",
+    Verdict.UNKNOWN: "not judged",
+}
 
 
 def figures(report: Report) -> dict[str, Figure]:
@@ -373,15 +380,12 @@ def _nodes(report: Report) -> list[tuple[str, Pulls]]:
 
 
 def _verdicts(report: Report) -> Figure | None:
-    words = ("agrees", "differs", "unknown")
     rows = []
     for scheduler, found in sorted(report.verdicts.items()):
         total = found.total()
-        differs = total - found["agrees"] - found["unknown"]
-        values = [100 * number / total for number in (found["agrees"], differs, found["unknown"])]
+        values = [100 * found[word] / total for word in VERDICT_NAMES]
         rows.append(Row(cut(scheduler), f"{show(agreement(found), Unit.SHARE)} of {total:,}", scheduler, values))
-    names = ("agrees", "differs", "not judged")
-    marks = [(f"--{word}", name) for word, name in zip(words, names, strict=True)]
+    marks = [(f"--{word}", name) for word, name in VERDICT_NAMES.items()]
     axis = {"range": [0, 100], **PERCENTS}
     caption = "Bindings for which the scheduler's rules, asked again on what the watches told, say the same node."
     return bars("model", caption, rows, marks, axis)

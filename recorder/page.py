@@ -89,8 +89,8 @@ _PARTS: Final = (
     Part(
         "model",
         "Does the scheduler's model agree?",
-        "The model sees what the watches told; what the scheduler saw can differ by a moment. A difference is a hint "
-        "to look, no proof of a fault.",
+        "The model is asked on what the watches told, and where it differs on the states shortly before, since the "
+        "scheduler may not have seen the last changes. A difference is a hint to look, no proof of a fault.",
         ("model",),
         ("model",),
         "No binding was recorded in this time.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from recorder.model import BUILD, PLACEHOLDER, USER
+from recorder.records import Verdict
 from recorder.report_queries import AGE_NAMES, Asking, Extent, asking, read_extent
 from recorder.statistics import Edges, Span, Spans, Steps, busiest, covered, cut, means, share, unite
 
@@ -157,15 +158,15 @@ class Report:
 
     @property
     def agreement(self) -> float | None:
-        """The share of judged bindings that the model agrees with."""
+        """The share of judged bindings that the model agrees with, as told or on an earlier state."""
         verdicts = sum(self.verdicts.values(), Counter())
         return agreement(verdicts)
 
 
 def agreement(verdicts: Mapping[str, int]) -> float | None:
-    """The share of judged bindings that agree; None when none was judged."""
-    agrees = verdicts.get("agrees", 0)
-    judged = sum(number for word, number in verdicts.items() if word != "unknown")
+    """The share of judged bindings that agree, as told or on an earlier state; None when none was judged."""
+    agrees = verdicts.get(Verdict.AGREES, 0) + verdicts.get(Verdict.AGREES_EARLIER, 0)
+    judged = sum(number for word, number in verdicts.items() if word != Verdict.UNKNOWN)
     return share(agrees, judged - agrees)
 
 

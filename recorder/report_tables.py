@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from recorder import table
 from recorder.assembler import EVENTS, PODS
 from recorder.model import BUILD, PLACEHOLDER, USER
+from recorder.records import Verdict
 from recorder.report import KINDS, NO_CLASS, OTHER, PULL, agreement
 from recorder.report_queries import CONTAINERS, NODE, READY, WHOLE
 from recorder.table import Cell, Column, Table, Unit
@@ -198,14 +199,15 @@ def _verdicts(report: Report) -> Table:
     columns = (
         _text("scheduler", "profile"),
         Column("agrees", "agrees", Unit.COUNT),
+        Column("agrees_earlier", "agrees with an earlier state", Unit.COUNT),
         Column("differs", "differs", Unit.COUNT),
         Column("unknown", "not judged", Unit.COUNT),
         Column("agreement", "agreement", Unit.SHARE),
     )
     rows: list[tuple[Cell, ...]] = []
     for scheduler, words in sorted(report.verdicts.items()):
-        differs = words.total() - words["agrees"] - words["unknown"]
-        rows.append((scheduler, words["agrees"], differs, words["unknown"], agreement(words)))
+        found = [words[one] for one in Verdict]
+        rows.append((scheduler, *found, agreement(words)))
     return Table("model", "The scheduler's model asked again", columns, rows)
 
 

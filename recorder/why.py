@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from recorder.records import DecisionKind, Phase
+from recorder.records import DecisionKind, Phase, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,10 +93,12 @@ def _where(story: PodStory) -> Iterator[str]:
             )
         if bind["nodes_feasible"] == 1:
             yield "  No other node was possible."
-        elif bind["model"] == "agrees":
+        elif bind["model"] == Verdict.AGREES:
             note = f" ({bind['model_note']})" if bind["model_note"] else ""
             yield f"  The scheduler's rules, asked again, say the same{note}."
-        elif bind["model"] == "differs":
+        elif bind["model"] == Verdict.AGREES_EARLIER:
+            yield f"  The scheduler's rules say the same of the nodes {bind['model_note']}."
+        elif bind["model"] == Verdict.DIFFERS:
             yield f"  The scheduler's rules, asked again, say otherwise: {bind['model_note']}."
     for row in story.decisions:
         if row["kind"] == DecisionKind.NOMINATE:

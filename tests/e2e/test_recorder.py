@@ -22,6 +22,7 @@ import sqlalchemy as sa
 import yaml
 
 from recorder import schema
+from recorder.report import agreement
 from recorder.store import POSTGRESQL, SQLITE, Store
 from tests.e2e.cuttable_proxy import CuttableProxy
 from tests.harness.api import ApiError
@@ -359,10 +360,13 @@ def test_under_load_everything_is_stored_once(world: World) -> None:
     words = Counter(one["model"] for one in record.decisions if one["kind"] == "bind")
     kinds = Counter(one["kind"] for one in record.decisions)
     ends = Counter(pod["end_reason"] for pod in record.pods)
-    say(f"model in a burst: {dict(words)}; decisions {dict(kinds)}, ends {dict(ends)}, {world.memory_mib():.0f} MiB")
+    rate = agreement(words) or 0.0
+    say(f"in a burst the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
+    say(f"decisions {dict(kinds)}, ends {dict(ends)}, {world.memory_mib():.0f} MiB")
     assert min(kinds["fail"], kinds["preempt"], ends["preempted"]) > 0
-    # Each binding was judged, though in a burst the scheduler decides on what had not happened yet, or no more.
-    assert words["agrees"] + words["differs"] == sum(words.values())
+    # Each binding was judged, many of them on a state shortly before: a burst is told in another order than it happens.
+    assert words["unknown"] == 0
+    assert rate >= 0.9
 
 
 def test_one_after_the_other_the_model_agrees_with_the_scheduler(sqlite_world: World) -> None:
@@ -383,7 +387,7 @@ def test_one_after_the_other_the_model_agrees_with_the_scheduler(sqlite_world: W
     world.settle()
     record = world.check()
     words = Counter(one["model"] for one in record.decisions if one["kind"] == "bind")
-    rate = words["agrees"] / sum(words.values())
+    rate = agreement(words) or 0.0
     say(f"the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
     assert rate >= 0.95
 
@@ -409,7 +413,7 @@ def test_killed_again_and_again_under_load_it_loses_and_doubles_nothing(world: W
         killing.result()
     world.settle()
     record = world.check()
-    assert len(record.runs) > 3
+    assert len(record.runs) >= 3
     assert record.gaps == []
 
 

@@ -26,8 +26,9 @@ from recorder.records import (
     PreemptionRecord,
     PullRecord,
     Record,
+    Verdict,
 )
-from recorder.report import OTHER_IMAGES, USUAL_US, Report, choose_window, gather
+from recorder.report import OTHER_IMAGES, USUAL_US, Report, agreement, choose_window, gather
 from recorder.report_formats import to_csv, to_json, to_openmetrics
 from recorder.report_queries import Extent
 from recorder.report_tables import show, tables
@@ -515,6 +516,12 @@ def strings(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for one in value.values() for text in strings(one)]
     return [text for one in value for text in strings(one)] if isinstance(value, list) else []
+
+
+def test_bindings_that_agree_with_an_earlier_state_agree_and_those_that_nobody_judged_do_not_count() -> None:
+    words = {str(one): number for one, number in zip(Verdict, (6, 3, 1, 90), strict=True)}
+    assert agreement(words) == 0.9
+    assert agreement({"unknown": 3}) is None
 
 
 def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
