@@ -42,6 +42,7 @@ _HELPERS: Final = {
     "puller_component": "roost.puller_component",
     "puller_container": "roost.puller_container",
     "puller_method": "roost.puller_method",
+    "own_image": "roost.own_image",
     "for_cluster": "roost.for_cluster",
 }
 # What `pullers` gives, as a schema.

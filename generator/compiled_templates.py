@@ -288,7 +288,7 @@ def macro_scheduler_config(given):
 
 def macro_controllers_settings(given):
     out = []
-    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': ((read_key(read_key(given['values'], 'image'), 'digest') and (str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest')))) or (str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version'))))), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
+    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': given['own_image'](), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
     return ''.join(out)
 
 def macro_recorder_settings(given):
@@ -565,16 +565,9 @@ def render_controllers_admission_policies(given):
             out.append(str(to_json((str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))))))
             out.append('\n        && one.?command.orValue([]).size() == 0 && one.?args.orValue([]).size() == 0))\n      message: pods that pull images mount them and run nothing but the pause image\n')
         else:
-            out.append('    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?volumes.orValue([]).size() == 1\n        && variables.spec.volumes.all(volume, has(volume.emptyDir))\n        && variables.containers.all(one, one.?args.orValue([]).size() == 0\n        && one.?volumeMounts.orValue([]).size() == 1 && one.volumeMounts.all(mount, mount.mountPath == "/roost-pause"))\n        && variables.spec.containers.all(one, one.?command.orValue([]) == ["/roost-pause/pause"])\n        && variables.spec.?initContainers.orValue([]).size() == 1\n        && variables.spec.initContainers.all(one, one.?command.orValue([]) == ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"]\n')
-            if read_key(read_key(given['values'], 'image'), 'digest'):
-                out.append('        && one.image == ')
-                out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
-                out.append('))\n')
-            else:
-                out.append('        && one.image == ')
-                out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
-                out.append('))\n')
-            out.append("      message: pods that pull images run nothing but Roost's own pause in them\n")
+            out.append('    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?volumes.orValue([]).size() == 1\n        && variables.spec.volumes.all(volume, has(volume.emptyDir))\n        && variables.containers.all(one, one.?args.orValue([]).size() == 0\n        && one.?volumeMounts.orValue([]).size() == 1 && one.volumeMounts.all(mount, mount.mountPath == "/roost-pause"))\n        && variables.spec.containers.all(one, one.?command.orValue([]) == ["/roost-pause/pause"])\n        && variables.spec.?initContainers.orValue([]).size() == 1\n        && variables.spec.initContainers.all(one, one.?command.orValue([]) == ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"]\n        && one.image == ')
+            out.append(str(to_json(given['own_image']())))
+            out.append("))\n      message: pods that pull images run nothing but Roost's own pause in them\n")
         out.append('    - expression: >-\n        request.operation == "DELETE" || variables.containers.all(one,\n        !has(one.livenessProbe) && !has(one.readinessProbe) && !has(one.startupProbe) && !has(one.lifecycle))\n      message: pods that pull images have no probes and no hooks\n    - expression: >-\n        request.operation == "DELETE" || (\n        !variables.spec.?hostNetwork.orValue(false) && !variables.spec.?hostPID.orValue(false) && !variables.spec.?hostIPC.orValue(false)\n        && variables.spec.?resourceClaims.orValue([]).size() == 0 && variables.spec.?securityContext.?sysctls.orValue([]).size() == 0\n        && variables.containers.all(one, one.?ports.orValue([]).size() == 0 && one.?volumeDevices.orValue([]).size() == 0))\n      message: pods that pull images use nothing of the host\n    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?securityContext.?runAsNonRoot.orValue(false)\n        && variables.spec.?securityContext.?seccompProfile.?type.orValue("") == "RuntimeDefault"\n        && variables.spec.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") != "Unconfined"\n        && variables.containers.all(one, !one.?securityContext.?privileged.orValue(false)\n        && !one.?securityContext.?allowPrivilegeEscalation.orValue(true)\n        && one.?securityContext.?capabilities.?add.orValue([]).size() == 0\n        && one.?securityContext.?runAsNonRoot.orValue(true)\n        && one.?securityContext.?seccompProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault"\n        && one.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") != "Unconfined"\n        && one.?securityContext.?procMount.orValue("Default") == "Default"))\n      message: pods that pull images run as nobody, confined and with no privileges\n    - expression: >-\n        request.operation == "DELETE" || (\n        variables.containers.all(one, one.?env.orValue([]).size() == 0 && one.?envFrom.orValue([]).size() == 0)\n        && variables.spec.?imagePullSecrets.orValue([]).all(secret, secret.name in dyn(')
         out.append(str(to_json(read_key(given['values'], 'imagePullSecrets'))))
         out.append(')))\n      message: pods that pull images read no Secret and no ConfigMap, but for the pull secrets of the values\n')
@@ -703,16 +696,9 @@ def render_controllers_deployment(given):
         out.append(str(macro_spread(given, 'controllers')))
         out.append('\n      securityContext: ')
         out.append(str(macro_pod_security(given)))
-        out.append('\n      containers:\n        - name: controllers\n')
-        if read_key(read_key(given['values'], 'image'), 'digest'):
-            out.append('          image: ')
-            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
-            out.append('\n')
-        else:
-            out.append('          image: ')
-            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
-            out.append('\n')
-        out.append('          imagePullPolicy: ')
+        out.append('\n      containers:\n        - name: controllers\n          image: ')
+        out.append(str(to_json(given['own_image']())))
+        out.append('\n          imagePullPolicy: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
         out.append('\n          command:\n            - roost\n            - controllers\n            - --settings=/etc/roost/controllers/controllers.json\n')
         if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
@@ -1155,16 +1141,9 @@ def render_puller_daemonset(given):
             out.append(str(macro_pod_security(given)))
             out.append('\n')
             if (v_method == 'noop'):
-                out.append('      initContainers:\n        - name: pause\n')
-                if read_key(read_key(given['values'], 'image'), 'digest'):
-                    out.append('          image: ')
-                    out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
-                    out.append('\n')
-                else:
-                    out.append('          image: ')
-                    out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
-                    out.append('\n')
-                out.append('          imagePullPolicy: ')
+                out.append('      initContainers:\n        - name: pause\n          image: ')
+                out.append(str(to_json(given['own_image']())))
+                out.append('\n          imagePullPolicy: ')
                 out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
                 out.append('\n          command: [/usr/local/lib/roost/pause, install, /roost-pause/pause]\n          resources: ')
                 out.append(str(macro_puller_resources(given)))
@@ -1312,16 +1291,9 @@ def render_recorder_deployment(given):
             out.append('\n')
         out.append('      # fsGroup: a new volume belongs to root.\n      securityContext: ')
         out.append(str(macro_pod_security(given)))
-        out.append('\n      containers:\n        - name: recorder\n')
-        if read_key(read_key(given['values'], 'image'), 'digest'):
-            out.append('          image: ')
-            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
-            out.append('\n')
-        else:
-            out.append('          image: ')
-            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
-            out.append('\n')
-        out.append('          imagePullPolicy: ')
+        out.append('\n      containers:\n        - name: recorder\n          image: ')
+        out.append(str(to_json(given['own_image']())))
+        out.append('\n          imagePullPolicy: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
         out.append('\n          command:\n            - roost\n            - record\n            - --settings=/etc/roost/recorder/recorder.json\n')
         if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
@@ -1763,16 +1735,9 @@ def render_webhook_deployment(given):
         out.append(str(macro_spread(given, 'webhook')))
         out.append('\n      securityContext: ')
         out.append(str(macro_pod_security(given)))
-        out.append('\n      containers:\n        - name: webhook\n')
-        if read_key(read_key(given['values'], 'image'), 'digest'):
-            out.append('          image: ')
-            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str('@') + str(read_key(read_key(given['values'], 'image'), 'digest'))))))
-            out.append('\n')
-        else:
-            out.append('          image: ')
-            out.append(str(to_json((str(read_key(read_key(given['values'], 'image'), 'name')) + str(':') + str((read_key(read_key(given['values'], 'image'), 'tag') or read_key(given['chart'], 'app_version')))))))
-            out.append('\n')
-        out.append('          imagePullPolicy: ')
+        out.append('\n      containers:\n        - name: webhook\n          image: ')
+        out.append(str(to_json(given['own_image']())))
+        out.append('\n          imagePullPolicy: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'image'), 'pullPolicy'))))
         out.append('\n          command:\n            - roost\n            - webhook\n            - --policy=/etc/roost/policy/policy.json\n            - ')
         out.append(str(to_json((str('--release=') + str(read_key(given['release'], 'name'))))))
@@ -3243,7 +3208,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'cf36a17b8b35fea7b249714524125074fc37a0d92cf9f40127fa1df622b2c195'
+FINGERPRINT = '91b2499fc99866a993d84963ccfa1d27a7de17722d47dea6e0e1205093348d52'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

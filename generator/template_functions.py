@@ -267,6 +267,12 @@ def puller_method(method: object, version: str) -> object:
     return "imageVolume" if kube_minor(version) >= (1, 35) else "noop"
 
 
+def own_image(image: object, app_version: str) -> str:
+    """Roost's own image, of `image` in the values: by digest where one is given."""
+    name, digest = read_key(image, "name"), read_key(image, "digest")
+    return f"{name}@{digest}" if digest else f"{name}:{read_key(image, 'tag') or app_version}"
+
+
 def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
     """Give the node label of each image that the puller brings, by each way to write that image."""
     # Only needed for admission by policy: not worth the import at each start.
@@ -332,6 +338,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "pullers": lambda singleuser, puller: pullers(str(base), singleuser, puller),
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
+        "own_image": lambda: own_image(values["image"], chart.app_version),
         "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
         "placeholder_sets": lambda sets: placeholder_sets(str(base), sets),
         "merge": merge,

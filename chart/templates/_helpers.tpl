@@ -132,6 +132,17 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- printf "%s-%s" (include "roost.short_name" $full | lower) (sha256sum $full | trunc 8) -}}
 {{- end }}
 
+{{- /* roost.own_image (list $): Roost's own image, by digest where one is given. */}}
+{{- define "roost.own_image" -}}
+{{- $root := index . 0 -}}
+{{- $image := $root.Values.image -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $image.name $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $image.name ($image.tag | default $root.Chart.AppVersion) -}}
+{{- end -}}
+{{- end }}
+
 {{- /* roost.puller_method (list $): `prePuller.method` for this cluster. */}}
 {{- define "roost.puller_method" -}}
 {{- $root := index . 0 -}}
