@@ -9,6 +9,7 @@ import datetime as dt
 import http.client
 import itertools
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
@@ -30,14 +31,22 @@ class PodKeeper:
     """Marks pods Running and Ready once a scheduler has bound them, and completes deletions.
 
     hold: pods for which it's true stay as they are (a pull that takes long); `release` looks at them again.
-    start_delay_seconds: between a pod's binding and its start.
+    start_delay_seconds: between a pod's binding and its start. leave: pods that somebody else keeps, a real kubelet.
     """
 
     def __init__(
-        self, api: Api, *, hold: Callable[[Object], bool] = lambda _: False, start_delay_seconds: float = 0.0
+        self,
+        api: Api,
+        *,
+        hold: Callable[[Object], bool] = lambda _: False,
+        start_delay_seconds: float = 0.0,
+        leave: Callable[[Object], bool] = lambda _: False,
     ) -> None:
         self._api = api
         self._hold = hold
+        self._leave = leave
+        # uid -> the moment (time.time()) that its status names as its start.
+        self.started_at: dict[str, float] = {}
         self._start_delay_seconds = start_delay_seconds
         self._stopping = threading.Event()
         self._watch: Watch | None = None
@@ -118,6 +127,8 @@ class PodKeeper:
         status, meta = pod.get("status", {}), pod["metadata"]
         if not pod["spec"].get("nodeName"):
             return  # the API server itself removes an unbound pod at once
+        if self._leave(pod):
+            return
         if meta.get("deletionTimestamp"):
             self._submit(self._complete_deletion, pod)
         elif status.get("phase", "Pending") == "Pending":
@@ -157,7 +168,10 @@ class PodKeeper:
         with self._lock:
             number = next(self._addresses)
         address = f"10.{128 + number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
-        self._api.patch(f"{_path(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC)
+        at = time.time()
+        status = running_status(pod, address, at)
+        self._api.patch(f"{_path(pod)}/status", _of(pod, status), content_type=STRATEGIC)
+        self.started_at[pod["metadata"]["uid"]] = at
 
     def _complete_deletion(self, pod: Object) -> None:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
@@ -168,9 +182,9 @@ class PodKeeper:
             self._faults.append(error)
 
 
-def running_status(pod: Object, address: str) -> Object:
-    """What a kubelet would write once all containers run and are ready."""
-    moment = _now()
+def running_status(pod: Object, address: str, at: float | None = None) -> Object:
+    """What a kubelet would write once all containers run and are ready; at: when that is, now by default."""
+    moment = _now() if at is None else _text(at)
     running = {"running": {"startedAt": moment}}
     spec = pod["spec"]
     inits = [
@@ -238,4 +252,8 @@ def _path(pod: Object) -> str:
 
 
 def _now() -> str:
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _text(time.time())
+
+
+def _text(at: float) -> str:
+    return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

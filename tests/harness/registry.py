@@ -64,6 +64,7 @@ class Request:
     """One request of a pull, once it's answered."""
 
     moment: float  # time.time() when it came
+    ended: float  # when all of the answer was sent, or it broke off
     path: str
     status: int
     bytes_served: int
@@ -268,7 +269,7 @@ class RealRegistry:
             handler.end_headers()
             if handler.command != "HEAD":
                 handler.wfile.write(body)
-            self.requests.append(Request(moment, path, 401, 0))
+            self.requests.append(Request(moment, time.time(), path, 401, 0))
             return
         served = 0
         status = 0
@@ -296,7 +297,7 @@ class RealRegistry:
                             self.blob_bytes[path.removeprefix("/v2/").partition("/blobs/")[0]] += len(chunk)
         finally:
             connection.close()
-            self.requests.append(Request(moment, path, status, served))
+            self.requests.append(Request(moment, time.time(), path, status, served))
 
 
 class _Throttle:

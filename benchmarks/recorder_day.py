@@ -1,0 +1,73 @@
+"""A whole day of a busy hub, played at speed on a real control plane: what the recorder has of it, moment by moment.
+
+python -m benchmarks.recorder_day [--day 7] [--minutes 20] [--real-share 0.02] [--keep roost.db]
+
+Launches and their hours are those of a trace of mybinder.org (made up, where it isn't there), their stays drawn; each
+is a pod that Roost's webhook and scheduler place, beside placeholders, on nodes that join and leave. A share runs on a
+real kubelet that pulls from a slow registry. Exit code 1: something was lost, or a moment differs from the notes that
+were taken beside the recorder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import machine, say
+from tests.e2e.day_comparison import compare
+from tests.e2e.played_day import TRACE, PlayedDay, Size, launches_of, made_up_launches, plan_sessions, real_images
+from tests.harness.binaries import HarnessUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DAY_MINUTES = 24 * 60.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Play, and print what was found."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--trace", type=Path, default=TRACE)
+    parser.add_argument("--day", type=int, default=7, help="Of the trace; 0 is its first.")
+    parser.add_argument("--minutes", type=float, default=20.0, help="In which the day is played.")
+    parser.add_argument("--placeholders", type=int, default=25)
+    parser.add_argument("--real-share", type=float, default=0.02, help="Of the pods that a real kubelet runs.")
+    parser.add_argument("--real-images", type=int, default=40)
+    parser.add_argument("--keep", type=Path, help="Copy the recorder's database here.")
+    arguments = parser.parse_args(argv)
+    is_traced = arguments.trace.exists()
+    launches = launches_of(arguments.trace, arguments.day) if is_traced else made_up_launches()
+    speed = DAY_MINUTES / arguments.minutes
+    images = real_images(arguments.real_images)
+    sessions = plan_sessions(launches, speed, arguments.real_share, images)
+    size = Size(sessions=sessions, speed=speed, placeholders=arguments.placeholders, real_images=images)
+    origin = (
+        f"{arguments.trace.name}, day {arguments.day}" if is_traced else f"made up, for {arguments.trace} isn't there"
+    )
+    print(f"{machine()}; {len(launches):,} launches ({origin}), {speed:g} times as fast\n", flush=True)
+    try:
+        with tempfile.TemporaryDirectory() as folder, PlayedDay(size, Path(folder), say=say) as day:
+            day.play()
+            found = compare(day)
+            if arguments.keep:
+                shutil.copy(day.database, arguments.keep)
+            print(f"played in {day.played_seconds / 60:.1f} min; {day.refused:,} launches refused by their quota")
+            print("\n".join(found.lines()))
+            changes, rows = (day.counters[name] for name in ("changes", "rows"))
+            print(
+                f"recorder: {changes:,.0f} changes told, {rows:,.0f} rows sent, {day.recorder_mib:.0f} MiB at the end"
+            )
+    except HarnessUnavailableError as error:
+        print(f"no day can be played here: {error}", file=sys.stderr)
+        return 1
+    for difference in found.differences[:50]:
+        print(difference, file=sys.stderr)
+    return 1 if found.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

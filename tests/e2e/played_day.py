@@ -1,0 +1,537 @@
+"""Play a day of a busy hub on a real control plane at speed, and note what was done, when, and by whose clock.
+
+Owns the hub's side: launches, ends of sessions, placeholders, nodes that join and leave, and one real kubelet that
+pulls from a slow registry. Roost's scheduler, webhook and recorder run as rendered. No note comes from the recorder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import math
+import random
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import yaml
+
+from recorder.queries import find_pods
+from recorder.store import Store
+from tests.harness.api import ApiError
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import RealRegistry
+from tests.harness.waiting import wait_until
+from tests.stack import REPOSITORY, Stack
+from tools.replay_popular_images import DAY, Launch, World, fraction, read_launches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.harness.api import Watch
+    from tests.harness.registry import PushedImage
+    from tests.stack import Replica
+
+Object = dict[str, Any]
+US: Final = 1_000_000
+TRACE: Final = REPOSITORY.parent / "shared" / "traces" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
+# Mean launches of each hour of a day (UTC) and the slope of popularity, of mybinder.org in May 2019.
+HOURS: Final = (
+    *(302, 320, 349, 323, 344, 449, 672, 713, 727, 780, 623, 639),
+    *(762, 804, 774, 680, 641, 600, 601, 517, 482, 367, 312, 292),
+)
+ZIPF: Final = 1.32
+REPOSITORIES: Final = 716
+# As mybinder.org had it: running pods of one repository.
+REPOSITORY_QUOTA: Final = 100
+SEATS: Final = 66
+SEAT: Final = {"cpu": "50m", "memory": "512Mi"}
+REAL_SEAT: Final = {"cpu": "5m", "memory": "8Mi"}
+BOOT_SECONDS, LINGER_SECONDS = 210.0, 600.0
+REAL_NODE: Final = "real-node"
+# How a pod asks for the real kubelet's node, or for those that are objects only.
+POOL: Final = "pool"
+PULL_BYTES_PER_SECOND: Final = 600_000
+STORED_SECONDS: Final = 180.0
+COUNTERS: Final = ("changes", "rows", "odd_objects", "store_errors", "stream_errors", "waits")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One launch as it is played: seconds of the test's clock after the beginning."""
+
+    at_seconds: float
+    stay_seconds: float
+    repository: str
+    image: str
+    # On the node with a kubelet, where its image is pulled.
+    is_real: bool
+
+
+def launches_of(trace: Path, day: int) -> list[Launch]:
+    """One day of the trace, its midnight at 0; day 0 is the first."""
+    found = read_launches(trace, World(), days=day + 1)
+    return [launch for launch in _moved(found, day * DAY) if launch.at >= 0]
+
+
+def made_up_launches(seed: int = 1) -> list[Launch]:
+    """A day with the trace's hours and popularity, for where there is no trace."""
+    chance = random.Random(seed)
+    weights = [1 / rank**ZIPF for rank in range(1, REPOSITORIES + 1)]
+    launches = []
+    for hour, count in enumerate(HOURS):
+        for rank in chance.choices(range(REPOSITORIES), weights, k=count):
+            at = 3600.0 * (hour + chance.random())
+            stay = 60.0 * (10.0 + chance.lognormvariate(math.log(16.0), 0.92))
+            launches.append(Launch(at, f"GitHub/somebody/{rank}", f"registry.example.org/binder-{rank}:1", stay))
+    return sorted(launches, key=lambda launch: launch.at)
+
+
+def real_images(count: int) -> list[str]:
+    """References of images that are pulled for real; nodes ask the day's registry whatever the host."""
+    return [f"quay.io/day/course-{index}:1" for index in range(count)]
+
+
+def busiest(launches: Sequence[Launch], seconds: float) -> list[Launch]:
+    """The launches of the busiest span of so many seconds, which begins at 0."""
+    first = last = 0
+    best = (0, 0)
+    for last, launch in enumerate(launches):
+        while launches[first].at <= launch.at - seconds:
+            first += 1
+        best = max(best, (last - first + 1, -first))
+    begin = launches[-best[1]].at
+    return [launch for launch in _moved(launches, begin) if 0 <= launch.at < seconds]
+
+
+def _moved(launches: Sequence[Launch], by: float) -> list[Launch]:
+    return [Launch(one.at - by, one.repository, one.image, one.stay_seconds) for one in launches]
+
+
+def plan_sessions(launches: Sequence[Launch], speed: float, real_share: float, images: Sequence[str]) -> list[Session]:
+    """All of them, so many times as fast; a share, drawn by index, pulls for real."""
+    sessions = []
+    ranks = {name: rank for rank, (name, _) in enumerate(Counter(one.repository for one in launches).most_common())}
+    for index, launch in enumerate(launches):
+        is_real = fraction("real", index) < real_share
+        # Repositories share the images that there are.
+        image = images[ranks[launch.repository] % len(images)] if is_real else launch.image
+        stay_seconds = max(1.0, launch.stay_seconds / speed)
+        sessions.append(Session(launch.at / speed, stay_seconds, launch.repository, image, is_real))
+    return sessions
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the test did to one pod, and when by its own clock (time.time() before and after the request)."""
+
+    uid: str
+    create: tuple[float, float]
+    # From the API server's answers.
+    created: str
+    delete: tuple[float, float] | None = None
+    is_real: bool = False
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the test's own watch told of one pod: moments by its own clock, and the first of each that the pod names."""
+
+    name: str
+    created_us: int
+    first_seen: float
+    bound_seen: float | None = None
+    gone_seen: float | None = None
+    node: str = ""
+    is_running: bool = False
+    # (phase, container) -> µs, of whole seconds.
+    steps: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+def moment_us(text: str) -> int:
+    """Microseconds since 1970 of a time as the API has it."""
+    whole = datetime.fromisoformat(text)
+    return int(whole.timestamp()) * US + whole.microsecond
+
+
+def _steps(pod: Object) -> dict[tuple[str, str], int]:
+    """What a pod's object says of its own way, read without the recorder's code."""
+    metadata, status = pod["metadata"], pod.get("status", {})
+    steps: dict[tuple[str, str], int] = {("created", ""): moment_us(metadata["creationTimestamp"])}
+    true = {"PodScheduled": "scheduled", "Initialized": "initialized", "Ready": "ready"}
+    for one in status.get("conditions", []):
+        if one["status"] == "True" and one["type"] in true:
+            steps[true[one["type"]], ""] = moment_us(one["lastTransitionTime"])
+        elif one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable":
+            steps["unschedulable", ""] = moment_us(one["lastTransitionTime"])
+    if "startTime" in status:
+        steps["accepted", ""] = moment_us(status["startTime"])
+    for one in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        for state in one.get("state", {}).values():
+            if state.get("startedAt"):
+                steps["started", one["name"]] = moment_us(state["startedAt"])
+    if "deletionTimestamp" in metadata:
+        grace_us = metadata.get("deletionGracePeriodSeconds", 0) * US
+        steps["terminating", ""] = moment_us(metadata["deletionTimestamp"]) - grace_us
+    return steps
+
+
+class Witness:
+    """Watches the hub's pods, beside the recorder. `pods` is by uid."""
+
+    def __init__(self, cluster: ControlPlane, namespace: str) -> None:
+        self.pods: dict[str, Seen] = {}
+        self.faults: list[str] = []
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._api = cluster.api
+        listed = self._api.get(self._path)
+        for pod in listed["items"]:
+            self._see("ADDED", pod)
+        self._version = listed["metadata"]["resourceVersion"]
+        self._open()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._follow, name="witness", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_closed = True
+        self._watch.close()
+        self._thread.join()
+
+    def _open(self) -> None:
+        self._watch: Watch = self._api.watch(self._path, timeout_seconds=3600, resourceVersion=self._version)
+
+    def _follow(self) -> None:
+        try:
+            while not self._is_closed:
+                for kind, pod in self._watch:
+                    self._see(kind, pod)
+                if not self._is_closed:
+                    # The API server ends watches that are slow to read; from its last version on nothing is missed.
+                    self._open()
+        except Exception as error:  # noqa: BLE001 - a thread's end is told of by whoever compares
+            self.faults.append(repr(error))
+
+    def _see(self, kind: str, pod: Object) -> None:
+        now, metadata = time.time(), pod["metadata"]
+        self._version = metadata["resourceVersion"]
+        seen = self.pods.get(metadata["uid"])
+        if seen is None:
+            seen = Seen(metadata["name"], moment_us(metadata["creationTimestamp"]), now)
+            self.pods[metadata["uid"]] = seen
+        node = pod["spec"].get("nodeName", "")
+        if node and seen.bound_seen is None:
+            seen.bound_seen, seen.node = now, node
+        seen.is_running = pod.get("status", {}).get("phase") == "Running"
+        for step, at_us in _steps(pod).items():
+            seen.steps.setdefault(step, at_us)
+        if kind == "DELETED":
+            seen.gone_seen = now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is played."""
+
+    sessions: Sequence[Session]
+    speed: float
+    placeholders: int
+    real_images: Sequence[str]
+    real_bytes: tuple[int, int] = (300_000, 2_000_000)
+
+
+class PlayedDay:
+    """`with PlayedDay(size) as day: day.play()`; then ask its notes, and the database at `day.database`."""
+
+    def __init__(self, size: Size, folder: Path, *, say: Callable[[str], None] = lambda _: None) -> None:
+        self.size = size
+        self.folder = folder
+        self.notes: dict[str, Notes] = {}
+        self.refused = 0
+        self.images: dict[str, PushedImage] = {}
+        # Node name -> (creationTimestamp in µs, still there).
+        self.made_nodes: dict[str, int] = {}
+        self._say = say
+        self._exits = contextlib.ExitStack()
+        self._lock = threading.Lock()
+        self._running: Counter[str] = Counter()
+        # Images by node, and how many of them its status tells.
+        self._on_node: dict[str, set[str]] = {}
+        self._shown: dict[str, int] = {}
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._faults: list[str] = []
+
+    # Life
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as exits:
+            self._start(exits)
+            self._exits = exits.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exits.close()
+
+    def _start(self, exits: contextlib.ExitStack) -> None:
+        self.cluster = exits.enter_context(ControlPlane(apiserver_flags=self._audit_flags()))
+        self.registry = exits.enter_context(RealRegistry())
+        self.namespace = self.cluster.create_namespace()
+        smallest, largest = self.size.real_bytes
+        for index, name in enumerate(self.size.real_images):
+            # Popular ones are not the large ones.
+            size_bytes = round(smallest + (largest - smallest) * fraction("bytes", index))
+            self.images[name] = self.registry.push_program(name.partition("/")[2], size_bytes=size_bytes)
+        self.registry.bytes_per_second = PULL_BYTES_PER_SECOND
+        seats = {
+            "name": "default",
+            "replicas": self.size.placeholders,
+            "resources": {"requests": SEAT},
+            "nodeSelector": {POOL: "user"},
+        }
+        values = {
+            "imageGate": {"mode": "off"},
+            "controllers": {"enabled": False},
+            "placeholders": [seats],
+            "recorder": {"enabled": True},
+        }
+        self.nodes = exits.enter_context(FakeNodes(self.cluster.api))
+        self.stack = exits.enter_context(Stack(self.cluster, self.namespace, values, scheduler_flags=()))
+        (self.priority,) = (
+            one["metadata"]["name"]
+            for one in self.stack.manifests
+            if one["kind"] == "PriorityClass" and one["value"] == 0
+        )
+        self.database = str(self.stack.folder / "recorder-data" / "roost.db")
+        self.recorder: Replica = self.stack.start_recorder()
+        self.recorder.wait_ready()
+        self.witness = exits.enter_context(Witness(self.cluster, self.namespace))
+        keeper = PodKeeper(self.cluster.api, leave=lambda pod: pod["spec"].get("nodeName") == REAL_NODE)
+        self.keeper = exits.enter_context(keeper)
+        self.real_node = exits.enter_context(
+            RealNode(self.cluster, REAL_NODE, self.registry, labels={POOL: "real"}, kubelet={"maxPods": 250})
+        )
+
+    def _audit_flags(self) -> list[str]:
+        """Creations, bindings and deletions of pods, and creations of Events: what moments are held against."""
+        rules = [
+            {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods/binding"]}]},
+            {"level": "Metadata", "verbs": ["create", "delete"], "resources": [{"group": "", "resources": ["pods"]}]},
+            {
+                "level": "Metadata",
+                "verbs": ["create"],
+                "resources": [{"group": group, "resources": ["events"]} for group in ("", "events.k8s.io")],
+            },
+            {"level": "None"},
+        ]
+        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
+        path = self.folder / "audit-policy.yaml"
+        path.write_text(yaml.safe_dump(policy))
+        self.audit_path = self.folder / "audit.log"
+        return [
+            f"--audit-policy-file={path}",
+            f"--audit-log-path={self.audit_path}",
+            "--audit-log-mode=blocking",
+            # In megabytes; one file is read more simply than several.
+            "--audit-log-maxsize=100000",
+        ]
+
+    # The day
+
+    def play(self) -> None:
+        """Play all sessions, then wait until the last is stored, and end the recorder in order."""
+        for number in range(2):
+            self._add_node(f"node-{number}")
+        numbers = itertools.count(2)
+        over = threading.Event()
+        scaling = threading.Thread(target=self._scale, args=(over, numbers), name="autoscaler", daemon=True)
+        scaling.start()
+        # Every session begins when the trace says, or as soon as the machine gets there.
+        for index, session in enumerate(self.size.sessions):
+            name = f"jupyter-{index}"
+            self._at(session.at_seconds, lambda session=session, name=name: self._launch(name, session))
+        end_seconds = max(session.at_seconds for session in self.size.sessions)
+        self.began_at = time.monotonic()
+        told_at = 0.0
+        with ThreadPoolExecutor(12, thread_name_prefix="hub") as pool:
+            while (now := time.monotonic() - self.began_at) < end_seconds + 1.0:
+                while (work := self._next(now)) is not None:
+                    pool.submit(self._do, work)
+                if now - told_at >= 60.0:
+                    told_at = now
+                    self._say(self._state(now))
+                time.sleep(0.005)
+        over.set()
+        scaling.join()
+        self.played_seconds = time.monotonic() - self.began_at
+        self._say(self._state(self.played_seconds))
+        self._settle()
+
+    def _state(self, now: float) -> str:
+        pods = [seen for seen in list(self.witness.pods.values()) if seen.gone_seen is None]
+        bound = sum(seen.bound_seen is not None for seen in pods)
+        return (
+            f"{now:.0f} s: {len(self.notes)} launched, {len(pods)} pods there, {len(pods) - bound} of them without a "
+            f"node, {len(self.nodes.names)} nodes"
+        )
+
+    def _at(self, seconds: float, work: Callable[[], None]) -> None:
+        with self._lock:
+            heapq.heappush(self._heap, (seconds, next(self._order), work))
+
+    def _next(self, now: float) -> Callable[[], None] | None:
+        with self._lock:
+            return heapq.heappop(self._heap)[2] if self._heap and self._heap[0][0] <= now else None
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the day goes on; `_settle` raises it
+            self._faults.append(repr(error))
+
+    def _launch(self, name: str, session: Session) -> None:
+        with self._lock:
+            if self._running[session.repository] >= REPOSITORY_QUOTA:
+                self.refused += 1
+                return
+            self._running[session.repository] += 1
+        container = {
+            "name": "notebook",
+            "image": session.image,
+            "resources": {"requests": REAL_SEAT if session.is_real else SEAT},
+        }
+        body = {
+            "metadata": {"name": name, "labels": {"component": "singleuser-server", "app": "jupyterhub"}},
+            "spec": {
+                "containers": [container],
+                "nodeSelector": {POOL: "real" if session.is_real else "user"},
+                "priorityClassName": self.priority,
+                "terminationGracePeriodSeconds": 1,
+                "automountServiceAccountToken": False,
+            },
+        }
+        before = time.time()
+        pod = self.cluster.create_pod(body, self.namespace)
+        metadata = pod["metadata"]
+        notes = Notes(metadata["uid"], (before, time.time()), metadata["creationTimestamp"], is_real=session.is_real)
+        self.notes[name] = notes
+        now = time.monotonic() - self.began_at
+        self._at(now + session.stay_seconds, lambda: self._end(name, notes, session.repository))
+
+    def _end(self, name: str, notes: Notes, repository: str) -> None:
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+        before = time.time()
+        if self.cluster.api.delete(path, {"preconditions": {"uid": notes.uid}}) is not None:
+            notes.delete = (before, time.time())
+        with self._lock:
+            self._running[repository] -= 1
+
+    # Its nodes
+
+    def _add_node(self, name: str) -> None:
+        node = self.nodes.create(name, cpu="16", memory=f"{SEATS // 2}Gi", labels={POOL: "user"})
+        self.made_nodes[name] = moment_us(node["metadata"]["creationTimestamp"])
+
+    def _scale(self, over: threading.Event, numbers: itertools.count[int]) -> None:
+        """As an autoscaler: room for all, after a boot; a node that stays empty of users leaves."""
+        booting: list[tuple[float, str]] = []
+        empty_since: dict[str, float] = {}
+        while not over.wait(0.5):
+            now = time.monotonic()
+            pods = [
+                (seen.node, seen.name.startswith("jupyter-"))
+                for seen in list(self.witness.pods.values())
+                if seen.gone_seen is None and seen.node != REAL_NODE
+            ]
+            wanted = max(2, math.ceil(len(pods) / SEATS))
+            for _, name in [one for one in booting if one[0] <= now]:
+                self._do(lambda name=name: self._add_node(name))
+            booting = [one for one in booting if one[0] > now]
+            names = self.nodes.names
+            for _ in range(wanted - len(names) - len(booting)):
+                booting.append((now + BOOT_SECONDS / self.size.speed, f"node-{next(numbers)}"))
+            used = {node for node, is_user in pods if is_user}
+            for name in names:
+                if name in used or len(names) <= wanted:
+                    empty_since.pop(name, None)
+                elif now - empty_since.setdefault(name, now) > LINGER_SECONDS / self.size.speed:
+                    del empty_since[name]
+                    self._do(lambda name=name: self.nodes.delete(name))
+                    break
+            self._show_images()
+
+    def _show_images(self) -> None:
+        """`status.images` of the fake nodes: what their users run, as a kubelet would find in time."""
+        for seen in list(self.witness.pods.values()):
+            if seen.node in self.made_nodes and seen.is_running and seen.name.startswith("jupyter-"):
+                index = int(seen.name.removeprefix("jupyter-"))
+                self._on_node.setdefault(seen.node, set()).add(self.size.sessions[index].image)
+        for name in self.nodes.names:
+            images = self._on_node.get(name, set())
+            if len(images) != self._shown.get(name, 0):
+                self._shown[name] = len(images)
+                sizes = {image: round(2e9 * fraction("size", image)) for image in sorted(images)}
+                largest = sorted(sizes, key=lambda image: -sizes[image])[:50]
+                with contextlib.suppress(ApiError):
+                    self.nodes.set_images(name, {image: sizes[image] for image in largest})
+
+    # Its end
+
+    def _settle(self) -> None:
+        """Wait until what was begun is over, and the recorder has the last of it; end the recorder."""
+
+        def is_quiet() -> bool:
+            there = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+            return not any("deletionTimestamp" in pod["metadata"] for pod in there)
+
+        wait_until(is_quiet, STORED_SECONDS, "deletions to end", interval_seconds=1.0)
+        marker = self.cluster.create_pod(_marker(), self.namespace)["metadata"]
+        self.notes[marker["name"]] = Notes(marker["uid"], (0.0, time.time()), marker["creationTimestamp"])
+        self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}/pods/{marker['name']}")
+        store = Store.open(self.database)
+
+        def has_marker() -> bool:
+            found = find_pods(store, marker["name"], self.namespace)
+            return bool(found and found[0]["deleted_us"] is not None)
+
+        wait_until(
+            has_marker, STORED_SECONDS, "the last pod to be stored", interval_seconds=0.5, explain=self._recorder_tail
+        )
+        store.close()
+        wait_until(self._is_silent, STORED_SECONDS, "Events to be told", explain=self._recorder_tail)
+        self.recorder_mib = self._recorder_mib()
+        self.counters = {name: self.recorder.metric(f"roost_recorder_{name}_total") for name in COUNTERS}
+        self.recorder.process.stop()
+        if self._faults or self.witness.faults:
+            raise AssertionError(f"the day was not played as planned: {[*self._faults[:5], *self.witness.faults]}")
+
+    def _recorder_tail(self) -> str:
+        return f"{self.recorder.get('/readyz')}\n{self.recorder.process.tail(20)}"
+
+    def _is_silent(self) -> bool:
+        """Whether no Event was told for a while: they are a stream of their own."""
+        before = self.recorder.metric("roost_recorder_changes_total", kind="events", change="added")
+        time.sleep(3.0)
+        return self.recorder.metric("roost_recorder_changes_total", kind="events", change="added") == before
+
+    def _recorder_mib(self) -> float:
+        status = Path(f"/proc/{self.recorder.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def _marker() -> Object:
+    """A pod that no scheduler takes."""
+    spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "me/image:1"}]}
+    return {"metadata": {"name": "marker"}, "spec": spec}
