@@ -91,6 +91,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
         return
     run_id = store.start_run(client.api_client.configuration.host, version(), settings.settings_hash)
     recording = Recording(client, settings, store, metrics, model=Model(profiles))
+    metrics.ask(is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds)
     ops = OpsServer(
         options.bind_address,
         options.port,

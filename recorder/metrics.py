@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter as Counting
 from typing import TYPE_CHECKING, Final
 
@@ -9,8 +10,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from recorder.records import GapRecord
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from recorder.records import Record
 
@@ -45,8 +48,31 @@ class Metrics:
         self._stream_errors = Counter(
             PREFIX + "stream_errors", "Broken streams, by kind.", ("kind",), registry=self.registry
         )
+        self._database_fails = Gauge(
+            PREFIX + "database_failing", "1 while the database takes no rows.", registry=self.registry
+        )
+        self._gap_ended = Gauge(
+            PREFIX + "last_gap_timestamp_seconds",
+            "End of the last gap that was marked, in Unix time; 0: none since the start.",
+            registry=self.registry,
+        )
+        self._records = Gauge(
+            PREFIX + "recording",
+            "1 while all is heard of that should be, and stored.",
+            registry=self.registry,
+        )
+        self._behind = Gauge(
+            PREFIX + "behind_seconds",
+            "Age of the oldest change that was told and is not stored yet; 0: none waits.",
+            registry=self.registry,
+        )
         info = Gauge(PREFIX + "build_info", "1 for the version that runs.", ("version",), registry=self.registry)
         info.labels(version).set(1)
+
+    def ask(self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]) -> None:
+        """Show, from now on, what these say at each scrape."""
+        self._records.set_function(is_recording)
+        self._behind.set_function(behind_seconds)
 
     def count_told(self, kind: str, change: str) -> None:
         """Count one change."""
@@ -56,7 +82,10 @@ class Metrics:
         """Count the rows of one transaction."""
         for table, count in Counting(record.TABLE for record in records).items():
             self._rows.labels(table).inc(count)
+            if table == GapRecord.TABLE:
+                self._gap_ended.set(time.time())
         self._writes.observe(seconds)
+        self._database_fails.set(0)
 
     def count_odd(self, kind: str) -> None:
         """Count one object that could not be recorded."""
@@ -69,6 +98,7 @@ class Metrics:
     def count_store_error(self) -> None:
         """Count one failure of the database."""
         self._store_errors.inc()
+        self._database_fails.set(1)
 
     def count_stream_error(self, kind: str) -> None:
         """Count one broken stream."""

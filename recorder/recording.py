@@ -77,6 +77,8 @@ class Recording:
         self._queue: queue.Queue[Told] = queue.Queue(MAX_WAITING)
         self._rows: list[Record] = []
         self._positions: dict[str, tuple[str, int]] = {}
+        # When the oldest thing was told that isn't stored yet; None: nothing waits.
+        self._waits_since: float | None = None
         self._stop = threading.Event()
         self._fault = ""
         positions = store.positions()
@@ -116,6 +118,11 @@ class Recording:
             if stream.age_seconds() > STALE_SECONDS:
                 return Verdict(False, f"nothing heard of {stream.kind} for {stream.age_seconds():.0f} s")
         return Verdict(not self._fault, self._fault)
+
+    def behind_seconds(self) -> float:
+        """How long ago the oldest thing was told that isn't stored yet; 0 while nothing waits. For any thread."""
+        since = self._waits_since
+        return 0.0 if since is None else max(0.0, self._wall() - since)
 
     def run(self, stop: threading.Event) -> None:
         """Record until `stop`; what was told by then is stored, as far as the database takes it."""
@@ -182,6 +189,8 @@ class Recording:
             self._versions[told.kind] = told.version
             self._positions[told.kind] = (told.version, now_us)
             self._assembler.heard(told.kind, now_us)
+        if self._waits_since is None and (self._rows or self._positions):
+            self._waits_since = told.at
 
     def _late_us(self, told: Told, now_us: int) -> int:
         """How much earlier than now it may have been."""
@@ -238,6 +247,7 @@ class Recording:
         self._metrics.count_rows(self._rows, time.monotonic() - began_at)
         self._rows = []
         self._positions = {}
+        self._waits_since = None
         return True
 
     def _write(self, rows: Sequence[Record], positions: Mapping[str, tuple[str, int]]) -> None:

@@ -88,6 +88,9 @@ class Run:
         )
         self.metrics = Metrics("test")
         self.recording = Recording(cast("Client", cluster), settings, store, self.metrics)
+        self.metrics.ask(
+            is_recording=lambda: self.recording.verdict().passed, behind_seconds=self.recording.behind_seconds
+        )
 
     def __enter__(self) -> Run:
         self.cluster.stop = threading.Event()
@@ -98,6 +101,9 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.cluster.stop.set()
         self._thread.join()
+
+    def metric(self, name: str) -> float:
+        return float(self.metrics.registry.get_sample_value(f"roost_recorder_{name}") or 0.0)
 
     def wait_for(self, version: str) -> None:
         wait_until(lambda: self.store.positions().get(PODS, ("",))[0] == version, 30, f"version {version} to be stored")
@@ -126,6 +132,7 @@ def test_a_gap_begins_when_the_stream_was_last_heard_of_and_not_at_the_new_list(
     cluster.oldest, cluster.version, cluster.pods = 50, "60", [pod("b", 6)]
     with Run(cluster, store) as run:
         run.wait_for("60")
+        wait_until(lambda: run.metric("last_gap_timestamp_seconds") > time.time() - 60, 10, "the gap to be shown")
     (gap,) = [row for row in rows(store, schema.gap) if row["kind"] == PODS]
     assert gap["from_us"] == heard_us
     assert gap["to_us"] > heard_us + US
@@ -189,8 +196,13 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
         time.sleep(1.0)
         # What was read is in the queue, in rows, or in the stream's hand; the rest stays where it is.
         assert cluster.read < 100
+        assert (run.metric("database_failing"), run.metric("recording")) == (1.0, 0.0)
+        assert run.metric("behind_seconds") > 1.0
         is_down.clear()
         run.wait_for("510")
+        wait_until(lambda: run.metric("recording") == 1.0, 10, "it to record again")
+        assert (run.metric("database_failing"), run.metric("last_gap_timestamp_seconds")) == (0.0, 0.0)
+        wait_until(lambda: run.metric("behind_seconds") == 0.0, 10, "nothing to wait")
     assert len(rows(store, schema.pod)) == 500
 
 
