@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from controllers.planner import MemoryPlanner
-from controllers.plans.popular_images import GAUGES, PopularMemory, note_popular_images, plan_at_pace
+from controllers.plans.popular_images import GAUGES, note_popular_images, plan_at_pace
 from controllers.plans.popular_images_off import OffMemory, note_popular_images_off, plan_popular_images_off
+from controllers.plans.popular_memory import PopularMemory
 from controllers.plans.popular_settings import read_popular_settings
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from controllers.plans.actions import CreatePod, DeletePod, Notice, Planned
-from controllers.plans.popular_images import PopularMemory, plan_popular_images
+from controllers.plans.popular_images import plan_popular_images
+from controllers.plans.popular_memory import PopularMemory
 from controllers.plans.popular_settings import PopularSettings, read_popular_settings
 from controllers.plans.snapshot import Moment, Snapshot
 from placement.documents import Reader

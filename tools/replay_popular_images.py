@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from controllers.plans.actions import CreatePod, DeletePod
-from controllers.plans.popular_images import LaunchReader, PopularMemory, plan_popular_images, plan_pulls
+from controllers.plans.popular_images import LaunchReader, plan_popular_images, plan_pulls
+from controllers.plans.popular_memory import PopularMemory
 from controllers.plans.popular_nodes import disk_bytes_of
 from controllers.plans.popular_settings import PopularSettings
 from controllers.plans.popularity import Rules, Use, count_users

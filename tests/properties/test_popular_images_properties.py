@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.plans.actions import CreatePod, DeletePod, Done, Outcome
-from controllers.plans.popular_images import PopularMemory, note_popular_images, plan_popular_images
+from controllers.plans.popular_images import note_popular_images, plan_popular_images
+from controllers.plans.popular_memory import PopularMemory
 from controllers.plans.popular_nodes import disk_bytes_of
 from controllers.plans.popularity import LEAST_USERS, Popularity, count_users, launch_from, users_by_use
 from placement.images import normalise_reference

@@ -13,15 +13,11 @@ from controllers.budget import MinuteBudget
 from controllers.events import EventWriter
 from controllers.planner import Sources
 from controllers.plans.actions import CreatePod, DeletePod, Done, Outcome
-from controllers.plans.popular_images import (
-    FIRST_BACK_OFF_SECONDS,
-    PopularMemory,
-    note_popular_images,
-    plan_at_pace,
-    plan_popular_images,
-    use_per_byte,
-)
+from controllers.plans.popular_images import note_popular_images, plan_at_pace, plan_popular_images
+from controllers.plans.popular_memory import PopularMemory
+from controllers.plans.popular_pulls import FIRST_BACK_OFF_SECONDS
 from controllers.plans.popular_settings import ASSUMED_IMAGE_BYTES, PULL_SECONDS, read_popular_settings
+from controllers.plans.popular_wanted import use_per_byte
 from controllers.plans.popularity import Popularity, count_users, launch_from, users_by_use
 from controllers.popular_images import make_popular_images
 from placement.documents import Reader

@@ -1,0 +1,103 @@
+"""Say which images a node should have: those of the highest expected use per byte,
+
+    launches on this node within a half-life x seconds that each then saves / bytes to pull
+
+launches = ln 2 x users / nodes. (Users that arrive at a rate r and count until they have decayed by half-lives h sum up
+to r h / ln 2; where they land is the scheduler's business, so a node gets one share of those that its pods' rules
+leave.) Seconds saved = a round trip + bytes / the rate of unpacking. Frequency x cost / size is what Greedy-Dual-Size-
+Frequency keeps a cache by (Cherkasova, "Improving WWW proxies performance with GDSF caching policy", HP Labs 1998), and
+filling a bounded room by value per size is Dantzig's rule for the knapsack (1957).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from controllers.plans.popular_settings import (
+    ASSUMED_IMAGE_BYTES,
+    PULL_BYTES_PER_SECOND,
+    PULL_ROUND_TRIPS_SECONDS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controllers.plans.popular_scene import Scene
+    from controllers.plans.popular_settings import PopularSettings
+    from controllers.plans.popularity import Use
+
+
+class Wanted(NamedTuple):
+    """An image for the nodes of one group, the best first."""
+
+    use_per_byte: float
+    image: str
+    image_bytes: int
+    # The other name under which a node may hold it; "" when it isn't known.
+    digest: str
+
+
+def use_per_byte(launches: float, image_bytes: int) -> float:
+    """Seconds that users are spared for each byte pulled; see the module's docstring."""
+    size = max(1, image_bytes)
+    return launches * (PULL_ROUND_TRIPS_SECONDS + size / PULL_BYTES_PER_SECOND) / size
+
+
+def find_popular(users: Mapping[Use, float], min_users: float) -> dict[str, float]:
+    """Users by image, where they are enough. The order of `users` means nothing, not even to the last digit."""
+    totals: dict[str, float] = {}
+    several: dict[str, list[float]] = {}
+    for use, amount in users.items():
+        image = use.image
+        if image in totals:
+            several.setdefault(image, [totals[image]]).append(amount)
+        else:
+            totals[image] = amount
+    totals |= {image: math.fsum(parts) for image, parts in several.items()}
+    return {image: total for image, total in totals.items() if total >= min_users}
+
+
+def wanted_lists(
+    users: Mapping[Use, float],
+    popular: Mapping[str, float],
+    scene: Scene,
+    settings: PopularSettings,
+    digests: Mapping[str, str],
+) -> dict[tuple[int, int], tuple[Wanted, ...]]:
+    """The images that nodes should have, by what nodes have in common: `admits` and `pullers` of their NodeView.
+
+    popular: users by image, as `find_popular` gives them. digests: the other name of an image, where it is known.
+    """
+    groups = Counter((view.admits, view.pullers) for view in scene.views.values())
+    # How many nodes the pods of each set of rules may use.
+    shared_by: Counter[int] = Counter()
+    for view_admits, count in Counter(view.admits for view in scene.views.values() if not view.closed).items():
+        for bit in range(len(scene.rules)):
+            if view_admits >> bit & 1:
+                shared_by[bit] += count
+    bits = {rules: bit for bit, rules in enumerate(scene.rules)}
+    by_image: dict[str, list[tuple[int, float]]] = {}
+    for use, amount in users.items():
+        if use.image not in popular:
+            continue
+        bit = bits.get(use.rules, -1)
+        if bit >= 0 and shared_by[bit]:
+            by_image.setdefault(use.image, []).append((bit, math.log(2) * amount / shared_by[bit]))
+    lists: dict[tuple[int, int], tuple[Wanted, ...]] = {}
+    for admits, pullers in groups:
+        managed = frozenset().union(*(one.images for bit, one in enumerate(settings.managed) if pullers >> bit & 1))
+        found = []
+        for image, parts in by_image.items():
+            launches = math.fsum(amount for bit, amount in parts if admits >> bit & 1)
+            if launches <= 0.0 or image in managed:
+                continue
+            digest = digests.get(image, "")
+            size = scene.sizes.get(digest) or scene.sizes.get(image) or ASSUMED_IMAGE_BYTES
+            found.append(Wanted(use_per_byte(launches, size), image, size, digest))
+        lists[admits, pullers] = tuple(
+            heapq.nsmallest(settings.per_node, found, key=lambda one: (-one.use_per_byte, one.image))
+        )
+    return lists
