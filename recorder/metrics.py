@@ -53,7 +53,7 @@ class Metrics:
         )
         self._gap_ended = Gauge(
             PREFIX + "last_gap_timestamp_seconds",
-            "End of the last gap that was marked, in Unix time; 0: none since the start.",
+            "When the last gap was marked, in Unix time; 0: none since the start.",
             registry=self.registry,
         )
         self._records = Gauge(

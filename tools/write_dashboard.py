@@ -22,10 +22,13 @@ COLUMNS: Final = 24
 HEIGHT: Final = 8
 WEBHOOK: Final = '{namespace="$namespace",service="$webhook"}'
 CONTROLLERS: Final = '{namespace="$namespace",service="$controllers"}'
-BOTH: Final = '{namespace="$namespace",service=~"$webhook|$controllers"}'
+RECORDER: Final = '{namespace="$namespace",service="$recorder"}'
+GAPS: Final = '{namespace="$namespace",service="$recorder",table="gap"}'
+ALL: Final = '{namespace="$namespace",service=~"$webhook|$controllers|$recorder"}'
 RATE: Final = "[$__rate_interval]"
 REVIEWS: Final = "review_duration_seconds_bucket"
 PLANS: Final = "plan_duration_seconds_bucket"
+RECORDER_WRITES: Final = "write_duration_seconds_bucket"
 
 
 class Panel(NamedTuple):
@@ -42,6 +45,10 @@ def _c(name: str) -> str:
 
 def _w(name: str) -> str:
     return f"roost_webhook_{name}{WEBHOOK}"
+
+
+def _r(name: str) -> str:
+    return f"roost_recorder_{name}{RECORDER}"
 
 
 ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
@@ -143,6 +150,43 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
         ),
     ),
     (
+        "The record",
+        (
+            Panel(
+                "Is everything recorded?",
+                "short",
+                [(f"max({_r('recording')})", "recording"), (f"max({_r('database_failing')})", "database fails")],
+            ),
+            Panel("How far behind is the record?", "s", [(f"max({_r('behind_seconds')})", "oldest that waits")]),
+            Panel("What is recorded?", "ops", [(f"sum by (table) (rate({_r('rows_total')}{RATE}))", "{{table}}")]),
+            Panel(
+                "How long does a write to the record take?",
+                "s",
+                [
+                    (f"histogram_quantile({share}, sum by (le) (rate({_r(RECORDER_WRITES)}{RATE})))", name)
+                    for share, name in ((0.5, "half of them"), (0.99, "99 of 100"))
+                ],
+            ),
+            Panel(
+                "What does the record lack?",
+                "short",
+                [
+                    (f"sum(increase(roost_recorder_rows_total{GAPS}[1h]))", "gaps within an hour"),
+                    (f"sum by (kind) (increase({_r('odd_objects_total')}[1h]))", "{{kind}} left out within an hour"),
+                ],
+            ),
+            Panel(
+                "What holds the recorder up?",
+                "ops",
+                [
+                    (f"sum(rate({_r('waits_total')}{RATE}))", "streams that wait for the database"),
+                    (f"sum by (kind) (rate({_r('stream_errors_total')}{RATE}))", "broken watch of {{kind}}"),
+                    (f"sum(rate({_r('store_errors_total')}{RATE}))", "faults of the database"),
+                ],
+            ),
+        ),
+    ),
+    (
         "Roost itself",
         (
             Panel(
@@ -180,11 +224,11 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
                 "s",
                 [(f"min by (kind) ({_w('certificate_expiry_timestamp_seconds')}) - time()", "{{kind}}")],
             ),
-            Panel("How much memory is used?", "bytes", [(f"process_resident_memory_bytes{BOTH}", "{{pod}}")]),
+            Panel("How much memory is used?", "bytes", [(f"process_resident_memory_bytes{ALL}", "{{pod}}")]),
             Panel(
                 "How much processor time is used?",
                 "percentunit",
-                [(f"rate(process_cpu_seconds_total{BOTH}{RATE})", "{{pod}}")],
+                [(f"rate(process_cpu_seconds_total{ALL}{RATE})", "{{pod}}")],
             ),
         ),
     ),
@@ -229,6 +273,7 @@ def dashboard() -> dict[str, Any]:
         ("namespace", "<<release.namespace>>"),
         ("webhook", '<<object_name("webhook")>>'),
         ("controllers", '<<object_name("controllers")>>'),
+        ("recorder", '<<object_name("recorder")>>'),
     ):
         variables.append({"name": name, "type": "constant", "query": value, "hide": 2})
     return {

@@ -14,6 +14,7 @@ import yaml
 from controllers.metrics import Metrics as ControllersMetrics
 from controllers.registry import FACTORIES
 from controllers.settings import parse_settings
+from recorder.metrics import Metrics as RecorderMetrics
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import RELEASE, roost_render
 from tools.write_dashboard import TEMPLATE, template
@@ -27,6 +28,7 @@ ALL_ON = """
 monitoring: {prometheusRule: {enabled: true}, grafanaDashboard: {enabled: true}}
 imageGate: {mode: startupTaint}
 popularImages: {enabled: true}
+recorder: {enabled: true}
 placeholders:
   - name: default
     replicas: 3
@@ -87,7 +89,8 @@ def metrics_that_exist(objects: Sequence[Object]) -> dict[str, set[str]]:
     assert len(settings.planners) == len(FACTORIES), "the values leave a controller out"
     gauges = [gauge for planner in settings.planners for gauge in planner.gauges]
     found: dict[str, set[str]] = dict(FOREIGN)
-    for registry in (WebhookMetrics("test").registry, ControllersMetrics("test", gauges).registry):
+    programs = (WebhookMetrics("test"), ControllersMetrics("test", gauges), RecorderMetrics("test"))
+    for registry in (program.registry for program in programs):
         # Its own book: what it collects shows no labels of metrics that have no samples yet.
         for collector, names in registry._collector_to_names.items():
             labels = set(getattr(collector, "_labelnames", ()))
@@ -213,12 +216,17 @@ def webhook(metric: str, **labels: str) -> str:
     return _series(f"roost_webhook_{metric}", "webhook", labels)
 
 
+def recorder(metric: str, **labels: str) -> str:
+    return _series(f"roost_recorder_{metric}", "recorder", labels)
+
+
 def _series(name: str, component: str, labels: Mapping[str, str]) -> str:
     given = [SERIES.format(component=component), *(f'{key}="{value}"' for key, value in labels.items())]
     return f"{name}{{{', '.join(given)}}}"
 
 
-LEADS = {controllers("leader", pod="a"): "1x120", controllers("leader", pod="b"): "0x120"}
+RECORDS = {recorder("recording"): "1x120", recorder("database_failing"): "0x120"}
+LEADS = {controllers("leader", pod="a"): "1x120", controllers("leader", pod="b"): "0x120", **RECORDS}
 NOBODY: Mapping[str, Sequence[Mapping[str, str]]] = {}
 FIRINGS = {
     "all is well": Firing(
@@ -232,18 +240,23 @@ FIRINGS = {
             controllers("gate_pull_faults", reason="not-found"): "1x10 0x110",
             webhook("unplaced_pods", **{"class": "user"}): "0x120",
             webhook("certificate_expiry_timestamp_seconds", kind="leaf"): "604800x120",
+            # A busy moment now and then, and no gap so far.
+            recorder("behind_seconds"): "0x10 100x2 0x100",
+            recorder("last_gap_timestamp_seconds"): "0x120",
         },
         60,
         NOBODY,
     ),
-    "no replica is there": Firing({}, 10, {"RoostControllersWithoutLeader": [{}]}),
+    "no replica is there": Firing({}, 15, {"RoostControllersWithoutLeader": [{}], "RoostRecorderNotRecording": [{}]}),
     "two replicas and no leader": Firing(
-        {controllers("leader", pod="a"): "1x20 0x100", controllers("leader", pod="b"): "0x120"},
+        {**RECORDS, controllers("leader", pod="a"): "1x20 0x100", controllers("leader", pod="b"): "0x120"},
         40,
         {"RoostControllersWithoutLeader": [{}]},
     ),
     "a change of leaders": Firing(
-        {controllers("leader", pod="a"): "1x20 0x100", controllers("leader", pod="b"): "0x21 1x99"}, 40, NOBODY
+        {**RECORDS, controllers("leader", pod="a"): "1x20 0x100", controllers("leader", pod="b"): "0x21 1x99"},
+        40,
+        NOBODY,
     ),
     "a plan fails": Firing(
         {**LEADS, controllers("plan_failures_total", controller="image-gate"): "0x10 1+2x100"},
@@ -299,6 +312,30 @@ FIRINGS = {
     ),
     "a policy is refused": Firing(
         {**LEADS, webhook("policy_reload_failures_total"): "0x10 1x100"}, 15, {"RoostPolicyRefused": [{}]}
+    ),
+    "a watch of the recorder stays away": Firing(
+        {**LEADS, recorder("recording"): "1x10 0x110"}, 25, {"RoostRecorderNotRecording": [{}]}
+    ),
+    "the recorder is replaced": Firing({**LEADS, recorder("recording"): "1x10 0x5 1x105"}, 25, NOBODY),
+    "the recorder's database fails": Firing(
+        {
+            **LEADS,
+            recorder("recording"): "1x10 0x110",
+            recorder("database_failing"): "0x10 1x110",
+            recorder("behind_seconds"): "0x10 0+60x110",
+        },
+        40,
+        {"RoostRecorderDatabaseFails": [{}]},
+    ),
+    "the recorder is too slow": Firing(
+        {**LEADS, recorder("behind_seconds"): "0x10 30+30x110"}, 30, {"RoostRecorderBehind": [{}]}
+    ),
+    # Prometheus' tests begin at the Unix time 0, so the gap was ten minutes later.
+    "the recorder missed something": Firing(
+        {**LEADS, recorder("last_gap_timestamp_seconds"): "0x10 600x110"}, 69, {"RoostRecorderGap": [{}]}
+    ),
+    "the recorder missed something long ago": Firing(
+        {**LEADS, recorder("last_gap_timestamp_seconds"): "0x10 600x110"}, 71, NOBODY
     ),
     "another release's trouble": Firing(
         {
