@@ -28,7 +28,8 @@ MOST_LINES: Final = 4
 LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
 # Below this, spans can't be told apart on the logarithmic axis.
 LEAST_SECONDS: Final = 0.01
-_TICKS: Final = (
+# Seconds on a logarithmic axis, and how they are called.
+TICKS: Final = (
     (0.01, "≤10 ms"),
     (0.1, "0.1 s"),
     (1, "1 s"),
@@ -55,7 +56,7 @@ class Mark:
 
     colour: str
     name: str
-    # point, area or gap.
+    # point, area or gap; a point may be square or diamond too.
     shape: str = "area"
 
 
@@ -92,7 +93,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 def log_axis(longest: float) -> JSONObject:
     """A logarithmic axis of spans up to so many seconds, above the plot, for that may be longer than a screen."""
-    ticks = [(seconds, text) for seconds, text in _TICKS if seconds <= longest * 1.5]
+    ticks = [(seconds, text) for seconds, text in TICKS if seconds <= longest * 1.5]
     return {
         "type": "log",
         "range": [log10(LEAST_SECONDS) - 0.3, log10(longest) + 0.15],

@@ -89,6 +89,8 @@ class Done(NamedTuple):
 
     key: str
     result: RunResult
+    # From an earlier sweep.
+    was_kept: bool = False
 
 
 class Failed(NamedTuple):
@@ -163,7 +165,7 @@ def run_sweep(
         kept = store.find(job.key) if store is not None and job.key not in found else None
         if kept is not None:
             found[job.key] = kept
-            tell(Done(job.key, kept))
+            tell(Done(job.key, kept, was_kept=True))
         elif job.key not in found:
             # Equal values under two names are replayed once.
             wanted.setdefault(job.key, job)
