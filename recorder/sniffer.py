@@ -91,8 +91,8 @@ def _read_line(line: str, pods: dict[str, _Pod], nodes: dict[str, NodeRecord]) -
 
 
 def _read_pod(entry: dict[str, Any], at: tuple[int, int] | None, pod: _Pod) -> str:
-    endpoint, event = entry.get("endpoint"), entry.get("event")
-    node = entry.get("node")
+    endpoint, node = entry.get("endpoint"), entry.get("node")
+    event = entry.get("event") if isinstance(entry.get("event"), str) else None
     if isinstance(node, str) and node:
         pod.node = node
     if event in _ENDS:
