@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_SORT_WINDOW_SECONDS: Final = 600.0
 _MOST_CACHED: Final = 50_000
 _SNIFFER: Final = "scheduler-sniffer"
-_SNIFFED: Final = frozenset({"Pod", "Node"})
+_SNIFFED: Final = ("Pod", "Node")
 _MOST_BRACKETS: Final = 200
 # (moment, line, launch); the line is below 1 where no single one made it.
 Placed: TypeAlias = "tuple[float, int, Launch]"
