@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import wraps
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any, Final
@@ -427,6 +427,38 @@ def _records_import(*, database: str, path: str) -> int:
     return take_in(database, path)
 
 
+@cli.command("traces", short_help="Download days of mybinder.org's public launches, for `roost simulate`.")
+@click.option("--from", "first", metavar="DAY", help="The first day, such as 2019-05-22.")
+@click.option("--to", "last", metavar="DAY", help="The last day, with it. Default: the first.")
+@click.option("--list", "only_list", is_flag=True, help="Print the archive's days (or those asked for) and launches.")
+@click.option("--folder", metavar="FOLDER", default=".", show_default=True, help="Where to; one file a day.")
+@click.option("--archive", metavar="URL", help="Default: https://archive.analytics.mybinder.org/")
+@click.option("--tries", type=click.IntRange(1, 100), default=5, show_default=True, help="In a row that bring nothing.")
+@click.option("--no-check", is_flag=True, help="Take a file though the index counts other launches than it has.")
+def _traces(**arguments: Any) -> int:  # noqa: ANN401 - click's
+    """Download days of mybinder.org's public launches, for `roost simulate --trace`; prints the files' names.
+
+    A download that was cut goes on where it ended, and a file is there only once it is whole: its size, its JSON and
+    its number of launches are checked. Exit codes: 0 all days are there, 1 some are not, 2 wrong usage.
+
+    \b
+    roost traces --list
+    roost traces --from 2019-05-22 --to 2019-05-31 --folder traces
+    """
+    for name in ("first", "last"):
+        try:
+            arguments[name] = date.fromisoformat(arguments[name]) if arguments[name] else None
+        except ValueError:
+            option = {"first": "--from", "last": "--to"}[name]
+            message = f"{arguments[name]}: expected a day such as 2019-05-22"
+            raise click.BadParameter(message, param_hint=option) from None
+    if arguments["first"] is None and (arguments["last"] is not None or not arguments["only_list"]):
+        raise click.UsageError("--from is missing: the first day to download, or --list for the days there are")
+    if arguments["last"] is not None and arguments["last"] < arguments["first"]:
+        raise click.BadParameter(f"{arguments['last']}: is before --from {arguments['first']}", param_hint="--to")
+    return _call("traces", **arguments)
+
+
 @cli.command("top", short_help="Draw nodes, users, placeholders, builds and pulls live in the terminal.")
 @click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
 @click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
@@ -438,3 +470,42 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
     roost top --settings recorder.json --kubeconfig ~/.kube/config
     """
     return _call("top", settings, kubeconfig, once)
+
+
+@cli.command("simulate", short_help="Replay launches under values files, and compare what would have come of it.")
+@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches; repeats. Default: made-up ones.")
+@click.option(
+    "--days", type=click.FloatRange(0, 400, min_open=True), default=10.0, show_default=True, help="Of made-up launches."
+)
+@click.option(
+    "--policy", "policies", metavar="NAME", multiple=True, help="A shipped values file; repeats. list: show them."
+)
+@click.option(
+    "--values", "-f", metavar="FILE[,FILE]", multiple=True, help="Your own; repeats, each a policy. Later files win."
+)
+@click.option("--list-policies", is_flag=True, help="Show the shipped policies, and end.")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Replays of each policy.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="An assumption about the world; repeats.")
+@click.option("--sessions", metavar="LENGTH[,LENGTH]", default="", help="short, mid, long: session lengths to compare.")
+@click.option(
+    "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."
+)
+@click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one a processor.")
+@click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
+@click.option("--results", metavar="FOLDER", help="Where results are kept. Default: ~/.cache/roost/simulate.")
+@click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv say the format.")
+@click.option("--format", "form", type=click.Choice(["text", "html", "json", "csv"]), help="Default: text.")
+def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> int:  # noqa: ANN401 - click's
+    """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
+
+    Results are kept: after Ctrl-C the same command goes on where it was.
+
+    \b
+    roost simulate
+    roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --output report.html
+    roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --sessions short,mid,long --jobs 8
+    """
+    from roost.commands.simulate import SimulateOptions  # noqa: PLC0415 - other commands needn't load the simulator
+
+    chosen = (*policies, "list") if list_policies else policies
+    return _call("simulate", SimulateOptions(policies=chosen, **rest))

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from recorder.table import Unit
 from simulator.bounds import BOUNDS, Bound
-from simulator.histogram import merged
+from simulator.histogram import Histogram, merged
 from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START, TOTAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from simulator.assumptions import Assumptions
-    from simulator.histogram import Histogram
     from simulator.results import RunResult
 
 HOUR_SECONDS: Final = 3600
@@ -255,7 +254,10 @@ class Summary:
             return 0.0
         if measure.bound == FLOOR:
             assumptions = self.worlds[world].assumptions
-            return assumptions.bind_seconds + assumptions.start_seconds
+            # As precise as the figure beside it.
+            alone = Histogram()
+            alone.add(assumptions.bind_seconds + assumptions.start_seconds)
+            return alone.quantile(1)
         bound = run.bounds.get(measure.bound)
         if bound is not None and measure.key == "cold_share":
             return _share(bound, run.started)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simulator.survey import Survey
 
 US: Final = 1_000_000
+HOUR: Final = 3600
 MISSING: Final = "-"
 # Between the least and the greatest.
 DASH: Final = "\N{EN DASH}"
@@ -54,7 +55,7 @@ def show_amount(amount: float, unit: Unit) -> str:
     """A figure for people: amounts of a hundred and more without decimals."""
     match unit:
         case Unit.SECONDS:
-            return show_span(round(amount * US))
+            return show_seconds(amount)
         case Unit.BYTES:
             return show_bytes(round(amount))
         case Unit.SHARE:
@@ -64,11 +65,30 @@ def show_amount(amount: float, unit: Unit) -> str:
             return "0" if text == "-0" else text
 
 
+def show_seconds(seconds: float) -> str:
+    """A span for people, short: 350 ms, 4.2 s, 3:05 min, 2:10 h."""
+    if round(seconds, 1) < 60:
+        return f"{seconds * 1000:.0f} ms" if 0 < seconds < 0.9995 else f"{seconds:.1f} s".replace(".0 s", " s")
+    small, unit = (seconds, "min") if round(seconds) < HOUR else (seconds / 60, "h")
+    return f"{round(small) // 60}:{round(small) % 60:02} {unit}"
+
+
+def show_range(least: float, greatest: float, unit: Unit) -> str:
+    """From the least to the greatest; the unit once where it is the same; one amount where they look equal."""
+    low, high = show_amount(least, unit), show_amount(greatest, unit)
+    if low == high:
+        return high
+    number, _, word = low.partition(" ")
+    return f"{number if word == high.partition(' ')[2] else low}{DASH}{high}"
+
+
 def show_value(value: Value, unit: Unit) -> str:
     """Median and range of a figure."""
-    middle = show_amount(value.median, unit)
-    least, greatest = (show_amount(one, unit) for one in (value.least, value.greatest))
-    return middle if least == greatest else f"{middle} ({least}{DASH}{greatest})"
+    middle, extent = show_amount(value.median, unit), show_range(value.least, value.greatest, unit)
+    if DASH not in extent:
+        return middle
+    number, _, word = extent.partition(" ")
+    return f"{middle} ({number if word == middle.partition(' ')[2] else extent})"
 
 
 def show_cell(cell: Cell, unit: Unit) -> str:
@@ -122,8 +142,7 @@ def show_bound(measure: Measure, values: Sequence[Value | None]) -> str | None:
     bounds = [value.bound for value in values if value is not None and value.bound is not None]
     if not bounds:
         return None
-    least, greatest = (show_amount(one, measure.unit) for one in (min(bounds), max(bounds)))
-    return least if least == greatest else f"{least}{DASH}{greatest}"
+    return show_range(min(bounds), max(bounds), measure.unit)
 
 
 def figures(summary: Summary) -> Table:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from simulator.summary import BY_KEY, MEASURES, value_of
-from simulator.tables import DASH, MISSING, SENSITIVE, show_amount, show_bound, show_value
+from simulator.tables import DASH, MISSING, SENSITIVE, show_amount, show_bound, show_range, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ BAR_WIDTH: Final = 24
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 BOUND_MARK: Final = "│"
 _FIGURE_WIDTH: Final = 28
-_CELL_WIDTH: Final = 26
+_CELL_WIDTH: Final = 25
 
 
 def to_text(summary: Summary, told: Told, width: int, *, colour: bool = False) -> str:
@@ -103,8 +103,8 @@ def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | N
 
 
 def _range(value: Value, measure: Measure) -> str:
-    least, greatest = (show_amount(one, measure.unit) for one in (value.least, value.greatest))
-    return "" if least == greatest else f"{least}{DASH}{greatest}"
+    extent = show_range(value.least, value.greatest, measure.unit)
+    return extent if DASH in extent else ""
 
 
 def _change(summary: Summary, measure: Measure, policy: str) -> str:
