@@ -406,6 +406,11 @@ def test_no_share_in_use_keeps_a_node_whose_pods_fit_elsewhere() -> None:
     )
 
 
+def test_a_node_under_its_startup_taint_is_not_consolidated() -> None:
+    state = ClusterState([node("a", taints=[STARTUP])])
+    assert karpenter().look(state, [], NONE, 1000.0) == Looked()
+
+
 def test_preferred_anti_affinity_stops_consolidation() -> None:
     nodes = [node("a"), node("big", cpu="20")]
     near = user("u", on="big", labels={"component": "user"})
