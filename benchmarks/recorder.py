@@ -51,6 +51,8 @@ MOMENT: Final = "2026-11-21T10:00:00Z"
 IMAGE: Final = "quay.io/jupyter/scipy-notebook:2026-11-03"
 PLAIN, FEED = "JSON lines", "reading alone"
 POSITION_SECONDS: Final = 0.2
+# A line on stderr each time so many more have been told.
+TELL_CHANGES: Final = 50_000
 
 Object = dict[str, Any]
 
@@ -206,10 +208,14 @@ def record(hub: Hub, url: str) -> Object:
     recording = Recording(cast("Client", hub), settings, store, Metrics("benchmark"), model=model)
     thread = threading.Thread(target=recording.run, args=(hub.stop,))
     memory: list[tuple[int, float]] = []
+    said = 0
     thread.start()
     last = hub.last_versions()
     while True:
         memory.append((hub.told, memory_mib()))
+        if hub.told >= said + TELL_CHANGES:
+            said = hub.told
+            say(f"{hub.told:,} changes told, {memory[-1][1]:.1f} MiB")
         positions = store.positions()
         if all(positions.get(kind, ("",))[0] == version for kind, version in last.items()):
             break
@@ -218,7 +224,7 @@ def record(hub: Hub, url: str) -> Object:
     thread.join()
     rows = {}
     with store.reading() as connection:
-        for name in ("pod", "phase", "decision", "candidate", "pull"):
+        for name in ("pod", "phase", "decision", "candidates", "pull"):
             found = connection.execute(sa.select(sa.func.count()).select_from(schema.metadata.tables[name]))
             rows[name] = int(found.scalar_one())
         ended = sa.select(sa.func.count()).where(schema.pod.c.deleted_us.is_not(None))

@@ -15,7 +15,7 @@ from placement.images import normalise_reference
 from recorder.reading import MICRO_US, SECOND_US, SeenEvent, SeenNode, SeenPod, read_span
 from recorder.records import (
     AutoscalerRecord,
-    CandidateRecord,
+    CandidatesRecord,
     DecisionKind,
     DecisionRecord,
     GapRecord,
@@ -69,8 +69,8 @@ class Judgement:
     back_us: int | None = None
     nodes_total: int | None = None
     nodes_feasible: int | None = None
-    # Each node as it stood; `decision_id` is filled in by the assembler.
-    candidates: tuple[CandidateRecord, ...] = ()
+    # The nodes as they stood.
+    candidates: CandidatesRecord | None = None
 
 
 class Judge(Protocol):
@@ -180,7 +180,8 @@ class Assembler:
                 told = self._open.pop(decision_id, None)
                 if told is not None:
                     records.append(_judged(told, judgement))
-                    records += judgement.candidates
+                    if judgement.candidates is not None:
+                        records.append(judgement.candidates)
         return records
 
     def heard(self, kind: str, now_us: int) -> None:
@@ -270,7 +271,8 @@ class Assembler:
                 yield told
             else:
                 yield _judged(told, judgement)
-                yield from judgement.candidates
+                if judgement.candidates is not None:
+                    yield judgement.candidates
         elif (
             status == "False"
             and reason == "Unschedulable"

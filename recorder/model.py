@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, replace
+from heapq import nsmallest
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
-
-import orjson
 
 from placement.scheduling.cycle import Decision, feasible_wanted, schedule
 from placement.scheduling.objects import CPU, MEMORY
 from placement.scheduling.state import ClusterState, Surroundings
 from recorder.assembler import Judgement
 from recorder.hindsight import US, WINDOW_US, Change, Hindsight, Past, Subject
-from recorder.records import CandidateRecord, Verdict
+from recorder.records import Candidates, CandidatesRecord, Verdict, pack_candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from placement.scheduling.objects import NodeState, PodState
     from placement.scheduling.profile import Profile
@@ -37,6 +37,7 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 HINDSIGHT_NODES_A_SECOND: Final = 10_000
 HINDSIGHT_BURST_SECONDS: Final = 10
 POD, NODE = "pod", "node"
+_NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class Model:
     def __init__(self, profiles: Mapping[str, Profile], max_candidates: int = MAX_CANDIDATES) -> None:
         """Prepare. profiles: by schedulerName; pods of other schedulers are not judged, only counted."""
         self._profiles = profiles
+        # All nodes are looked at: which part a scheduler took, that looks at a part only, nobody tells.
+        self._whole_profiles = {
+            name: replace(profile, percentage_of_nodes_to_score=100) for name, profile in profiles.items()
+        }
         self._max_candidates = max_candidates
         self._state = ClusterState(stale_images=True)
         self._classes: dict[str, str] = {}
@@ -96,6 +101,9 @@ class Model:
             self._since_versions.pop(key, None)
         else:
             self._since_versions.setdefault(key, version)
+        if before is not None and pod is not None and _is_same_pod(before, pod.state) and not pod.state.is_finished:
+            self._state.touch(before.node_name)
+            return
         self._put((POD, key), (pod.state, pod_class) if pod is not None else None)
         after = self._state.get_pod(key)
         if not _is_same_pod(before, after):
@@ -163,7 +171,7 @@ class Model:
                 back_us=0 if word == Verdict.AGREES else None,
                 nodes_total=len(self._state.rows),
                 nodes_feasible=len(self._state.rows) - len(decision.rejections),
-                candidates=tuple(self._candidates(decision_id, pod, decision, node_name)),
+                candidates=self._candidates(decision_id, pod, decision, node_name),
             )
 
     def _ask(self, pod: SeenPod) -> Decision:
@@ -173,8 +181,7 @@ class Model:
 
     def _schedule(self, pod: SeenPod, nominated: str) -> Decision:
         asked = replace(pod.state, node_name="", nominated_node=nominated)
-        # All nodes are looked at: which part a scheduler took, that looks at a part only, nobody tells.
-        profile = replace(self._profiles[pod.state.scheduler_name], percentage_of_nodes_to_score=100)
+        profile = self._whole_profiles[pod.state.scheduler_name]
         return schedule(asked, self._state, profile, with_preemption=False)
 
     def _verdict(self, decision: Decision, pod: SeenPod, node_name: str) -> tuple[Verdict, str]:
@@ -228,38 +235,41 @@ class Model:
         if not counts:
             del self._by_class[node_name]
 
-    def _candidates(self, decision_id: str, pod: SeenPod, decision: Decision, chosen: str) -> list[CandidateRecord]:
-        totals: dict[str, int] = {}
-        scores: dict[str, dict[str, int]] = {}
-        if decision.table is not None:
-            for name, by_plugin, total in decision.table.rows():
-                totals[name], scores[name] = total, by_plugin
+    def _candidates(self, decision_id: str, pod: SeenPod, decision: Decision, chosen: str) -> CandidatesRecord:
+        table, rejections = decision.table, decision.rejections
+        # Where a scored node stands in the table.
+        places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
+        totals = table.totals if table is not None else []
         image = pod.state.spec.images[0] if pod.state.spec.images else ""
-
-        nobody = Counter[str]()
-
-        def candidate(row: NodeRow) -> CandidateRecord:
-            counts = self._by_class.get(row.name, nobody)
-            rejection = decision.rejections.get(row.name)
-            return CandidateRecord(
-                decision_id=decision_id,
-                node_name=row.name,
-                node_uid=row.node.uid,
-                users=counts[USER],
-                placeholders=counts[PLACEHOLDER],
-                builds=counts[BUILD],
-                free_cpu_millicores=row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0),
-                free_memory_bytes=row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0),
-                has_image=image in row.node.images,
-                refused=", ".join(rejection.reasons) if rejection is not None else "",
-                score_total=totals.get(row.name),
-                scores=orjson.dumps(scores.get(row.name, {}), option=orjson.OPT_SORT_KEYS).decode(),
-            )
+        rows: Iterable[NodeRow] = self._state.rows.values()
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
-            return row.name != chosen, row.name in decision.rejections, -totals.get(row.name, 0), row.name
+            place = places.get(row.name)
+            return row.name != chosen, row.name in rejections, -totals[place] if place is not None else 0, row.name
 
-        return [candidate(row) for row in sorted(self._state.rows.values(), key=rank)[: self._max_candidates]]
+        if len(self._state.rows) > self._max_candidates:
+            rows = nsmallest(self._max_candidates, rows, key=rank)
+        kept = list(rows)
+        names = [row.name for row in kept]
+        counts = [self._by_class.get(name, _NOBODY) for name in names]
+        found = [places.get(name) for name in names]
+        points = table.points if table is not None else {}
+        candidates = Candidates(
+            node_name=names,
+            users=[one.get(USER, 0) for one in counts],
+            placeholders=[one.get(PLACEHOLDER, 0) for one in counts],
+            builds=[one.get(BUILD, 0) for one in counts],
+            free_cpu_millicores=[row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0) for row in kept],
+            free_memory_bytes=[row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in kept],
+            has_image=[image in row.node.images for row in kept],
+            refused=[", ".join(rejections[name].reasons) if name in rejections else "" for name in names],
+            score_total=[totals[place] if place is not None else None for place in found],
+            scores={
+                plugin: [amounts[place] if place is not None else None for place in found]
+                for plugin, amounts in points.items()
+            },
+        )
+        return pack_candidates(decision_id, candidates)
 
 
 def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from recorder import schema
+from recorder.records import DecisionKind, unpack_candidates
 
 if TYPE_CHECKING:
     from recorder.records import Phase
@@ -27,7 +27,7 @@ class PodStory:
     # By time.
     phases: Sequence[Row]
     decisions: Sequence[Row]
-    # Of the binding, best first; `scores` is read already.
+    # Of the binding, best first; see `unpack_candidates`.
     candidates: Sequence[Row]
     pulls: Sequence[Row]
     preemption: Row | None
@@ -81,7 +81,9 @@ def read_story(store: Store, pod: Row) -> PodStory:
         decisions = rows(
             sa.select(schema.decision).where(schema.decision.c.pod_uid == uid).order_by(schema.decision.c.at_us)
         )
-        candidates = rows(sa.select(schema.candidate).where(schema.candidate.c.decision_id == f"{uid}/bind"))
+        packed = connection.execute(
+            sa.select(schema.candidates.c.nodes).where(schema.candidates.c.decision_id == f"{uid}/{DecisionKind.BIND}")
+        ).scalar()
         pulls = rows(sa.select(schema.pull).where(schema.pull.c.pod_uid == uid).order_by(schema.pull.c.at_us))
         preemption = rows(sa.select(schema.preemption).where(schema.preemption.c.victim_uid == uid))
         until_us = max((row["at_us"] for row in phases), default=pod["created_us"])
@@ -99,10 +101,10 @@ def read_story(store: Store, pod: Row) -> PodStory:
             .order_by(schema.autoscaler.c.at_us)
         )
     ranked = sorted(
-        candidates, key=lambda row: (row["score_total"] is None, -(row["score_total"] or 0), row["node_name"])
+        unpack_candidates(packed) if packed is not None else (),
+        key=lambda row: (row["score_total"] is None, -(row["score_total"] or 0), row["node_name"]),
     )
-    read = [{**row, "scores": json.loads(row["scores"])} for row in ranked]
-    return PodStory(pod, phases, decisions, read, pulls, preemption[0] if preemption else None, gaps, autoscaler)
+    return PodStory(pod, phases, decisions, ranked, pulls, preemption[0] if preemption else None, gaps, autoscaler)
 
 
 def occupancy(store: Store, from_us: int, to_us: int) -> Iterator[Row]:

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 JSONObject = dict[str, Any]
 
@@ -213,28 +218,51 @@ class DecisionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateRecord:
-    """One node as it stood when a decision was made."""
+class CandidatesRecord:
+    """The nodes as they stood when a decision was made, all in one: they are many, and always asked for together."""
 
-    TABLE: ClassVar[str] = "candidate"
-    KEY: ClassVar[tuple[str, ...]] = ("decision_id", "node_name")
+    TABLE: ClassVar[str] = "candidates"
+    KEY: ClassVar[tuple[str, ...]] = ("decision_id",)
     MERGE: ClassVar[dict[str, Merge]] = {}
 
     decision_id: str
-    node_name: str
-    node_uid: str
-    users: int
-    placeholders: int
-    builds: int
-    free_cpu_millicores: int
-    free_memory_bytes: int
-    has_image: bool
+    # How many are told of, and the JSON object of lists, see `Candidates`.
+    number: int
+    nodes: str
+
+
+class Candidates(NamedTuple):
+    """Nodes as they stood when a decision was made: lists of one length, the n-th of each about the n-th node."""
+
+    node_name: Sequence[str]
+    users: Sequence[int]
+    placeholders: Sequence[int]
+    builds: Sequence[int]
+    free_cpu_millicores: Sequence[int]
+    free_memory_bytes: Sequence[int]
+    has_image: Sequence[bool]
     # Why the model's filters refuse it; "" when they don't.
-    refused: str
+    refused: Sequence[str]
     # None where nothing was scored.
-    score_total: int | None
-    # JSON object as text: plugin -> weighted score.
-    scores: str
+    score_total: Sequence[int | None]
+    # Plugin -> weighted points.
+    scores: Mapping[str, Sequence[int | None]]
+
+
+def pack_candidates(decision_id: str, candidates: Candidates) -> CandidatesRecord:
+    """One record of all candidates."""
+    nodes = orjson.dumps(candidates._asdict(), option=orjson.OPT_SORT_KEYS).decode()
+    return CandidatesRecord(decision_id=decision_id, number=len(candidates.node_name), nodes=nodes)
+
+
+def unpack_candidates(nodes: str) -> list[JSONObject]:
+    """Each candidate with its fields by name; `scores` (plugin -> points) has the plugins that scored it."""
+    columns = orjson.loads(nodes)
+    scores = columns.pop("scores")
+    found = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    for index, candidate in enumerate(found):
+        candidate["scores"] = {plugin: points[index] for plugin, points in scores.items() if points[index] is not None}
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +377,7 @@ Record = (
     | NodeChangeRecord
     | PhaseRecord
     | DecisionRecord
-    | CandidateRecord
+    | CandidatesRecord
     | PullRecord
     | ImageRecord
     | PreemptionRecord

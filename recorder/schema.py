@@ -95,6 +95,8 @@ phase = sa.Table(
     _moment("at_us"),
     sa.Column("resolution_us", sa.BigInteger, nullable=False),
     _text("source", sa.String(8)),
+    # Its rows are asked for by their key, and there are more of them than of anything else.
+    sqlite_with_rowid=False,
 )
 decision = sa.Table(
     "decision",
@@ -121,21 +123,12 @@ decision = sa.Table(
     sa.Index("decision_by_pod", "pod_uid"),
     sa.Index("decision_by_time", "at_us"),
 )
-candidate = sa.Table(
-    "candidate",
+candidates = sa.Table(
+    "candidates",
     metadata,
     sa.Column("decision_id", sa.String(160), primary_key=True),
-    sa.Column("node_name", _NAME, primary_key=True),
-    _text("node_uid", _UID),
-    sa.Column("users", sa.Integer, nullable=False),
-    sa.Column("placeholders", sa.Integer, nullable=False),
-    sa.Column("builds", sa.Integer, nullable=False),
-    sa.Column("free_cpu_millicores", sa.BigInteger, nullable=False),
-    sa.Column("free_memory_bytes", sa.BigInteger, nullable=False),
-    sa.Column("has_image", sa.Boolean, nullable=False),
-    _text("refused"),
-    sa.Column("score_total", sa.BigInteger, nullable=True),
-    _text("scores"),
+    sa.Column("number", sa.Integer, nullable=False),
+    _text("nodes"),
 )
 pull = sa.Table(
     "pull",

@@ -54,8 +54,8 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.shown_url = engine.url.render_as_string(hide_password=True)
-        # Statement, and the columns in the order of its parameters.
-        self._upserts: dict[type[Record], tuple[str, tuple[str, ...]]] = {}
+        # Statement, and which fields its parameters are, in their order.
+        self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -90,19 +90,21 @@ class Store:
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""
-        by_kind: dict[type[Record], dict[Any, Record]] = {}
+        by_kind: dict[type[Record], dict[Any, Sequence[Any]]] = {}
         for record in records:
             kind = type(record)
-            key = _KEYS[kind](record)
+            form = _FORMS[kind]
+            key, values = form.key_of(record), form.values_of(record)
             kept = by_kind.setdefault(kind, {})
             # One statement can't touch a row twice.
             if key not in kept:
-                kept[key] = record
-            elif kind.MERGE:
-                kept[key] = _merged(kept[key], record)
+                kept[key] = values
+            elif form.by_column:
+                kept[key] = form.merged(kept[key], values)
         with self._faults(), self.engine.begin() as connection:
             for kind, kept in by_kind.items():
-                self._upsert(connection, kind, list(kept.values()))
+                # In the order of the key, so that neighbours in its tree are written together.
+                self._upsert(connection, kind, [kept[key] for key in sorted(kept)])
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)
 
@@ -160,7 +162,7 @@ class Store:
         old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < moment_us)
         old_decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(old_pods))
         deletions: Sequence[tuple[sa.Table, Any]] = (
-            (schema.candidate, schema.candidate.c.decision_id.in_(old_decisions)),
+            (schema.candidates, schema.candidates.c.decision_id.in_(old_decisions)),
             (schema.decision, schema.decision.c.pod_uid.in_(old_pods)),
             (schema.phase, schema.phase.c.pod_uid.in_(old_pods)),
             (schema.pull, schema.pull.c.pod_uid.in_(old_pods)),
@@ -197,20 +199,21 @@ class Store:
         statement = insert.values(kind=kind, **values).on_conflict_do_update(index_elements=["kind"], set_=values)
         connection.execute(statement)
 
-    def _upsert(self, connection: sa.Connection, kind: type[Record], records: Sequence[Record]) -> None:
+    def _upsert(self, connection: sa.Connection, kind: type[Record], rows: Sequence[Sequence[Any]]) -> None:
         found = self._upserts.get(kind)
         if found is None:
             compiled = self._upsert_statement(kind).compile(dialect=self.engine.dialect)
             # Written once and given to the driver as it is: the library's care for each row costs as much as SQLite.
-            found = self._upserts[kind] = str(compiled), tuple(compiled.positiontup or compiled.params)
-        statement, names = found
-        values_of = attrgetter(*names)
-        for start in range(0, len(records), CHUNK):
-            rows = [values_of(one) for one in records[start : start + CHUNK]]
+            places = [_FORMS[kind].names.index(name) for name in compiled.positiontup or compiled.params]
+            found = self._upserts[kind] = str(compiled), places
+        statement, places = found
+        names = _FORMS[kind].names
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
             if self.engine.dialect.positional:
-                connection.exec_driver_sql(statement, rows)
+                connection.exec_driver_sql(statement, [tuple([row[place] for place in places]) for row in chunk])
             else:
-                connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in rows])
+                connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in chunk])
 
     def _insert(self, table: sa.Table) -> Any:  # noqa: ANN401 - the two dialects' inserts share no class
         return postgresql.insert(table) if self.engine.dialect.name == POSTGRESQL else sqlite.insert(table)
@@ -261,30 +264,39 @@ class Store:
             raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
 
 
-def _key_of(kind: type[Record]) -> Callable[[Record], Any]:
-    return attrgetter(*kind.KEY)
+class _Form:
+    """How records of one kind are told apart and merged."""
+
+    __slots__ = ("by_column", "key_of", "kind", "names", "resolution", "values_of")
+
+    def __init__(self, kind: type[Record]) -> None:
+        self.kind = kind
+        self.names = tuple(one.name for one in fields(kind))
+        self.key_of: Callable[[Record], Any] = attrgetter(*kind.KEY)
+        self.values_of: Callable[[Record], tuple[Any, ...]] = attrgetter(*self.names)
+        self.by_column = tuple((self.names.index(name), merge) for name, merge in kind.MERGE.items())
+        self.resolution = self.names.index("resolution_us") if Merge.FINER in kind.MERGE.values() else None
+
+    def merged(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+        """What the values of two records of one key come to, by the same rules as in the database."""
+        values = list(old)
+        is_finer = self.resolution is not None and new[self.resolution] < old[self.resolution]
+        for at, merge in self.by_column:
+            before, after = old[at], new[at]
+            if before is None or after is None:
+                values[at] = after if before is None else before
+            elif merge is Merge.LAST:
+                values[at] = after
+            elif merge is Merge.MIN:
+                values[at] = min(before, after)
+            elif merge is Merge.MAX:
+                values[at] = max(before, after)
+            elif merge is Merge.FINER and is_finer:
+                values[at] = after
+        return values
 
 
-_KEYS: Final[Mapping[type[Record], Callable[[Record], Any]]] = {kind: _key_of(kind) for kind in get_args(Record)}
-
-
-def _merged(old: Record, new: Record) -> Record:
-    """What two records of one key come to, by the same rules as in the database."""
-    values: dict[str, Any] = {one.name: getattr(old, one.name) for one in fields(old)}
-    is_finer = getattr(new, "resolution_us", 0) < getattr(old, "resolution_us", 0)
-    for name, merge in old.MERGE.items():
-        before, after = values[name], getattr(new, name)
-        if before is None or after is None:
-            values[name] = after if before is None else before
-        elif merge is Merge.LAST:
-            values[name] = after
-        elif merge is Merge.MIN:
-            values[name] = min(before, after)
-        elif merge is Merge.MAX:
-            values[name] = max(before, after)
-        elif merge is Merge.FINER and is_finer:
-            values[name] = after
-    return type(old)(**values)
+_FORMS: Final[Mapping[type[Record], _Form]] = {kind: _Form(kind) for kind in get_args(Record)}
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection

@@ -319,6 +319,11 @@ class ClusterState:
                     }
             self._unseen.clear()
 
+    def touch(self, name: str) -> None:
+        """Note that something about a node was told again that changes nothing here: its entry sees images anew."""
+        if self.stale_images and name in self.rows:
+            self._unseen.add(name)
+
     def image_views(self) -> ImageViews:
         """What `look` has found so far (with `stale_images`), to go back to after trying other states."""
         return ImageViews({name: row.image_view for name, row in self.rows.items()}, frozenset(self._unseen))

@@ -188,7 +188,7 @@ class _Comparer:
             self.preempted = {row["victim_uid"]: row for row in rows(sa.select(schema.preemption))}
             self.nodes = {row["name"]: row for row in rows(sa.select(schema.node))}
             self.gaps = rows(sa.select(schema.gap))
-            count = sa.select(sa.func.count()).select_from(schema.candidate)
+            count = sa.select(sa.func.coalesce(sa.func.sum(schema.candidates.c.number), 0))
             self.candidates = int(connection.execute(count).scalar_one())
         store.close()
 

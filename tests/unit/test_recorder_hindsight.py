@@ -14,7 +14,7 @@ from recorder import model as module
 from recorder.assembler import NODES, PODS, Assembler, Judgement, Known
 from recorder.model import Model
 from recorder.reading import read_node, read_pod
-from recorder.records import CandidateRecord, DecisionRecord, Verdict
+from recorder.records import CandidatesRecord, DecisionRecord, Verdict, unpack_candidates
 
 if TYPE_CHECKING:
     from recorder.reading import SeenNode, SeenPod
@@ -120,9 +120,10 @@ def test_a_pod_whose_end_the_scheduler_had_not_heard_of_is_counted() -> None:
     verdict = story.verdict()
     assert (verdict.model, verdict.back_us) == (Verdict.AGREES_EARLIER, 2 * MS)
     assert verdict.note == "as it stood before the last 1 change, 2 ms earlier"
-    by_name = {one.node_name: one for one in verdict.candidates}
-    assert by_name["a"].free_cpu_millicores == 1000
-    assert by_name["a"].users == 1
+    assert verdict.candidates is not None
+    by_name = {one["node_name"]: one for one in unpack_candidates(verdict.candidates.nodes)}
+    assert by_name["a"]["free_cpu_millicores"] == 1000
+    assert by_name["a"]["users"] == 1
 
 
 def test_what_was_told_before_the_pod_itself_had_been_seen_by_whoever_bound_it() -> None:
@@ -181,7 +182,9 @@ def test_what_differs_in_every_state_differs_and_is_told_as_it_stood() -> None:
     story.pod("later", "b", cpu=2)
     verdict = story.verdict()
     assert (verdict.model, verdict.note, verdict.back_us) == (Verdict.DIFFERS, "the model prefers a", None)
-    assert {one.node_name: one.free_cpu_millicores for one in verdict.candidates} == {"a": 4000, "b": 2000}
+    assert verdict.candidates is not None
+    stood = unpack_candidates(verdict.candidates.nodes)
+    assert {one["node_name"]: one["free_cpu_millicores"] for one in stood} == {"a": 4000, "b": 2000}
 
 
 def test_a_long_ago_change_is_not_taken_back() -> None:
@@ -300,12 +303,13 @@ def test_a_binding_left_open_is_stored_at_once_and_judged_once() -> None:
     told = assembler.pod("hub/p", pod("p", 3, "b"), BEGIN)
     (first,) = [one for one in told if isinstance(one, DecisionRecord)]
     assert (first.node_name, first.model) == ("b", None)
-    assert not [one for one in told if isinstance(one, CandidateRecord)]
+    assert not [one for one in told if isinstance(one, CandidatesRecord)]
     assert assembler.settle(BEGIN + SECOND // 2) == []
-    decision, *candidates = assembler.settle(None)
+    decision, candidates = assembler.settle(None)
     assert isinstance(decision, DecisionRecord)
     assert decision == replace(
         first, model="differs", model_node="a", model_note="the model prefers a", nodes_total=2, nodes_feasible=2
     )
-    assert len(candidates) == 2
+    assert isinstance(candidates, CandidatesRecord)
+    assert candidates.number == 2
     assert assembler.settle(None) == []

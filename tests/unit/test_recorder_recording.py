@@ -18,7 +18,7 @@ from recorder.metrics import Metrics
 from recorder.model import Model
 from recorder.reading import read_node, read_pod
 from recorder.recording import PATHS, Recording
-from recorder.records import DecisionRecord, Verdict
+from recorder.records import DecisionRecord, Verdict, unpack_candidates
 from recorder.settings import parse_settings
 from recorder.store import Store, Unavailable
 from tests.harness.waiting import wait_until
@@ -251,7 +251,6 @@ def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
     judged = model.judge("d", bound, "chosen", 2)
     assert judged is not None
     assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
-    assert [(one.node_name, one.refused) for one in judged.candidates] == [
-        ("chosen", ""),
-        ("small", "Insufficient cpu"),
-    ]
+    assert judged.candidates is not None
+    stood = unpack_candidates(judged.candidates.nodes)
+    assert {one["node_name"]: one["refused"] for one in stood} == {"chosen": "", "small": "Insufficient cpu"}
