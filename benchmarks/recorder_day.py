@@ -21,6 +21,7 @@ from benchmarks.figures import machine, say
 from tests.e2e.day_comparison import compare
 from tests.e2e.played_day import TRACE, PlayedDay, Size, launches_of, made_up_launches, plan_sessions, real_images
 from tests.harness.binaries import HarnessUnavailableError
+from tools.replay_popular_images import fraction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trace", type=Path, default=TRACE)
     parser.add_argument("--day", type=int, default=7, help="Of the trace; 0 is its first.")
+    parser.add_argument("--share", type=float, default=1.0, help="Of the launches; fewer for a slow machine.")
     parser.add_argument("--minutes", type=float, default=20.0, help="In which the day is played.")
     parser.add_argument("--placeholders", type=int, default=25)
     parser.add_argument("--real-share", type=float, default=0.02, help="Of the pods that a real kubelet runs.")
@@ -41,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     is_traced = arguments.trace.exists()
     launches = launches_of(arguments.trace, arguments.day) if is_traced else made_up_launches()
+    launches = [launch for index, launch in enumerate(launches) if fraction("share", index) < arguments.share]
     speed = DAY_MINUTES / arguments.minutes
     images = real_images(arguments.real_images)
     sessions = plan_sessions(launches, speed, arguments.real_share, images)

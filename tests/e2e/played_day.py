@@ -270,7 +270,7 @@ class PlayedDay:
         # Images by node, and how many of them its status tells.
         self._on_node: dict[str, set[str]] = {}
         self._shown: dict[str, int] = {}
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[float, int, bool, Callable[[], None]]] = []
         self._order = itertools.count()
         self._faults: list[str] = []
 
@@ -318,7 +318,9 @@ class PlayedDay:
         self.recorder: Replica = self.stack.start_recorder()
         self.recorder.wait_ready()
         self.witness = exits.enter_context(Witness(self.cluster, self.namespace))
-        keeper = PodKeeper(self.cluster.api, leave=lambda pod: pod["spec"].get("nodeName") == REAL_NODE)
+        keeper = PodKeeper(
+            self.cluster.api, leave=lambda pod: pod["spec"].get("nodeName") == REAL_NODE, parallel_requests=16
+        )
         self.keeper = exits.enter_context(keeper)
         self.real_node = exits.enter_context(
             RealNode(self.cluster, REAL_NODE, self.registry, labels={POOL: "real"}, kubelet={"maxPods": 250})
@@ -365,10 +367,12 @@ class PlayedDay:
         end_seconds = max(session.at_seconds for session in self.size.sessions)
         self.began_at = time.monotonic()
         told_at = 0.0
-        with ThreadPoolExecutor(12, thread_name_prefix="hub") as pool:
+        # Apart, so that launches that the machine can't keep up with don't hold ends up.
+        with ThreadPoolExecutor(8, "launches") as launches, ThreadPoolExecutor(6, "ends") as ends:
             while (now := time.monotonic() - self.began_at) < end_seconds + 1.0:
-                while (work := self._next(now)) is not None:
-                    pool.submit(self._do, work)
+                while (due := self._next(now)) is not None:
+                    is_end, work = due
+                    (ends if is_end else launches).submit(self._do, work)
                 if now - told_at >= 60.0:
                     told_at = now
                     self._say(self._state(now))
@@ -387,13 +391,13 @@ class PlayedDay:
             f"node, {len(self.nodes.names)} nodes"
         )
 
-    def _at(self, seconds: float, work: Callable[[], None]) -> None:
+    def _at(self, seconds: float, work: Callable[[], None], *, is_end: bool = False) -> None:
         with self._lock:
-            heapq.heappush(self._heap, (seconds, next(self._order), work))
+            heapq.heappush(self._heap, (seconds, next(self._order), is_end, work))
 
-    def _next(self, now: float) -> Callable[[], None] | None:
+    def _next(self, now: float) -> tuple[bool, Callable[[], None]] | None:
         with self._lock:
-            return heapq.heappop(self._heap)[2] if self._heap and self._heap[0][0] <= now else None
+            return heapq.heappop(self._heap)[2:] if self._heap and self._heap[0][0] <= now else None
 
     def _do(self, work: Callable[[], None]) -> None:
         try:
@@ -428,7 +432,7 @@ class PlayedDay:
         notes = Notes(metadata["uid"], (before, time.time()), metadata["creationTimestamp"], is_real=session.is_real)
         self.notes[name] = notes
         now = time.monotonic() - self.began_at
-        self._at(now + session.stay_seconds, lambda: self._end(name, notes, session.repository))
+        self._at(now + session.stay_seconds, lambda: self._end(name, notes, session.repository), is_end=True)
 
     def _end(self, name: str, notes: Notes, repository: str) -> None:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"

@@ -32,6 +32,7 @@ class PodKeeper:
 
     hold: pods for which it's true stay as they are (a pull that takes long); `release` looks at them again.
     start_delay_seconds: between a pod's binding and its start. leave: pods that somebody else keeps, a real kubelet.
+    parallel_requests: at a time; more for many pods a second on a slow machine.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class PodKeeper:
         hold: Callable[[Object], bool] = lambda _: False,
         start_delay_seconds: float = 0.0,
         leave: Callable[[Object], bool] = lambda _: False,
+        parallel_requests: int = PARALLEL_REQUESTS,
     ) -> None:
         self._api = api
         self._hold = hold
         self._leave = leave
+        self._parallel_requests = parallel_requests
         # uid -> the moment (time.time()) that its status names as its start.
         self.started_at: dict[str, float] = {}
         self._start_delay_seconds = start_delay_seconds
@@ -59,7 +62,7 @@ class PodKeeper:
         self._thread = threading.Thread(target=self._work, name="pod-keeper", daemon=True)
 
     def start(self) -> Self:
-        self._pool = ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="pod-keeper")
+        self._pool = ThreadPoolExecutor(self._parallel_requests, thread_name_prefix="pod-keeper")
         self._thread.start()
         return self
 
