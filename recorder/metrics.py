@@ -32,6 +32,7 @@ class Metrics:
             PREFIX + "changes", "Changes that the API server told.", ("kind", "change"), registry=self.registry
         )
         self._rows = Counter(PREFIX + "rows", "Rows sent to the database.", ("table",), registry=self.registry)
+        self._rows.labels(GapRecord.TABLE)
         self._writes = Histogram(
             PREFIX + "write_duration_seconds",
             "Time of one transaction.",

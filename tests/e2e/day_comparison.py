@@ -72,8 +72,8 @@ class Comparison:
 
     @property
     def agreement(self) -> float:
-        """The share of bindings whose node the model names, too."""
-        agrees = sum(count for (_, word), count in self.model.items() if word == "agrees")
+        """The share of bindings whose node the model names, too, on the state at the binding or shortly before."""
+        agrees = sum(count for (_, word), count in self.model.items() if word.startswith("agrees"))
         return agrees / max(1, sum(self.model.values()))
 
     def lines(self) -> list[str]:
@@ -94,12 +94,11 @@ class Comparison:
         words: dict[str, Counter[str]] = defaultdict(Counter)
         for (pod_class, word), count in self.model.items():
             words[pod_class][word] += count
-        for pod_class, found_words in sorted(words.items()):
-            rate = found_words["agrees"] / found_words.total()
-            lines.append(
-                f"model, {pod_class or 'no class'}: agrees with {rate:.1%} of {found_words.total():,} bindings"
-            )
-        lines.append(f"model, all: {self.agreement:.1%} of {sum(self.model.values()):,} bindings")
+        words["all"] = sum(words.values(), Counter())
+        for pod_class, found_words in words.items():
+            total = found_words.total()
+            said = ", ".join(f"{word} {count / total:.1%}" for word, count in sorted(found_words.items()))
+            lines.append(f"model, {pod_class or 'no class'}: {said} of {total:,} bindings")
         lines.append(f"differences: {len(self.differences)}")
         return lines
 

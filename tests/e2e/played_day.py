@@ -103,7 +103,7 @@ def real_images(count: int) -> list[str]:
 
 def busiest(launches: Sequence[Launch], seconds: float) -> list[Launch]:
     """The launches of the busiest span of so many seconds, which begins at 0."""
-    first = last = 0
+    first = 0
     best = (0, 0)
     for last, launch in enumerate(launches):
         while launches[first].at <= launch.at - seconds:
