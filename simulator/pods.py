@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jsonpatch
 
 from placement.holders import Holders
-from placement.labels import HOME_TARGET_ANNOTATION
+from placement.labels import HOME_TARGET_ANNOTATION, SAFE_TO_EVICT_ANNOTATION
 from placement.pods import read_pod
 from placement.scheduling.objects import PodSpec, PodState, read_pod_state
 from webhook.facts import Facts, HomePod, Homes, pod_key
@@ -40,7 +41,9 @@ _USER_LABELS: Final = {
     "app.kubernetes.io/component": "singleuser-server",
     "app.kubernetes.io/name": "jupyterhub",
 }
-_BUILD_LABELS: Final = {"component": "binderhub-build", "name": "build"}
+_BUILD_LABELS: Final = {"component": "binderhub-build"}
+# Hubs write so that neither autoscaler moves a user.
+_STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
 NODE_PURPOSE: Final = "hub.jupyter.org/node-purpose"
 _PREFERS_USER_NODES: Final = {
     "nodeAffinity": {
@@ -76,12 +79,11 @@ class PodMaker:
         self._specs: dict[PodSpec, PodSpec] = {}
         self._user_priority = next((name for name, value in policy.priorities.items() if value == 0), "")
 
-    @property
-    def has_homes(self) -> bool:
-        """Whether any class's pods have a home, so that facts must tell of pods."""
-        return self._rulebook is not None and any(
-            rules.pod_class.home is not None for rules in self._rulebook.rules.values()
-        )
+    @cached_property
+    def homes(self) -> tuple[str, ...]:
+        """The classes whose pods have a home: facts must tell of these pods."""
+        rules = {} if self._rulebook is None else self._rulebook.rules
+        return tuple(name for name, one in rules.items() if one.pod_class.home is not None)
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> Made:
         """A user's pod."""
@@ -90,7 +92,9 @@ class PodMaker:
 
     def placeholder(self, one: PlaceholderSet, name: str, created: float, facts: Facts) -> Made:
         """A pod of a StatefulSet of placeholders."""
-        body = {"metadata": {"name": name, "labels": dict(one.labels)}, "spec": one.spec}
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": one.name, "uid": one.name, "controller": True}
+        metadata = {"name": name, "labels": dict(one.labels), "ownerReferences": [owner]}
+        body = {"metadata": metadata, "spec": one.spec}
         return self._make((PLACEHOLDER, one.name), name, created, facts, lambda: body)
 
     def build(self, repository: str, name: str, created: float, facts: Facts) -> Made:
@@ -98,7 +102,7 @@ class PodMaker:
         body = {
             "metadata": {
                 "name": name,
-                "labels": dict(_BUILD_LABELS),
+                "labels": {**_BUILD_LABELS, "name": name},
                 "annotations": {"binder-repo": repository},
             },
             "spec": {
@@ -154,7 +158,8 @@ class PodMaker:
         }
         if self._user_priority:
             spec["priorityClassName"] = self._user_priority
-        return {"metadata": {"name": name, "labels": dict(_USER_LABELS)}, "spec": spec}
+        metadata = {"name": name, "labels": dict(_USER_LABELS), "annotations": dict(_STAYS)}
+        return {"metadata": metadata, "spec": spec}
 
     def _make(
         self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]

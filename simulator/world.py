@@ -19,14 +19,15 @@ from placement.scheduling.state import ClusterState
 from placement.selectors import Taint
 from simulator.assumptions import SESSIONS
 from simulator.bounds import BoundsMeter
+from simulator.builds import BuildWorld
 from simulator.chance import Chance
 from simulator.controls import Controls
 from simulator.kubelet import BACKGROUND, Images, NodeImages, PullFigures
 from simulator.kubelet import USER as FOR_USER
 from simulator.measures import Measures
-from simulator.pods import NODE_PURPOSE, PLACEHOLDER, USER, PodMaker, image_reference
+from simulator.pods import BUILD, NODE_PURPOSE, PLACEHOLDER, USER, PodMaker, image_reference
 from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START
-from simulator.scaling import make_scaler
+from simulator.scaling import Scaling
 from webhook.facts import Facts, Homes
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ class SimPod:
     """One pod with what happened to it so far."""
 
     __slots__ = (
-        "bound_at", "created", "failures", "in_queue", "kind", "launch", "node", "order", "owner", "ready_at",
-        "retries_at", "state", "tried_at", "waited_for_node", "waits_since",
+        "bound_at", "builds", "created", "failures", "has_home", "in_queue", "kind", "launch", "node", "order", "owner",
+        "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since",
     )  # fmt: skip
 
     def __init__(self, kind: str, state: PodState, created: float, order: int) -> None:
@@ -74,6 +75,8 @@ class SimPod:
         self.order = order
         self.launch: Launch | None = None
         self.owner: PlaceholderSet | None = None
+        # What a build pod builds.
+        self.builds: Attempt | None = None
         self.node: SimNode | None = None
         self.bound_at: float | None = None
         self.ready_at: float | None = None
@@ -84,6 +87,8 @@ class SimPod:
         self.waits_since: float | None = None
         self.waited_for_node = False
         self.in_queue = False
+        # Facts count it for its class's homes.
+        self.has_home = False
 
     @property
     def key(self) -> str:
@@ -133,7 +138,10 @@ class World:
         self.maker = PodMaker(policy, assumptions)
         self.bounds = BoundsMeter(self._pods_per_node(), assumptions.min_nodes)
         self.controls = Controls(self)
-        self.scaler = make_scaler(self)
+        self.scaling: Scaling | None = None
+        self.builds = BuildWorld(assumptions, self.chance)
+        # Images being built now.
+        self._building: set[str] = set()
         # Pods that no node fits, by key, in order of their coming.
         self.unschedulable: dict[str, SimPod] = {}
         self.replicas: dict[str, int] = {one.name: one.replicas for one in policy.placeholders}
@@ -152,7 +160,7 @@ class World:
         self._running = 0
         self._facts: Facts = Facts(nodes=Nodes(), homes=Homes())
         self._home_changes: dict[str, Any] = {}
-        self._has_homes = self.maker.has_homes
+        self._has_homes = bool(self.maker.homes)
         self._starting = 0
 
     # The heap
@@ -198,6 +206,8 @@ class World:
         self.now = moment
         for _ in range(self.assumed.min_nodes):
             self.join()
+        self.scaling = Scaling(self)
+        self.scaling.nodes_changed()
         for one in self.policy.placeholders:
             self.fill_seats(one.name)
         self.controls.begin()
@@ -214,6 +224,7 @@ class World:
         result.background_bytes = figures.background_bytes
         result.cold_bytes = figures.bytes
         result.registry_bytes = figures.bytes + figures.background_bytes
+        self.builds.write(result)
 
     # Launches
 
@@ -236,6 +247,8 @@ class World:
         self._starting += 1
         image = image_reference(attempt.image)
         self.images.get(image, attempt.image_bytes)
+        if assumed.with_builds and attempt.image not in self._building and self.builds.needs_build(attempt.image):
+            self._post_build(attempt)
         self._post_user(Launch(attempt, image, assumed.retries))
 
     def _post_user(self, launch: Launch) -> None:
@@ -245,15 +258,40 @@ class World:
         pod = self._post(USER, made.state)
         pod.launch = launch
 
+    def _post_build(self, attempt: Attempt) -> None:
+        """Build an image that was never launched before: the trace says when it was ready, so it delays nobody."""
+        self._building.add(attempt.image)
+        self._made += 1
+        made = self.maker.build(attempt.repository, f"build-{self._made}", self.now, self._current_facts())
+        self._post(BUILD, made.state).builds = attempt
+
+    def _build(self, pod: SimPod, node: SimNode) -> None:
+        if pod.builds is not None:
+            build = self.builds.begin(pod.builds.repository, node.name, self.now)
+            self.bounds.built(pod.builds.repository)
+            self.at(self.now + build.seconds, self._built, pod)
+
+    def _built(self, pod: SimPod) -> None:
+        if pod.builds is not None and self.sim_pods.get(pod.key) is pod:
+            self.builds.built(pod.builds.image)
+            self._building.discard(pod.builds.image)
+            self._remove(pod)
+
     def _post(self, kind: str, state: PodState) -> SimPod:
         pod = SimPod(kind, state, self.now, self._made)
         self.sim_pods[pod.key] = pod
         self.pods[pod.key] = state
-        if self._has_homes:
-            self._home_changes[pod.key] = self.maker.home_pod(state)
+        self._note_home(pod)
         self._enqueue(pod)
         self.controls.pods_changed(pod)
         return pod
+
+    def _note_home(self, pod: SimPod) -> None:
+        if self._has_homes:
+            home = self.maker.home_pod(pod.state)
+            if home is not None:
+                pod.has_home = True
+                self._home_changes[pod.key] = home
 
     def _give_up_if_late(self, pod: SimPod) -> None:
         """The spawner's patience has ended, unless the server is up."""
@@ -366,7 +404,8 @@ class World:
             return
         if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
             self._drop_nomination(pod)
-        self.scaler.pod_waits(pod)
+        if self.scaling is not None:
+            self.scaling.pod_waits()
 
     def _makes_room(self, node: str) -> bool:
         row = self.state.rows.get(node)
@@ -433,16 +472,19 @@ class World:
             self._judge(pod.launch.image, node, pod)
         pod.state = replace(pod.state, node_name=node_name, nominated_node="")
         pod.bound_at, pod.node = now, node
+        pod.waited_for_node = pod.waits_since is not None and node.joined_at > pod.waits_since
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         node.pods[pod.key] = pod
-        if self._has_homes:
-            self._home_changes[pod.key] = self.maker.home_pod(pod.state)
+        self._note_home(pod)
         if pod.kind == USER:
             self._start(pod, node)
+        elif pod.kind == BUILD:
+            self._build(pod, node)
         else:
             self._sit(pod)
-        self.scaler.pods_changed(node)
+        if self.scaling is not None:
+            self.scaling.pods_changed(node)
         self.controls.pods_changed(pod)
 
     def _sit(self, pod: SimPod) -> None:
@@ -537,7 +579,7 @@ class World:
         self.unschedulable.pop(key, None)
         if self.state.get_pod(key) is not None:
             self.state.remove_pod(key)
-        if self._has_homes:
+        if pod.has_home:
             self._home_changes[key] = None
         if node is not None:
             node.pods.pop(key, None)
@@ -551,11 +593,14 @@ class World:
             elif pod.kind == PLACEHOLDER:
                 self.measures.level(SEATS, -1, self.now)
             if node.name in self.nodes:
-                self.scaler.pods_changed(node)
+                if self.scaling is not None:
+                    self.scaling.pods_changed(node)
                 self.retry(node)
         self.controls.pods_changed(pod)
         if pod.kind == PLACEHOLDER:
             self._seat_gone(pod)
+        elif pod.builds is not None:
+            self._building.discard(pod.builds.image)
 
     # Nodes
 
@@ -597,7 +642,8 @@ class World:
             if one.node_selector.items() <= state.fact.labels.items():
                 self._begin_pulling(node, one)
         self.controls.node_joined(node)
-        self.scaler.pods_changed(node)
+        if self.scaling is not None:
+            self.scaling.nodes_changed()
         self.retry()
         return node
 
@@ -617,6 +663,7 @@ class World:
             self.pods.pop(puller.key, None)
         self._tell_facts(node.name, None)
         self.measures.level(NODES, -1, self.now)
+        self.builds.node_left(node.name, self.now)
         self.controls.node_left(node)
         for pod in list(node.pods.values()):
             self._remove(pod)
@@ -634,7 +681,9 @@ class World:
 
     def _tell_facts(self, name: str, fact: NodeFact | None) -> None:
         nodes = self._facts.nodes or Nodes()
-        self._facts = replace(self._facts, nodes=nodes.updated({name: fact}))
+        nodes = nodes.updated({name: fact})
+        # A builder is Ready on every node.
+        self._facts = replace(self._facts, nodes=nodes, builder_nodes=dict.fromkeys(self.maker.homes, nodes.names))
 
     def _current_facts(self) -> Facts:
         if self._home_changes:
