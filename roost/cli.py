@@ -495,6 +495,14 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
 @click.option("--results", metavar="FOLDER", help="Where results are kept. Default: ~/.cache/roost/simulate.")
 @click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv say the format.")
 @click.option("--format", "form", type=click.Choice(["text", "html", "json", "csv"]), help="Default: text.")
+@click.option("--suggest", is_flag=True, help="Search weights and placeholders from one policy; print values to paste.")
+@click.option(
+    "--target-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="With --suggest: the wait that 95 of 100 starts may take.",
+)
 def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> int:  # noqa: ANN401 - click's
     """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
 
@@ -504,6 +512,7 @@ def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) ->
     roost simulate
     roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --output report.html
     roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --sessions short,mid,long --jobs 8
+    roost simulate --trace launches.jsonl.gz --values today.yaml --suggest --target-seconds 20 > suggested.yaml
     """
     from roost.commands.simulate import SimulateOptions  # noqa: PLC0415 - other commands needn't load the simulator
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -50,8 +51,12 @@ class StoreError(Exception):
     """Results can't be kept; the message names the folder."""
 
 
+@cache
 def code_fingerprint() -> str:
-    """Of the code that replays, and Roost's version: results of other code are never taken for this one's."""
+    """Of the code that replays, and Roost's version: results of other code are never taken for this one's.
+
+    As this process found it first: what it has loaded stays the same when files change.
+    """
     digest = sha256(version().encode())
     for package in _DECIDING:
         root = Path(str(resources.files(package)))
