@@ -49,7 +49,7 @@ class Change(StrEnum):
     DELETED = "deleted"
     # Nothing changed up to `version`. `item` is None.
     BOOKMARK = "bookmark"
-    # The server has forgotten what was between the last version and the list that follows. `item` is None.
+    # What was between the last version and the list that follows can't be had. `item` is why, in words.
     LOST = "lost"
 
 
@@ -72,6 +72,8 @@ class Told:
 
 # Whoever took nothing for so long, or heard nothing, may be told of what happened long before.
 LATE_SECONDS: Final = 1.0
+FORGOTTEN: Final = "the API server had forgotten what came after the last position"
+RESTORED: Final = "it was restored from a backup, or is another one"
 _WATCHED: Final = {"ADDED": Change.ADDED, "MODIFIED": Change.MODIFIED, "DELETED": Change.DELETED}
 
 
@@ -104,6 +106,8 @@ class EventStream:
         # What has happened up to this version had happened when we began to listen (again).
         self._late_until = 0
         self._is_listed = False
+        # Why what comes after `_version` can't be had; "" as long as it can.
+        self._lost = ""
         self._fault = ""
         self._heard_at = clock()
 
@@ -140,8 +144,8 @@ class EventStream:
         self._on_error(self.kind)
         if isinstance(error, ApiError) and error.status == GONE:
             if self._version:
-                self._say(Change.LOST)
-            self._version = ""
+                self._say(Change.LOST, self._lost or FORGOTTEN)
+            self._version = self._lost = ""
             self._is_listed = False
         fault = str(error)
         if fault != self._fault:
@@ -155,6 +159,7 @@ class EventStream:
         """Tell of everything: as it was at the position, so that the watch can go on from there without a hole."""
         query: dict[str, str | int | bool] = {"limit": PAGE_OBJECTS}
         if self._version:
+            self._find_late()
             query |= {"resourceVersion": self._version, "resourceVersionMatch": "Exact"}
         page = self._client.get(self._path, query)
         # Only now: a list that can't be had tells nothing.
@@ -214,9 +219,16 @@ class EventStream:
                 self._find_late()
 
     def _find_late(self) -> None:
-        """Ask what the version is now: changes up to it are told late."""
+        """Ask what the version is now: changes up to it are told late. Raises ApiError when it is behind ours.
+
+        A list without a version is never older than what the server has told anybody. A watch from a version that is
+        still to come would be silent until then, and after that tell of changes as if there had been none before.
+        """
         metadata = self._client.get(self._path, {"limit": 1}).get("metadata") or {}
-        self._late_until = _number(str(metadata.get("resourceVersion") or ""))
+        version = self._late_until = _number(str(metadata.get("resourceVersion") or ""))
+        if 0 < version < _number(self._version):
+            self._lost = f"the API server stood at {version}, before the last position {self._version}: {RESTORED}"
+            raise ApiError(GONE, self._lost)
 
     def _hear(self) -> None:
         self._heard_at = self._clock()

@@ -76,7 +76,7 @@ class Judgement:
 class Judge(Protocol):
     """Follows the cluster and judges decisions by the scheduler's own rules; see recorder/model.py."""
 
-    def relisted(self) -> None:
+    def relisted(self, at_us: int) -> None:
         """Learn that what was told last was a list."""
 
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
@@ -127,8 +127,8 @@ class Assembler:
         self._unseen_nodes = dict(known.nodes)
         self._listed: dict[str, set[str]] = {}
         self._heard_us = dict(known.heard_us)
-        # Kind -> since when its past is lost.
-        self._lost: dict[str, int] = {}
+        # Kind -> since when its past is lost, and why.
+        self._lost: dict[str, tuple[int, str]] = {}
         self._synced: set[str] = set()
         # Bindings that are stored and not judged yet, by id.
         self._open: dict[str, DecisionRecord] = {}
@@ -139,18 +139,17 @@ class Assembler:
         """A list begins."""
         self._listed[kind] = set()
 
-    def lost(self, kind: str) -> None:
+    def lost(self, kind: str, why: str) -> None:
         """Some of the past, since the stream was last heard of, can't be had any more."""
         since_us = self._heard_us.get(kind)
         if since_us is not None:
-            self._lost.setdefault(kind, since_us)
+            self._lost.setdefault(kind, (since_us, why))
 
     def synced(self, kind: str, now_us: int) -> list[Record]:
         """A list is whole: what isn't in it went while nobody watched."""
         records: list[Record] = []
         if kind in self._lost:
-            since_us = self._lost.pop(kind)
-            why = "the API server had forgotten what came after the last position"
+            since_us, why = self._lost.pop(kind)
             records.append(GapRecord(kind=kind, from_us=since_us, to_us=now_us, why=why))
         listed = self._listed.pop(kind, set())
         if kind == PODS:
@@ -169,7 +168,7 @@ class Assembler:
             self._unseen_nodes.clear()
         self._synced.add(kind)
         if self._judge is not None and kind in (PODS, NODES):
-            self._judge.relisted()
+            self._judge.relisted(now_us)
         return records
 
     def settle(self, now_us: int | None) -> list[Record]:

@@ -79,13 +79,12 @@ class Hindsight:
         self._put = put
         self._is_same = is_same
         self._changes: deque[Change] = deque()
-        # Of what was forgotten: nothing can be said of states before.
-        self._forgotten_version = 0
+        # Up to when changes were forgotten: no state before can be gone back to.
+        self._forgotten_us = 0
 
-    def forget(self) -> None:
-        """Forget all: what is told next is no change but a list."""
-        if self._changes:
-            self._forgotten_version = max(self._forgotten_version, self._changes[-1].version)
+    def forget(self, at_us: int) -> None:
+        """Forget all: what was told up to then was no change but a list."""
+        self._forgotten_us = max(self._forgotten_us, at_us)
         self._changes.clear()
 
     def note(self, change: Change, keep_from_us: int) -> None:
@@ -98,7 +97,7 @@ class Hindsight:
         changes.append(change)
         changes.extend(reversed(later))
         while changes and (changes[0].at_us < keep_from_us or len(changes) > MAX_CHANGES):
-            self._forgotten_version = max(self._forgotten_version, changes.popleft().version)
+            self._forgotten_us = max(self._forgotten_us, changes.popleft().at_us)
 
     def pasts(self, subject: Subject, version: int, at_us: int, scheduler: str, since_version: int) -> Generator[Past]:
         """Put the model's state into each past that the decision may have seen, and back at the end.
@@ -107,7 +106,7 @@ class Hindsight:
         since_version: of the pod's creation. Whoever had seen that had seen all that came to other pods before.
         Nodes come by a watch of their own, which may be behind.
         """
-        if version <= self._forgotten_version:
+        if at_us <= self._forgotten_us:
             return
         changes = [one for one in self._changes if one.at_us >= at_us - WINDOW_US]
         index = next((at for at, one in enumerate(changes) if one.version >= version), len(changes))

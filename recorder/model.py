@@ -80,9 +80,11 @@ class Model:
         """Learn the namespaces' labels, which pod terms may ask for."""
         self._state.surroundings = Surroundings(namespaces=labels)
 
-    def relisted(self) -> None:
+    def relisted(self, at_us: int) -> None:
         """Learn that what was told last was a list: no state before it can be gone back to."""
-        self._hindsight.forget()
+        self._hindsight.forget(at_us)
+        # A cluster that was restored from a backup counts from there again.
+        self._newest_version = 0
 
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
         """Learn of a node; None: it is gone."""

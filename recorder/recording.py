@@ -207,7 +207,7 @@ class Recording:
             case Change.LISTING:
                 assembler.listing(kind)
             case Change.LOST:
-                assembler.lost(kind)
+                assembler.lost(kind, str(told.item))
             case Change.SYNCED:
                 return assembler.synced(kind, now_us)
             case Change.BOOKMARK:

@@ -205,7 +205,7 @@ def test_nothing_is_gone_back_to_from_behind_a_list() -> None:
     story.gone("there")
     story.pod("b-is-less", "b")
     story.bound("p", "b")
-    story.model.relisted()
+    story.model.relisted(story.now_us)
     assert story.verdict().model == Verdict.DIFFERS
 
 
@@ -300,7 +300,8 @@ def test_a_binding_left_open_is_stored_at_once_and_judged_once() -> None:
     for name in ("a", "b"):
         assembler.node(name, node(name, 1), BEGIN)
     assembler.pod("hub/there", pod("there", 2, "b", 2), BEGIN)
-    told = assembler.pod("hub/p", pod("p", 3, "b"), BEGIN)
+    assembler.pod("hub/p", pod("p", 3), BEGIN)
+    told = assembler.pod("hub/p", pod("p", 4, "b"), BEGIN)
     (first,) = [one for one in told if isinstance(one, DecisionRecord)]
     assert (first.node_name, first.model) == ("b", None)
     assert not [one for one in told if isinstance(one, CandidatesRecord)]

@@ -44,19 +44,27 @@ class Cluster:
         self.oldest = 0
         self.said: deque[Object] = deque()
         self.read = 0
+        # Watches to be broken once, by path.
+        self.breaks: dict[str, bool] = {}
         self.stop = threading.Event()
 
     def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> Object:
         wanted = int(str((query or {}).get("resourceVersion") or self.version))
         if path == PATHS[PODS] and wanted < self.oldest:
             raise ApiError(410, "too old")
+        if wanted > int(self.version):
+            # As the real one: after a while, and no word of a list.
+            raise ApiError(504, "Too large resource version")
         items = self.pods if path == PATHS[PODS] else []
         return {"metadata": {"resourceVersion": str(wanted)}, "items": items}
 
     def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
         while not self.stop.is_set():
+            if self.breaks.pop(path, None):
+                raise ApiError(0, "broken")
             if path == PATHS[PODS] and self.said:
                 self.read += 1
+                self.version = max(self.version, self.said[0]["object"]["metadata"]["resourceVersion"], key=int)
                 yield json.dumps(self.said.popleft()).encode()
             else:
                 time.sleep(0.005)
@@ -140,6 +148,34 @@ def test_a_gap_begins_when_the_stream_was_last_heard_of_and_not_at_the_new_list(
     assert ends == {"a": "unseen", "b": None}
 
 
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_cluster_that_was_put_back_is_listed_anew_and_the_gap_is_marked(store: Store, is_running: bool) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("a", 5)]
+    cluster.said += [{"type": "ADDED", "object": pod("lost", 90)}]
+    with Run(cluster, store) as run:
+        run.wait_for("90")
+        if is_running:
+            put_back(cluster)
+            cluster.breaks = dict.fromkeys(PATHS.values(), True)
+            run.wait_for("31")
+    if not is_running:
+        put_back(cluster)
+        with Run(cluster, store) as run:
+            run.wait_for("31")
+    ends = {row["name"]: row["end_reason"] for row in rows(store, schema.pod)}
+    assert ends == {"a": None, "lost": "unseen", "new": None}
+    (gap,) = [row for row in rows(store, schema.gap) if row["kind"] == PODS]
+    assert gap["why"] == (
+        "the API server stood at 30, before the last position 90: it was restored from a backup, or is another one"
+    )
+
+
+def put_back(cluster: Cluster) -> None:
+    cluster.version, cluster.pods = "30", [pod("a", 5)]
+    cluster.said += [{"type": "ADDED", "object": pod("new", 31)}]
+
+
 def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: Store) -> None:
     cluster = Cluster()
     cluster.pods = [pod("late", 5), pod("live", 6)]
@@ -209,7 +245,7 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
 class Sure:
     """A judge that always agrees."""
 
-    def relisted(self) -> None: ...
+    def relisted(self, at_us: int) -> None: ...
 
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None: ...
 

@@ -262,12 +262,13 @@ def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(open
     store.write([], {PODS: ("5", 1_800_000_001 * SECOND)})
     assembler = Assembler(lambda _labels, _namespace: "user", store.known())
     later_us = 1_800_000_100 * SECOND
-    assembler.lost(PODS)
+    assembler.lost(PODS, "it was told so")
     assembler.listing(PODS)
     store.write(assembler.synced(PODS, later_us), {})
     with store.reading() as connection:
         pod = connection.execute(sa.select(schema.pod)).mappings().one()
         gap = connection.execute(sa.select(schema.gap)).mappings().one()
     assert (pod["deleted_us"], pod["end_reason"], pod["name"]) == (later_us, "unseen", "p")
+    assert gap["why"] == "it was told so"
     assert (gap["from_us"], gap["to_us"], gap["kind"]) == (1_800_000_001 * SECOND, later_us, PODS)
     assert store.known() == Known({}, {"node-uid": "n"}, {}, {PODS: 1_800_000_001 * SECOND})
