@@ -56,29 +56,35 @@ _OTHERS_SHAPE: Final = _Shape(
 _FIRST_PERCENT: Final = 46.8
 _HEAD_PERCENT: Final = (8.39, 4.80, 3.59, 2.33, 1.42, 1.39, 1.27, 1.21, 1.03, 0.64, 0.61, 0.57, 0.50, 0.44, 0.38, 0.34)
 # The first name is linked from a tutorial: part of its launches come as groups within minutes.
-_GROUPED_SHARE: Final = 0.30
-_GROUP_MEDIAN, _GROUP_SIGMA, _GROUP_SECONDS = 8.0, 0.75, 90.0
+_GROUPED_SHARE: Final = 0.55
+_GROUP_MEDIAN, _GROUP_SIGMA, _GROUP_SECONDS = 9.0, 0.8, 90.0
+# Of the other steady names' launches so many follow one within so long.
+_HEAD_AGAIN: Final = 0.15
+_HEAD_GAP_SECONDS: Final = 30.0
 # Days and hours differ by more than chance.
-_DAY_SIGMA, _HOUR_SIGMA = 0.12, 0.12
-# The long tail: percent of all launches; steepness of its popularity over so many names.
-_TAIL_PERCENT: Final = 14.0
-_TAIL_STEEPNESS: Final = 1.10
-_TAIL_OFFSET: Final = 20.0
-_TAIL_NAMES: Final = 12_000
+_DAY_SIGMA, _HOUR_SIGMA = 0.11, 0.14
+# The long tail: percent of all launches; popularity falls as (rank + offset) ** -steepness over so many names.
+_TAIL_PERCENT: Final = 15.9
+_TAIL_STEEPNESS: Final = 1.35
+_TAIL_OFFSET: Final = 25.0
+_TAIL_NAMES: Final = 5_000
 # Visits of tail names: one launch, or some in a row.
 _AGAIN: Final = 0.33
 _GAP_MEDIAN_SECONDS, _GAP_SIGMA = 330.0, 1.9
 # Classes: percent of all launches; Pareto sizes; each within some hours, some again on following days.
-_CLASS_PERCENT: Final = 5.0
-_CLASS_LEAST, _CLASS_MOST, _CLASS_ALPHA = 8.0, 2000.0, 0.95
+_CLASS_PERCENT: Final = 7.6
+_CLASS_LEAST, _CLASS_MOST, _CLASS_ALPHA = 8.0, 2000.0, 1.05
 _CLASS_MEDIAN_SECONDS, _CLASS_SIGMA = 2.0 * _HOUR, 0.9
-_CLASS_NEXT_DAY: Final = 0.35
+# Of a class's launches so many come as it begins.
+_CLASS_AT_ONCE: Final = 0.45
+_AT_ONCE_SECONDS: Final = 150.0
+_CLASS_NEXT_DAY: Final = 0.25
 # Names never seen before: percent of all launches in first visits; some come back within days.
-_NEW_PERCENT: Final = 1.1
-_NEW_BACK: Final = 0.45
+_NEW_PERCENT: Final = 1.0
+_NEW_BACK: Final = 0.28
 _BACK_MEDIAN_SECONDS, _BACK_SIGMA = 9 * _HOUR, 1.6
 # New names that are another ref of a known repository.
-_NEW_REF_SHARE: Final = 0.22
+_NEW_REF_SHARE: Final = 0.40
 _NORMAL: Final = NormalDist()
 _Pending = tuple[float, int, str, str]
 
@@ -128,9 +134,11 @@ class _World:
             heappop(heap)
         hour_begin = begin
         while hour_begin < end:
-            hour_end = min(end, (hour_begin // _HOUR + 1) * _HOUR)
+            # Always whole hours, so that an earlier end doesn't change what is drawn.
+            hour_end = (hour_begin // _HOUR + 1) * _HOUR
             self._fill(hour_begin, hour_end)
-            while heap and heap[0][0] < hour_end:
+            until = min(end, hour_end)
+            while heap and heap[0][0] < until:
                 yield heappop(heap)
             hour_begin = hour_end
 
@@ -141,7 +149,7 @@ class _World:
         group_mean = _GROUP_MEDIAN * exp(_GROUP_SIGMA**2 / 2)
         self._events(begin, end, first * (1 - _GROUPED_SHARE), self._first)
         self._events(begin, end, first * _GROUPED_SHARE / group_mean, self._group)
-        self._events(begin, end, others * self._head[-1], self._steady)
+        self._events(begin, end, others * self._head[-1] * (1 - _HEAD_AGAIN), self._steady)
         self._events(begin, end, others * _TAIL_PERCENT / self._visit_mean, self._tail_visit)
         self._fill_lasting(begin, end)
 
@@ -197,7 +205,11 @@ class _World:
             self._push(moment - _GROUP_SECONDS * log(self._draw()), *names)
 
     def _steady(self, moment: float) -> None:
-        self._push(moment, *_name("steady", 1 + bisect_right(self._head, self._draw() * self._head[-1])))
+        names = _name("steady", 1 + bisect_right(self._head, self._draw() * self._head[-1]))
+        self._push(moment, *names)
+        while self._draw() < _HEAD_AGAIN:
+            moment -= _HEAD_GAP_SECONDS * log(self._draw())
+            self._push(moment, *names)
 
     def _tail_visit(self, moment: float) -> None:
         self._visit(moment, *_name("tail", bisect_right(self._tail, self._draw() * self._tail[-1])))
@@ -213,9 +225,11 @@ class _World:
         names = _name("class", self._born)
         size = _pareto(self._draw())
         length = self._log_normal(_CLASS_MEDIAN_SECONDS, _CLASS_SIGMA) * (1 + size / 100)
+        at_once_seconds = _AT_ONCE_SECONDS * (1 + size / 60)
         while True:
             for _ in range(round(size)):
-                self._push(moment + length * self._draw(), *names)
+                at_once, uniform = self._draw() < _CLASS_AT_ONCE, self._draw()
+                self._push(moment + (-at_once_seconds * log(uniform) if at_once else length * uniform), *names)
             if self._draw() >= _CLASS_NEXT_DAY:
                 return
             moment += _DAY
