@@ -122,7 +122,9 @@ def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> Ru
     from simulator.world import replay  # noqa: PLC0415 - the engine is only loaded where it works
 
     if job.code != code_fingerprint():
-        raise SweepError("this worker has another version of Roost's code: install the same one everywhere")
+        raise SweepError(
+            "Roost's code here isn't what the sweep began with: install the same everywhere, or start anew after a change"
+        )
     return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress)
 
 

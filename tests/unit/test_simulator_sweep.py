@@ -143,7 +143,7 @@ def test_a_worker_with_other_code_refuses() -> None:
     assert done(other, replay_job, None) == (
         "failed",
         other.key,
-        "this worker has another version of Roost's code: install the same one everywhere",
+        "Roost's code here isn't what the sweep began with: install the same everywhere, or start anew after a change",
     )
 
 
