@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from simulator.attempts import Attempt
     from simulator.chance import Chance
 
+# Between an image and the moment of the push that made it anew, in whole seconds since 1970.
+PUSHED: Final = "+"
 _DAY_SECONDS: Final = 86400
 # A commit is what it is; so are the deposits of these archives.
 _FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
@@ -45,4 +47,4 @@ def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: flo
                 coming = (day + chance.uniform("push moment", f"{repository}\0{day}")) * _DAY_SECONDS
             day += 1
         known[repository] = day, pushed, coming
-        yield attempt._replace(image=f"{attempt.image}+{int(pushed)}") if pushed else attempt
+        yield attempt._replace(image=f"{attempt.image}{PUSHED}{int(pushed)}") if pushed else attempt

@@ -81,6 +81,12 @@ def _attempts(reader: _Reader, paths: list[Path]) -> Iterator[Attempt]:
         counts.attempts = number
     if not number:
         raise _nothing(counts, paths)
+    late = counts.skipped.get(LATE)
+    if late is not None and late.number > counts.used:
+        # A trace from the newest to the oldest, say: what was played says nothing of it.
+        found = f"{late.number} of {counts.lines} lines that come after later ones"
+        fix = "Sort it: jq -sc 'sort_by(.timestamp)[]' FILE."
+        raise TraceError(late.file, late.line, found, "lines in order of time", fix)
 
 
 def _nothing(counts: InputCounts, paths: list[Path]) -> TraceError:

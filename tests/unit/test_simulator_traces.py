@@ -253,6 +253,13 @@ def test_lines_a_little_out_of_order_are_sorted_and_late_ones_counted(tmp_path: 
     assert counts.skipped[trace_order.LATE].line == 5
 
 
+def test_a_trace_from_the_newest_to_the_oldest_is_an_error_in_the_end(tmp_path: Path) -> None:
+    path = write(tmp_path, *(launch(minute) for minute in range(300, 0, -1)))
+    with pytest.raises(TraceError, match=r"288 of 300 lines that come after later ones.*Sort it"):
+        read(path)
+    assert len(read(path, sort_window_seconds=300 * 60)[0]) == 300
+
+
 def test_one_wrong_year_does_not_spoil_the_rest(tmp_path: Path) -> None:
     year = 366 * 24 * 60
     lines = [launch(-year), *(launch(minute) for minute in (0, 1, year, 2, 3)), launch(year)]
