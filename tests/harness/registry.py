@@ -64,7 +64,7 @@ class Request:
     """One request of a pull, once it's answered."""
 
     moment: float  # time.time() when it came
-    ended: float  # when all of the answer was sent, or it broke off
+    ended: float  # just before the last of its answer was sent
     path: str
     status: int
     bytes_served: int
@@ -273,6 +273,7 @@ class RealRegistry:
             return
         served = 0
         status = 0
+        ended = moment
         connection = http.client.HTTPConnection(LOOPBACK, self._backend_port, timeout=60)
         try:
             asked = {key: value for key in FORWARDED if (value := handler.headers.get(key))}
@@ -290,6 +291,7 @@ class RealRegistry:
                 while chunk := response.read(self._throttle.chunk_bytes if is_blob else LARGEST_CHUNK):
                     if is_blob:
                         self._throttle.wait_for(len(chunk))
+                    ended = time.time()
                     handler.wfile.write(chunk)
                     served += len(chunk)
                     if is_blob:
@@ -297,7 +299,7 @@ class RealRegistry:
                             self.blob_bytes[path.removeprefix("/v2/").partition("/blobs/")[0]] += len(chunk)
         finally:
             connection.close()
-            self.requests.append(Request(moment, time.time(), path, status, served))
+            self.requests.append(Request(moment, ended, path, status, served))
 
 
 class _Throttle:
