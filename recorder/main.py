@@ -149,9 +149,12 @@ def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             counts = store.forget_before(time.time_ns() // 1000 - retention_days * _DAY_US)
+            given = store.give_room_back()
         except StoreError as error:
             log.warning("nothing forgotten: %s", error)
         else:
             if any(counts.values()):
                 log.info("forgotten: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count))
+            if given:
+                log.info("given back: %d MiB of the file", given >> 20)
         stop.wait(FORGET_SECONDS)

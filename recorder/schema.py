@@ -61,6 +61,7 @@ pod = sa.Table(
     _text("end_reason", sa.String(32), optional=True),
     sa.Index("pod_by_name", "namespace", "name", "created_us"),
     sa.Index("pod_by_time", "created_us"),
+    sa.Index("pod_by_end", "deleted_us"),
 )
 node = sa.Table(
     "node",

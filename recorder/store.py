@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
 import sqlalchemy as sa
 from alembic import command
@@ -24,6 +25,7 @@ from recorder.assembler import Known
 from recorder.records import Merge, Record
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -31,6 +33,12 @@ SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
 # Rows that are given to the driver at once.
 CHUNK: Final = 2_000
+# Pods that are forgotten in one transaction, with all about them.
+FORGOTTEN_PODS: Final = 500
+# So much of a file may be free, and so many pages are given back in one transaction.
+FREE_SHARE: Final = 0.1
+VACUUMED_PAGES: Final = 2_000
+_INCREMENTAL: Final = 2
 # How long SQLite waits for another process (a reader that checkpoints, a vacuum).
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
@@ -158,14 +166,23 @@ class Store:
 
     def forget_before(self, moment_us: int) -> dict[str, int]:
         """Delete what ended before that moment; returns rows by table. Pods and nodes that are still there stay."""
-        old_pods = sa.select(schema.pod.c.uid).where(schema.pod.c.deleted_us < moment_us)
+        counts: Counter[str] = Counter()
+        pod, decision, pull = schema.pod.c, schema.decision.c, schema.pull.c
+        ended = sa.select(pod.uid).where(pod.deleted_us < moment_us).limit(FORGOTTEN_PODS)
+        # Of pods that nobody saw, only told of by Events.
+        is_known = sa.select(pod.uid)
+        orphans = (
+            sa.select(decision.pod_uid)
+            .where(decision.at_us < moment_us, decision.last_us < moment_us, decision.pod_uid.not_in(is_known))
+            .limit(FORGOTTEN_PODS),
+            sa.select(pull.pod_uid).where(pull.at_us < moment_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
+        )
+        for query in (ended, *orphans):
+            while uids := self._forget_pods(query, counts):
+                if len(uids) < FORGOTTEN_PODS:
+                    break
         old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < moment_us)
-        old_decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(old_pods))
-        deletions: Sequence[tuple[sa.Table, Any]] = (
-            (schema.candidates, schema.candidates.c.decision_id.in_(old_decisions)),
-            (schema.decision, schema.decision.c.pod_uid.in_(old_pods)),
-            (schema.phase, schema.phase.c.pod_uid.in_(old_pods)),
-            (schema.pull, schema.pull.c.pod_uid.in_(old_pods)),
+        deletions: Sequence[tuple[sa.Table, sa.ColumnElement[bool]]] = (
             (schema.preemption, schema.preemption.c.at_us < moment_us),
             (schema.autoscaler, schema.autoscaler.c.last_us < moment_us),
             (schema.launch, schema.launch.c.at_us < moment_us),
@@ -173,21 +190,58 @@ class Store:
             (schema.node_change, schema.node_change.c.at_us < moment_us),
             (schema.image_on_node, schema.image_on_node.c.gone_us < moment_us),
             (schema.image_on_node, schema.image_on_node.c.node_uid.in_(old_nodes)),
-            (schema.pod, schema.pod.c.deleted_us < moment_us),
             (schema.node, schema.node.c.gone_us < moment_us),
         )
-        counts: dict[str, int] = {}
         for table, condition in deletions:
-            # A transaction a table: a recorder that writes at the same time waits for one at most.
             with self._faults(), self.engine.begin() as connection:
-                done = connection.execute(sa.delete(table).where(condition))
-                counts[table.name] = counts.get(table.name, 0) + done.rowcount
-        return counts
+                counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
+        return dict(counts)
 
-    def vacuum(self) -> None:
-        """Give the room of deleted rows back."""
+    def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> list[str]:
+        """Delete all about the pods that a query names, in a transaction: a recorder waits no longer than for that."""
+        with self._faults(), self.engine.begin() as connection:
+            uids = list(connection.execute(query).scalars())
+            decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
+            for table, condition in (
+                (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),
+                (schema.decision, schema.decision.c.pod_uid.in_(uids)),
+                (schema.phase, schema.phase.c.pod_uid.in_(uids)),
+                (schema.pull, schema.pull.c.pod_uid.in_(uids)),
+                (schema.pod, schema.pod.c.uid.in_(uids)),
+            ):
+                counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
+            return uids
+
+    def give_room_back(self) -> int:
+        """Give the room of deleted rows back, but for a tenth that the next ones will use; returns bytes.
+
+        SQLite only, a few megabytes a transaction: PostgreSQL's autovacuum does its own.
+        """
+        if self.engine.dialect.name != SQLITE:
+            return 0
+        given = 0
         with self._faults(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.execute(sa.text("VACUUM"))
+
+            def ask(name: str) -> int:
+                return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+            if ask("auto_vacuum") != _INCREMENTAL:
+                # A file of an earlier kind; from then on it can be done by and by.
+                connection.exec_driver_sql(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+                before = ask("page_count")
+                connection.exec_driver_sql("VACUUM")
+                return (before - ask("page_count")) * ask("page_size")
+            while (free := ask("freelist_count")) > (pages := ask("page_count")) * FREE_SHARE:
+                number = min(free, VACUUMED_PAGES)
+                # Of the driver itself: each step of the statement gives a page, and its answer has no columns.
+                driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+                driver.execute(f"PRAGMA incremental_vacuum({number})").fetchall()
+                left = ask("page_count")
+                if left >= pages:
+                    break
+                given += (pages - left) * ask("page_size")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
+        return given
 
     def close(self) -> None:
         """Drop all connections."""
@@ -301,6 +355,8 @@ _FORMS: Final[Mapping[type[Record], _Form]] = {kind: _Form(kind) for kind in get
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
     cursor = connection.cursor()
+    # Of a new file only, and before anything is in it: deleted rows' room can be given back by and by.
+    cursor.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
     # Readers don't stop the writer, and a kill leaves a whole database.
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")

@@ -34,7 +34,6 @@ def _empty_database() -> bytes:
         path = Path(folder) / "roost.db"
         store = Store.open(str(path))
         store.migrate()
-        store.vacuum()
         store.close()
         return path.read_bytes()
 

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import random
+import sqlite3
 import tempfile
+import threading
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -17,12 +20,14 @@ from hypothesis import strategies as st
 
 from recorder import schema
 from recorder.assembler import EVENTS, NODES, PODS, Assembler, Known
+from recorder.main import _forget
 from recorder.reading import read_event, read_node, read_pod
-from recorder.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord, Record
-from recorder.store import POSTGRESQL, SQLITE, Store, StoreError
+from recorder.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord, PullRecord, Record
+from recorder.store import FORGOTTEN_PODS, FREE_SHARE, POSTGRESQL, SQLITE, Store, StoreError
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.postgres import Postgres
+from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +43,6 @@ def empty_database() -> bytes:
         path = Path(folder) / "roost.db"
         store = Store.open(str(path))
         store.migrate()
-        store.vacuum()
         store.close()
         return path.read_bytes()
 
@@ -174,10 +178,89 @@ def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Calla
 
     pods = [pod_record("old", 10), pod_record("new", 30), pod_record("here", None)]
     store.write([*pods, *(replace(phase(1, 1), pod_uid=one.uid) for one in pods)], {})
-    store.forget_before(20)
-    store.vacuum()
+    counts = store.forget_before(20)
+    assert (counts["pod"], counts["phase"]) == (1, 1)
     assert {row[0] for row in rows(store, schema.pod)} == {"new", "here"}
     assert {row[0] for row in rows(store, schema.phase)} == {"new", "here"}
+
+
+def test_what_events_told_of_pods_that_nobody_saw_is_forgotten_too(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    pulls = [
+        PullRecord(pod_uid=f"nobody-{at_us}", image="i", node_name="n", at_us=at_us, warm=True) for at_us in (10, 30)
+    ]
+    store.write([*pulls, *(replace(phase(one.at_us, 1), pod_uid=one.pod_uid) for one in pulls)], {})
+    store.forget_before(20)
+    assert [row[0] for row in rows(store, schema.pull)] == ["nobody-30"]
+    assert [row[0] for row in rows(store, schema.phase)] == ["nobody-30"]
+
+
+def test_forgetting_many_gives_a_files_room_back_while_it_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database())
+    store = Store.open(str(path))
+    pods = [PodRecord(uid=f"uid-{number}", created_us=1, deleted_us=10) for number in range(3 * FORGOTTEN_PODS)]
+    steps = [replace(phase(1, 1), pod_uid=pod.uid, detail="x" * 500) for pod in pods for _ in range(2)]
+    store.write([*pods, *steps], {})
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.stat().st_size
+    with store.reading() as reader:
+        # A reader's state of the file is kept, and nobody waits for it.
+        assert reader.execute(sa.select(sa.func.count()).select_from(schema.pod)).scalar_one() == len(pods)
+        assert store.forget_before(20)["pod"] == len(pods)
+        assert store.give_room_back() > before // 2
+        store.write([PodRecord(uid="next", created_us=1)], {})
+    assert store.give_room_back() == 0
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert path.stat().st_size < before // 2
+    assert [row[0] for row in rows(store, schema.pod)] == ["next"]
+
+
+def test_the_recorder_forgets_and_gives_room_back_without_being_asked(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database())
+    store = Store.open(str(path))
+    store.write(
+        [PodRecord(uid=f"{number}", name="x" * 250, created_us=1, deleted_us=10) for number in range(2_000)], {}
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=_forget, args=(store, 1, stop))
+    thread.start()
+
+    def is_done() -> bool:
+        with store.reading() as connection:
+            free, pages = (
+                int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+                for name in ("freelist_count", "page_count")
+            )
+        return not rows(store, schema.pod) and free <= pages * FREE_SHARE
+
+    try:
+        wait_until(is_done, 30, "pods to be forgotten and their room to be given back")
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_file_of_an_earlier_kind_gives_its_room_back_too(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database())
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        # Undoing it takes another journal, too.
+        connection.execute("PRAGMA journal_mode=DELETE")
+        connection.execute("PRAGMA auto_vacuum=0")
+        connection.execute("VACUUM")
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    store = Store.open(str(path))
+    store.write(
+        [PodRecord(uid=f"uid-{number}", name="x" * 250, created_us=1, deleted_us=10) for number in range(500)], {}
+    )
+    store.forget_before(20)
+    assert store.give_room_back() > 100_000
+    with store.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one() == 2
 
 
 # The story of a small cluster, told with repeats and restarts
