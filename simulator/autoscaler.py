@@ -79,6 +79,10 @@ class Looked(NamedTuple):
 class NodeScaler(Protocol):
     """Adds and removes the nodes of one group."""
 
+    # At the last look a node's pods would have had to move for it to go: so room on any other node matters, and the
+    # next turn behind a change of any node is worth a look. Else only changes of nodes without users are.
+    room_matters: bool
+
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
         """When it will see what happens now. pods_wait: it is a pod that fits nowhere."""
         ...
@@ -105,6 +109,8 @@ def make_node_scaler(assumptions: Assumptions, template: NodeState, since: float
 
 class NoAutoscaler:
     """The nodes stay as they are."""
+
+    room_matters = False
 
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
         """Never."""
@@ -337,6 +343,7 @@ class ClusterAutoscaler:
         self._world = assumptions
         self._template = template
         self._since = since
+        self.room_matters = False
         # Nodes that could go, and since when.
         self.unneeded_since: dict[str, float] = {}
         self._scaled_up_at = -inf
@@ -442,6 +449,7 @@ class ClusterAutoscaler:
                 facts = known[name] = _read_node(row)
             if not facts.held and facts.utilisation < threshold:
                 candidates.append((row, facts))
+        self.room_matters = any(facts.movable for _, facts in candidates)
         if not candidates:
             return {}
         # Those that were unneeded before come first, then empty ones: so the same node stays unneeded.
@@ -483,6 +491,7 @@ class Karpenter:
         self._world = assumptions
         self._template = template
         self._since = since
+        self.room_matters = False
         # When a pod came to each node last, or left it.
         self._changed_at: dict[str, float] = {}
 
@@ -555,6 +564,7 @@ class Karpenter:
                 candidates.append((row, movable))
             else:
                 due.append(ripe)
+        self.room_matters = any(movable for _, movable in candidates)
         spare = min(len(state.rows) - world.min_nodes, ceil(DISRUPTED_SHARE * len(state.rows)))
         if spare <= 0 or not candidates:
             return (), due

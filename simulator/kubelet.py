@@ -277,7 +277,6 @@ class NodeImages:
             figures.pulls += 1
             figures.bytes += missing_bytes
         if name in self._collected:
-            self._collected.discard(name)
             figures.collected_then_pulled += 1
 
     # Collection

@@ -106,8 +106,29 @@ def test_a_node_keeps_the_repositories_used_last() -> None:
     assert [builds.holders(repository, 9 * DAY) for repository in "rst"] == [["a"], [], ["a"]]
 
 
+def test_what_was_built_again_counts_as_new() -> None:
+    # Two builds at a time, so that neither finds the other.
+    builds = world(replace(STEADY, build_cache_repositories=2))
+    builds.begin("r", "a", 0.0)
+    builds.begin("r", "a", 0.0)
+    builds.begin("s", "a", DAY)
+    slow = builds.begin("r", "a", 2 * DAY)
+    builds.begin("t", "a", 2 * DAY + slow.seconds)
+    assert [builds.holders(repository, 9 * DAY) for repository in "rst"] == [["a"], [], ["a"]]
+
+
+def test_a_build_keeps_what_it_uses_from_falling_out_while_it_runs() -> None:
+    builds = world(replace(STEADY, build_cache_repositories=2))
+    for moment, repository in enumerate("rs"):
+        builds.begin(repository, "a", moment * DAY)
+    # The quick one of r is looking at its layers when t's are stored.
+    ends = builds.begin("t", "a", 2 * DAY).seconds + 2 * DAY
+    builds.begin("r", "a", ends - 0.001)
+    assert builds.holders("r", ends) == ["a"]
+
+
 def test_what_was_seen_goes_into_the_result() -> None:
-    builds, result = world(), RunResult(policy="p", seed=1)
+    builds, result = world(replace(STEADY, build_changed_share=1.0)), RunResult(policy="p", seed=1)
     for moment, (repository, node) in enumerate([("r", "a"), ("r", "a"), ("s", "a"), ("s", "b")]):
         builds.begin(repository, node, moment * DAY)
     builds.write(result)

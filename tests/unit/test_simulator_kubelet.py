@@ -221,6 +221,23 @@ def test_unused_images_go_by_last_use_until_the_runtimes_sizes_make_up_for_the_l
     assert figures.collected == 2
 
 
+def test_the_disk_is_brought_down_to_the_low_mark() -> None:
+    catalogue = images(a=1_200_000_000, b=3 * GB, c=3 * GB, d=4_220_000_000)
+    machine = NodeImages(catalogue, WORLD, reports_compressed=False)
+    for name in "abcd":
+        machine.pull(name, 0.0)
+    # 1.5 GB over the low mark, 1.0 over the high one.
+    assert machine.collect(2000.0) == ["a", "b"]
+
+
+def test_a_pod_that_finds_its_image_uses_it() -> None:
+    machine = node(a=3 * GB, b=3 * GB, c=5 * GB)
+    for name in "abc":
+        machine.pull(name, 0.0)
+    machine.pull("a", 1000.0)
+    assert machine.collect(2000.0)[0] == "b"
+
+
 def test_with_sizes_as_on_disk_no_more_goes_than_needed() -> None:
     machine = NodeImages(images(a=3 * GB, b=3 * GB, c=3 * GB, d=3 * GB), WORLD, reports_compressed=False)
     for name in "abcd":
