@@ -73,7 +73,7 @@ def serving(web: Web) -> Iterator[Web]:
                 self.answer(404, b"")
                 return
             wanted = self.headers.get("Range")
-            if wanted and self.headers.get("If-Range") == web.etag:
+            if wanted and self.headers.get("If-Range", web.etag) == web.etag:
                 begin = int(wanted.removeprefix("bytes=").rstrip("-"))
                 if begin >= len(content):
                     self.answer(416, b"", {"Content-Range": f"bytes */{len(content)}"})
@@ -198,6 +198,7 @@ def test_a_file_that_has_changed_meanwhile_is_begun_anew(web: Web, tmp_path: Pat
     web.add(NAME, day_of(2000, "changed"))
     web.etag = '"two"'
     assert bring(web, tmp_path, talk) == web.files[NAME]
+    assert web.ranges == ["", "bytes=100000-"]
 
 
 def test_a_server_that_ignores_ranges_is_asked_for_all_of_it(web: Web, tmp_path: Path, talk: Talk) -> None:
@@ -223,6 +224,7 @@ def test_a_server_that_sends_another_part_is_not_believed(web: Web, tmp_path: Pa
 
     web.spoil = spoil
     assert bring(web, tmp_path, talk) == web.files[NAME]
+    assert web.ranges == ["", "bytes=100000-", "bytes=100000-"]
 
 
 def test_a_part_that_is_longer_than_the_file_is_thrown_away(web: Web, tmp_path: Path, talk: Talk) -> None:
