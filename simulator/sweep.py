@@ -123,7 +123,8 @@ def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> Ru
 
     if job.code != code_fingerprint():
         raise SweepError(
-            "Roost's code here isn't what the sweep began with: install the same everywhere, or start anew after a change"
+            "Roost's code here isn't what the sweep began with: install the same everywhere, or start anew "
+            "after a change"
         )
     return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress)
 
