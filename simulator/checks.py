@@ -94,7 +94,7 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
         fix = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(kinds)}."
         raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)])
     try:
-        return name, _read(kinds[name], value)
+        return name, _read(kinds[name], value, _CHOICES.get(name))
     except ValueError:
         expected = " or ".join(_CHOICES.get(name, ())) or _expected(kinds[name])
         raise AssumptionsError([Fault(place, 0, name, repr(value), expected)]) from None
@@ -176,7 +176,9 @@ def _kinds() -> dict[str, type]:
     return {one.name: hints[one.name] for one in fields(Assumptions)}
 
 
-def _read(kind: type, text: str) -> Any:  # noqa: ANN401 - of the field's kind
+def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind
+    if choices is not None and text not in choices:
+        raise ValueError(text)
     if kind is bool:
         if text.lower() not in _FLAGS:
             raise ValueError(text)

@@ -86,6 +86,10 @@ def run(options: SimulateOptions) -> int:
         sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
         return 0
     talk = Console(stderr=True, highlight=False)
+    if options.output not in {None, "-"} and not Path(str(options.output)).parent.is_dir():
+        # Said before hours of replays, not after them.
+        print(f"roost simulate: {options.output}: there is no such folder", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
     try:
         if options.suggest:
             return _suggest(options, talk)

@@ -1,0 +1,163 @@
+"""`roost simulate` from the command line to what it prints, with the real engine on few launches."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roost.__main__ import main
+from roost.commands.simulate import SimulateOptions, make_worlds
+from simulator.shipped import policy_files
+from simulator.suggest import Candidate, Outcome, Score
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    file = tmp_path / "launches.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "timestamp": f"2019-05-22T10:{number // 4:02}:00+00:00",
+                    "schema": "binderhub.jupyter.org/launch",
+                    "version": 2,
+                    "provider": "GitHub",
+                    "spec": f"owner/repo-{number % 7}/master",
+                    "status": "success",
+                }
+            )
+            + "\n"
+            for number in range(120)
+        )
+    )
+    return file
+
+
+def simulate(*arguments: str, tmp_path: Path) -> int:
+    return main(["simulate", "--results", str(tmp_path / "results"), "--jobs", "1", *arguments])
+
+
+def test_policies_are_compared_and_a_second_run_takes_what_is_there(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = tmp_path / "tomorrow.yaml"
+    values.write_text("placeholders: []\n")
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(values), "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    first = capsys.readouterr()
+    assert "120 lines read, 120 used, 0 skipped" in first.err
+    for word in ("z2jh", "tomorrow", "cold starts", "node-hours", "bound"):
+        assert word in first.out
+    results = sorted((tmp_path / "results").iterdir())
+    assert len(results) == 2
+    changed = [path.stat().st_mtime_ns for path in results]
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    assert capsys.readouterr().out == first.out
+    assert [path.stat().st_mtime_ns for path in results] == changed
+
+
+def test_each_format_is_written_and_a_files_ending_says_which(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", "--sessions", "mid,long")
+    for name, begin in (
+        ("a.html", "<!DOCTYPE html>"),
+        ("a.json", "{"),
+        ("a.csv", "world,policy"),
+        ("a.txt", "launches"),
+    ):
+        assert simulate(*asked, "--output", str(tmp_path / name), tmp_path=tmp_path) == 0
+        assert (tmp_path / name).read_text().startswith(begin)
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert [world["setting"] for world in document["worlds"]] == [{}, {"sessions": "long"}]
+    assert document["worlds"][0]["policies"]["z2jh"]["attempts"]["median"] == 120
+    assert capsys.readouterr().out == ""
+    assert simulate(*asked, "--format", "csv", tmp_path=tmp_path) == 0
+    assert capsys.readouterr().out.startswith("world,policy,figure")
+
+
+def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in (("--list-policies",), ("--policy", "list")):
+        assert simulate(*asked, tmp_path=tmp_path) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines] == list(policy_files())
+        assert all(len(line.split()) > 3 for line in lines)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--policy", "z2hj"), "--policy z2hj: no such policy is shipped. Did you mean z2jh"),
+        (("--values", "/nowhere.yaml"), "/nowhere.yaml"),
+        (("--set", "min_nodes=200"), "min_nodes: found 200, expected at most max_nodes, which is 100."),
+        (("--set", "user_memory_bytes=1Ti"), "No user fits any node"),
+        (("--set", "minnodes=2"), "Did you mean min_nodes or max_nodes?"),
+        (("--sessions", "mid,never"), "--sessions: sessions: found 'never', expected short or mid or long."),
+        (("--vary", "pulls"), "--vary: found 'pulls', expected NAME=VALUE,VALUE."),
+        (("--trace", "/nowhere.jsonl"), "/nowhere.jsonl: found No such file or directory"),
+        (("--trace", "-"), "Write it to a file first."),
+        (("--suggest", "--policy", "z2jh", "--policy", "roost"), "name one --policy or --values"),
+        (("--output", "/nowhere/report.html"), "/nowhere/report.html: there is no such folder"),
+    ],
+)
+def test_wrong_input_is_one_clear_line_and_no_traceback(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(*arguments, tmp_path=tmp_path) in {1, 2}
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_an_empty_trace_is_an_error_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.touch()
+    assert simulate("--trace", str(file), "--policy", "z2jh", tmp_path=tmp_path) == 1
+    assert "empty.jsonl: found an empty trace" in capsys.readouterr().err
+
+
+def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
+    options = SimulateOptions(
+        sessions="short,mid,long", settings=("pulls=fast",), vary=("pushes_per_day=0,0.02", "pulls=fast,slow")
+    )
+    assert [world.setting for world in make_worlds(options)] == [
+        {"pulls": "fast"},
+        {"pulls": "fast", "sessions": "short"},
+        {"pulls": "fast", "sessions": "long"},
+        {"pulls": "fast", "pushes_per_day": 0.02},
+        {"pulls": "slow"},
+    ]
+
+
+def test_sessions_of_one_length_are_those_of_the_only_world() -> None:
+    (world,) = make_worlds(SimulateOptions(sessions="long"))
+    assert world.assumptions.sessions == "long"
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_suggested_values_say_what_they_would_give(
+    reached: bool, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(_axes: object, start: Candidate, *_rest: object) -> Outcome:
+        best = tuple((name, 30 if name == "placeholders" else value) for name, value in start)
+        wait = 20.0 if reached else 50.0
+        return Outcome(best, {best: Score(wait, 1000, 5, 3), start: Score(60, 900, 6, 3)}, start)
+
+    monkeypatch.setattr("roost.commands.simulate.search", search)
+    asked = ("--trace", str(trace), "--policy", "roost", "--suggest", "--target-seconds", "30")
+    assert simulate(*asked, tmp_path=tmp_path) == (0 if reached else 1)
+    captured = capsys.readouterr()
+    assert f"# These: p95 wait {20 if reached else 50} s, 1,000.0 node-hours, 5 cold starts." in captured.out
+    assert "# Before: p95 wait 1:00 min" in captured.out
+    assert "  replicas: 30\n" in captured.out
+    assert ("come nearest" in captured.err) is not reached
+    values = tmp_path / "suggested.yaml"
+    values.write_text(captured.out)
+    assert main(["validate", "-f", str(policy_files()["roost"]), "-f", str(values)]) == 0
