@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 USUAL_POLICIES: Final = ("z2jh", "roost")
 # Lines about the trace that stderr gets; the report has all.
 MOST_SENTENCES: Final = 8
+STDIN: Final = "-"
 SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
 FAULTS: Final = (TraceError, SweepError, StoreError, AssumptionsError, MissingPlotlyError, SuggestError)
 
@@ -85,6 +87,13 @@ def run(options: SimulateOptions) -> int:
     if "list" in options.policies:
         sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
         return 0
+    if STDIN in options.traces:
+        # Every replay reads it anew.
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "standard-input")
+            with file.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            return run(replace(options, traces=tuple(str(file) if one == STDIN else one for one in options.traces)))
     talk = Console(stderr=True, highlight=False)
     if options.output not in {None, "-"} and not Path(str(options.output)).parent.is_dir():
         # Said before hours of replays, not after them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,6 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
         (("--sessions", "mid,never"), "--sessions: sessions: found 'never', expected short or mid or long."),
         (("--vary", "pulls"), "--vary: found 'pulls', expected NAME=VALUE,VALUE."),
         (("--trace", "/nowhere.jsonl"), "/nowhere.jsonl: found No such file or directory"),
-        (("--trace", "-"), "Write it to a file first."),
         (("--suggest", "--policy", "z2jh", "--policy", "roost"), "name one --policy or --values"),
         (("--output", "/nowhere/report.html"), "/nowhere/report.html: there is no such folder"),
     ],
@@ -114,6 +114,14 @@ def test_wrong_input_is_one_clear_line_and_no_traceback(
     assert said in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
+
+
+def test_standard_input_is_a_trace_too(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(trace.read_bytes())))
+    assert simulate("--trace", "-", "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
+    assert capsys.readouterr().out.startswith("standard-input: 120 attempts, 1 seed\n")
 
 
 def test_an_empty_trace_is_an_error_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
