@@ -26,6 +26,7 @@ from simulator.kubelet import BACKGROUND, Images, NodeImages, PullFigures
 from simulator.kubelet import USER as FOR_USER
 from simulator.measures import Measures
 from simulator.pods import BUILD, NODE_PURPOSE, PLACEHOLDER, USER, PodMaker, image_reference
+from simulator.pushes import with_pushes
 from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START
 from simulator.scaling import Scaling
 from webhook.facts import Facts, Homes
@@ -236,7 +237,8 @@ class World:
             result.refused_by_total += 1
             self.measures.count("refused", self.now)
             return
-        if assumed.quota_per_repository and self._of_repository.get(repository, 0) >= assumed.quota_per_repository:
+        of_repository = self._of_repository.get(repository, 0) if repository else 0
+        if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
             result.refused_by_repository += 1
             self.measures.count("refused", self.now)
             return
@@ -780,4 +782,5 @@ def replay(
 
     on_progress: told the number of attempts played and the moment of the last, now and then.
     """
-    return World(policy, assumptions, seed).play(attempts, on_progress)
+    pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)
+    return World(policy, assumptions, seed).play(pushed, on_progress)
