@@ -55,9 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder, PlayedDay(size, Path(folder), say=say) as day:
             day.play()
-            found = compare(day)
             if arguments.keep:
                 shutil.copy(day.database, arguments.keep)
+            found = compare(day)
             print(f"played in {day.played_seconds / 60:.1f} min; {day.refused:,} launches refused by their quota")
             print("\n".join(found.lines()))
             changes, rows = (day.counters[name] for name in ("changes", "rows"))
