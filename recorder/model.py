@@ -41,8 +41,8 @@ _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A binding that the model didn't agree with as it was told."""
+class Unsettled:
+    """A binding, and what is needed to judge it again once more was told."""
 
     decision_id: str
     pod: SeenPod
@@ -72,7 +72,7 @@ class Model:
         # Of pods that aren't bound: the version at which each was told first.
         self._since_versions: dict[str, int] = {}
         self._newest_version = 0
-        self._open: deque[_Open] = deque()
+        self._open: deque[Unsettled] = deque()
         self._nodes_left = float(HINDSIGHT_NODES_A_SECOND * HINDSIGHT_BURST_SECONDS)
         self._filled_us = 0
 
@@ -115,20 +115,29 @@ class Model:
 
     def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement | None:
         """Say where the pod would have gone, were it not bound yet; None: `settle` will say it."""
-        since_version = self._since_versions.get(pod.state.key, 0)
-        views = self._state.image_views()
-        judged = self._judge(decision_id, pod, node_name)
-        if judged.model != Verdict.DIFFERS:
-            return judged
-        self._open.append(_Open(decision_id, pod, node_name, at_us, since_version, judged, views))
+        asked = self.ask_of(decision_id, pod, node_name, at_us)
+        if asked.first.model != Verdict.DIFFERS:
+            return asked.first
+        self._open.append(asked)
         return None
 
     def settle(self, now_us: int | None) -> Iterator[tuple[str, Judgement]]:
         """Judge what was left open long enough (None: however short), with what was told since; by decision's id."""
-        while self._open and (now_us is None or self._open[0].at_us <= now_us - WINDOW_US):
+        while self._open and self.is_due(self._open[0], now_us):
             one = self._open.popleft()
             self._fill(one.at_us if now_us is None else now_us)
-            yield one.decision_id, self._judge_again(one)
+            yield one.decision_id, self.judge_again(one)
+
+    def ask_of(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Unsettled:
+        """Judge on the state as it is now."""
+        views = self._state.image_views()
+        first = self._judge(decision_id, pod, node_name)
+        return Unsettled(decision_id, pod, node_name, at_us, self._since_versions.get(pod.state.key, 0), first, views)
+
+    @staticmethod
+    def is_due(one: Unsettled, now_us: int | None) -> bool:
+        """Whether all was told that can have to do with it; None: nothing more will be."""
+        return now_us is None or one.at_us <= now_us - WINDOW_US
 
     def _fill(self, now_us: int) -> None:
         """Let time bring what earlier states may cost."""
@@ -137,7 +146,8 @@ class Model:
         self._nodes_left = min(most, self._nodes_left + seconds * HINDSIGHT_NODES_A_SECOND)
         self._filled_us = max(now_us, self._filled_us)
 
-    def _judge_again(self, one: _Open) -> Judgement:
+    def judge_again(self, one: Unsettled) -> Judgement:
+        """Judge on the states that the scheduler may have seen; as at first where none of them agrees."""
         state = one.pod.state
         now = self._state.image_views()
         version = _number(one.pod.resource_version)

@@ -257,14 +257,15 @@ class World:
         store.close()
         return recorded
 
+    def is_leaving(self) -> bool:
+        """Whether a pod waits for its end."""
+        pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        return any("deletionTimestamp" in pod["metadata"] for pod in pods)
+
     def settle(self) -> None:
         """Wait until nothing is left to be done: no pod that waits for its end, and the database has the last one."""
 
-        def is_quiet() -> bool:
-            pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
-            return not any("deletionTimestamp" in pod["metadata"] for pod in pods)
-
-        wait_until(is_quiet, STORED_SECONDS, "deletions to end")
+        wait_until(lambda: not self.is_leaving(), STORED_SECONDS, "deletions to end")
         marker = self.create_pod()
         self.delete_pod(marker)
 
