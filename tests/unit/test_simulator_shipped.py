@@ -178,7 +178,6 @@ def test_builds_have_the_homes_that_the_names_say() -> None:
     assert found["builds-random"].key != found["builds-sticky"].key
 
 
-def test_only_roosts_own_build_policies_give_builds_requests() -> None:
-    """BinderHub's build pods ask for nothing."""
+def test_builds_ask_for_nothing_as_in_binderhub_where_build_policies_are_compared() -> None:
     asks = {name for name in NAMES if (made := load_policy(name)).webhook and own_class(made, "build").resources}
-    assert asks == {"builds-rendezvous-k3", "builds-bounded", "roost"}
+    assert asks == {"roost"}
