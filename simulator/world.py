@@ -154,8 +154,9 @@ class World:
         self._nodes_made = 0
         # Grows with whatever may let a pod fit that didn't.
         self._chances = 0
-        # (spec, priority, scheduler) -> `_chances` at which it fitted nowhere.
-        self._hopeless: dict[tuple[object, ...], int] = {}
+        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere; the spec is kept, so that
+        # its id stays its own.
+        self._hopeless: dict[tuple[object, ...], tuple[int, object]] = {}
         self._starts: dict[str, int] = {}
         self._of_repository: dict[str, int] = {}
         self._running = 0
@@ -367,7 +368,7 @@ class World:
                 continue
             state = pod.state
             kind = (id(state.spec), state.priority, state.scheduler_name, state.nominated_node)
-            if self._hopeless.get(kind) == self._chances:
+            if self._hopeless.get(kind, (-1, None))[0] == self._chances:
                 self._unfit(pod)
                 continue
             profile = self.policy.profile_of(state.scheduler_name)
@@ -379,7 +380,7 @@ class World:
                 if decision.nomination is None:
                     if len(self._hopeless) > PROGRESS_EVERY:
                         self._hopeless.clear()
-                    self._hopeless[kind] = self._chances
+                    self._hopeless[kind] = self._chances, state.spec
                 self._unfit(pod, decision)
 
     def _unfit(self, pod: SimPod, decision: Decision | None = None) -> None:
