@@ -64,14 +64,16 @@ class Hub:
         self.lives = lives
         self.nodes = nodes
         self.told = 0
+        # Path -> version that was told last.
+        self._versions: dict[str, int] = {}
         self.stop = threading.Event()
         self._pod_lines = [line.replace(b"@", b"\0") for line in _pod_lines()]
         self._event_lines = [line.replace(b"@", b"\0") for line in _event_lines()]
 
     def get(self, path: str, _query: Mapping[str, object] | None = None, **_: object) -> Object:
-        """A list: of nodes, or of nothing."""
+        """A list: of nodes, or of nothing; its version is the one told last."""
         items = [_node(number) for number in range(self.nodes)] if path == PATHS[NODES] else []
-        return {"metadata": {"resourceVersion": "1"}, "items": items}
+        return {"metadata": {"resourceVersion": str(self._versions.get(path, 1))}, "items": items}
 
     def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
         """A watch: all changes at once, then silence until `stop`."""
@@ -92,6 +94,7 @@ class Hub:
                     for line in lines:
                         version += 1
                         self.told += 1
+                        self._versions[PATHS[PODS]] = version
                         yield self._fill(line, one, version)
 
     def events(self) -> Iterator[bytes]:
@@ -101,6 +104,7 @@ class Hub:
             for line in self._event_lines:
                 version += 1
                 self.told += 1
+                self._versions[PATHS[EVENTS]] = version
                 yield self._fill(line, number, version)
 
     def last_versions(self) -> dict[str, str]:
