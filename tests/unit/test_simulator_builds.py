@@ -106,15 +106,17 @@ def test_a_node_keeps_the_repositories_used_last() -> None:
     assert [builds.holders(repository, 9 * DAY) for repository in "rst"] == [["a"], [], ["a"]]
 
 
-def test_what_was_built_again_counts_as_new() -> None:
-    # Two builds at a time, so that neither finds the other.
-    builds = world(replace(STEADY, build_cache_repositories=2))
-    builds.begin("r", "a", 0.0)
-    builds.begin("r", "a", 0.0)
-    builds.begin("s", "a", DAY)
-    slow = builds.begin("r", "a", 2 * DAY)
-    builds.begin("t", "a", 2 * DAY + slow.seconds)
-    assert [builds.holders(repository, 9 * DAY) for repository in "rst"] == [["a"], [], ["a"]]
+def test_of_two_builds_at_a_time_the_one_that_ends_last_was_used_last() -> None:
+    def run(first: str, second: str) -> tuple[float, float, BuildWorld]:
+        builds = world(replace(STEADY, build_cache_repositories=2))
+        builds.begin("r", "a", 0.0)
+        builds.begin("s", "a", DAY)
+        return builds.begin(first, "a", 2 * DAY).seconds, builds.begin(second, "a", 2 * DAY + 0.001).seconds, builds
+
+    slow, quick = ("r", "s") if run("r", "s")[0] > run("r", "s")[1] else ("s", "r")
+    builds = run(slow, quick)[2]
+    builds.begin("t", "a", 3 * DAY)
+    assert (builds.holders(slow, 4 * DAY), builds.holders(quick, 4 * DAY)) == (["a"], [])
 
 
 def test_a_build_keeps_what_it_uses_from_falling_out_while_it_runs() -> None:
