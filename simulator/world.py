@@ -154,8 +154,8 @@ class World:
         self._nodes_made = 0
         # Grows with whatever may let a pod fit that didn't.
         self._chances = 0
-        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere; the spec is kept, so that
-        # its id stays its own.
+        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere, and the spec, kept so
+        # that its id stays its own.
         self._hopeless: dict[tuple[object, ...], tuple[int, object]] = {}
         self._starts: dict[str, int] = {}
         self._of_repository: dict[str, int] = {}
