@@ -165,13 +165,15 @@ def run_sweep(
     found: dict[str, RunResult] = {}
     wanted: dict[str, Job] = {}
     for job in jobs:
-        kept = store.find(job.key) if store is not None and job.key not in found else None
-        if kept is not None:
+        # Equal values under two names are replayed once.
+        if job.key in found or job.key in wanted:
+            continue
+        kept = store.find(job.key) if store is not None else None
+        if kept is None:
+            wanted[job.key] = job
+        else:
             found[job.key] = kept
             tell(Done(job.key, kept, was_kept=True))
-        elif job.key not in found:
-            # Equal values under two names are replayed once.
-            wanted.setdefault(job.key, job)
     if wanted:
         events = spread(list(wanted.values()), work)
         try:

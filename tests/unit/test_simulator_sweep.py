@@ -82,10 +82,15 @@ def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
 
 
 def test_equal_values_under_two_names_are_replayed_once_and_told_under_both(tmp_path: Path) -> None:
-    jobs = [job("a", digest=str(tmp_path)), job("b", digest=str(tmp_path))]
-    found = run_sweep(jobs, in_this_process, work=counted_work)
-    assert [one.policy for one in found] == ["a", "b"]
-    assert len(list(tmp_path.iterdir())) == 1
+    marks, store = tmp_path / "done", ResultStore(tmp_path / "results")
+    marks.mkdir()
+    jobs = [job("a", digest=str(marks)), job("b", digest=str(marks))]
+    for _ in range(2):
+        events: list[Event] = []
+        found = run_sweep(jobs, in_this_process, store, work=counted_work, tell=events.append)
+        assert [one.policy for one in found] == ["a", "b"]
+        assert len(list(marks.iterdir())) == 1
+        assert len(events) == 1
 
 
 def test_what_the_store_has_is_not_done_again(tmp_path: Path) -> None:
@@ -185,16 +190,15 @@ if __name__ == "__main__":
     work = simulated.slow_work if sys.argv[1] == "slow" else simulated.counted_work
     run_sweep(jobs, LocalProcesses(2), ResultStore(Path({str(results)!r})), work=work)
 """
-    file = tmp_path / "sweep.py"
+    file, talk = tmp_path / "sweep.py", tmp_path / "stderr"
     file.write_text(script)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        [sys.executable, str(file), "slow"],
-        cwd=ROOT,
-        env=environment,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with (
+        talk.open("wb") as stderr,
+        subprocess.Popen(
+            [sys.executable, str(file), "slow"], cwd=ROOT, env=environment, stderr=stderr, start_new_session=True
+        ) as process,
+    ):
         until = time.monotonic() + 60
         while len(list(results.glob("*.json")) if results.exists() else []) < 2 and time.monotonic() < until:
             time.sleep(0.05)
@@ -202,6 +206,8 @@ if __name__ == "__main__":
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(30) != 0
     assert len(list(results.glob("*.json"))) == 2
+    # The workers leave Ctrl-C to their parent.
+    assert "SpawnProcess" not in talk.read_text()
     until = time.monotonic() + 30
     with pytest.raises(ProcessLookupError):  # noqa: PT012 - none of its processes stays
         while time.monotonic() < until:
