@@ -24,6 +24,8 @@ POLICY_REVISION_ANNOTATION: Final = "roost.hub.jupyter.org/policy-revision"
 OPT_OUT_ANNOTATION: Final = "roost.hub.jupyter.org/opt-out"
 # The first node of the pod's home list: lets a replica count builds that are not bound yet.
 HOME_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/home-target"
+# The first of the pod's warm nodes: lets replicas count pods that are not bound yet.
+WARM_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/warm-target"
 
 # All labels "this node holds that image", of every hub, begin so.
 PULLED_LABEL_PREFIX: Final = "images-pulled."

@@ -27,6 +27,8 @@ class NodeFact:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
+    # CPU in millicores, all else in units; empty: nobody asked for it.
+    allocatable: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_usable(self) -> bool:

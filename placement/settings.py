@@ -17,11 +17,14 @@ from placement.documents import DNS_LABEL, DNS_NAME, Document, Fault, Reader, Se
 from placement.managed_images import managed_images
 from placement.quantities import parse_quantity
 from placement.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
+from placement.warm import MAX_NODES
 
 VERSION: Final = 1
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 MAX_WEIGHT: Final = 100
+# A class without `warm` has no default in chart/values.yaml to merge with.
+DEFAULT_WARM_NODES: Final = 10
 
 
 class GateMode(StrEnum):
@@ -71,6 +74,18 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Warm:
+    """`podClasses.<class>.warm`: prefer the nodes that hold the pod's images, in the smallest set that carries all."""
+
+    # Pods of the class on one node; 0: as many as its allocatable takes of each pod's size.
+    pods_per_node: int
+    # Seats of the set beyond the pods there are; may be negative.
+    spare: int
+    # Named in one pod at most.
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodClass:
     """`podClasses.<name>`: what one kind of pod gets."""
 
@@ -89,6 +104,7 @@ class PodClass:
     attract: bool
     # Requests for containers that have none: resource -> quantity.
     resources: Mapping[str, object]
+    warm: Warm | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +213,18 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
     )
 
 
+def _read_warm(read: Reader, value: object, key: str) -> Warm | None:
+    if value is None:
+        return None
+    warm = read.mapping(value, key)
+    read.known(warm, key, ("podsPerNode", "spare", "nodes"))
+    return Warm(
+        pods_per_node=read.whole(warm.get("podsPerNode", 0), f"{key}.podsPerNode", 0, 1_000_000),
+        spare=read.whole(warm.get("spare", 0), f"{key}.spare", -1_000_000, 1_000_000),
+        nodes=read.whole(warm.get("nodes", DEFAULT_WARM_NODES), f"{key}.nodes", 1, MAX_NODES),
+    )
+
+
 def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
     requests: dict[str, object] = {}
     for name, quantity in read.mapping(value, key).items():
@@ -226,6 +254,7 @@ _CLASS_KEYS: Final = (
     "home",
     "attract",
     "resources",
+    "warm",
 )
 
 
@@ -250,6 +279,7 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
         home=_read_home(read, found.get("home"), f"{key}.home"),
         attract=read.flag(found.get("attract", False), f"{key}.attract"),
         resources=_read_requests(read, found.get("resources"), f"{key}.resources"),
+        warm=_read_warm(read, found.get("warm"), f"{key}.warm"),
     )
 
 

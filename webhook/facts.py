@@ -6,22 +6,43 @@ so that a swap costs microseconds even with thousands of nodes.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from placement.labels import HOME_TARGET_ANNOTATION
+from placement.images import normalise_reference
+from placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.nodes import NodeFact, Nodes
+from placement.pods import OddPodError
+from placement.scheduling.objects import read_allocatable
 from placement.selectors import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from placement.pods import JSONObject
 
-__all__ = ["Facts", "HomePod", "Homes", "NodeFact", "Nodes", "pod_key", "read_builder", "read_home_pod", "read_node"]
+__all__ = [
+    "Facts",
+    "HomePod",
+    "Homes",
+    "NodeFact",
+    "Nodes",
+    "WarmFacts",
+    "WarmPod",
+    "pod_key",
+    "read_builder",
+    "read_home_pod",
+    "read_node",
+    "read_warm_pod",
+]
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
+# Images remembered of one node: more than its disk holds, as a rule. Pods choose their names, so both are bounded.
+MAX_IMAGES_A_NODE: Final = 200
+_MAX_REFERENCE: Final = 1024
 
 
 class HomePod(NamedTuple):
@@ -65,6 +86,129 @@ class Homes:
         return type(self)(pods)
 
 
+class WarmPod(NamedTuple):
+    """One unfinished pod of a class with a warm set."""
+
+    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION); "" when neither is known.
+    node: str
+    # Normalised; none before it is bound: until then no node has them because of it.
+    images: tuple[str, ...]
+
+
+class WarmFacts:
+    """The unfinished pods of one class with a warm set, and the images that they have brought to nodes. Never edited.
+
+    Images stay known when their pods are gone, until their node goes: only the kubelet knows which it has collected.
+    """
+
+    __slots__ = ("_holders", "_images", "_loads", "order", "pods")
+
+    # By `pod_key`.
+    pods: Mapping[str, WarmPod]
+    # (-pods, node) of each node that has some, sorted: the order in which a warm set takes nodes in.
+    order: Sequence[tuple[int, str]]
+
+    def __init__(self, pods: Mapping[str, WarmPod] | None = None) -> None:
+        self.pods = {}
+        self.order = []
+        # Pods by node; under "" those without one.
+        self._loads: Mapping[str, int] = {}
+        # Images by node, that seen last at the end.
+        self._images: Mapping[str, tuple[str, ...]] = {}
+        self._holders: Mapping[str, frozenset[str]] = {}
+        if pods:
+            self._take_in(pods)
+
+    @property
+    def running(self) -> int:
+        """Pods of the class, with a node and without."""
+        return len(self.pods)
+
+    def pods_on(self, node: str) -> int:
+        """Pods of the class on a node, those still on their way to it too; for "" those without a node."""
+        return self._loads.get(node, 0)
+
+    def holders(self, reference: str) -> frozenset[str]:
+        """The nodes that are known to hold an image; `reference` is normalised."""
+        return self._holders.get(reference, frozenset())
+
+    def holds(self, node: str, reference: str) -> bool:
+        """Tell whether a node is known to hold an image; `reference` is normalised."""
+        return node in self._holders.get(reference, ())
+
+    def updated(self, changes: Mapping[str, WarmPod | None]) -> Self:
+        """The facts after `changes` (None: gone or finished); this object stays as it is. Give many changes at once."""
+        new = self._copy()
+        new._take_in(changes)
+        return new
+
+    def without_nodes(self, names: Iterable[str]) -> Self:
+        """The facts without the images of these nodes: one that comes back under its name may be a new machine."""
+        gone = self._images.keys() & set(names)
+        if not gone:
+            return self
+        new = self._copy()
+        new._remember(dict.fromkeys(gone, ()))
+        return new
+
+    @property
+    def nodes_with_images(self) -> Set[str]:
+        """Names of the nodes of which images are known."""
+        return self._images.keys()
+
+    def _take_in(self, changes: Mapping[str, WarmPod | None]) -> None:
+        pods, loads = dict(self.pods), dict(self._loads)
+        seen: dict[str, dict[str, None]] = {}
+        for key, pod in changes.items():
+            before = pods.pop(key, None)
+            if before is not None:
+                loads[before.node] -= 1
+            if pod is not None:
+                pods[key] = pod
+                loads[pod.node] = loads.get(pod.node, 0) + 1
+                if pod.node and pod.images:
+                    seen.setdefault(pod.node, {}).update(dict.fromkeys(pod.images))
+        self.order = _reordered(self.order, self._loads, loads)
+        self.pods, self._loads = pods, {node: count for node, count in loads.items() if count}
+        known = {node: [one for one in self._images.get(node, ()) if one not in new] for node, new in seen.items()}
+        self._remember({node: (*known[node], *new)[-MAX_IMAGES_A_NODE:] for node, new in seen.items()})
+
+    def _remember(self, images_by_node: Mapping[str, tuple[str, ...]]) -> None:
+        """Replace what is known of these nodes' images."""
+        images = {**self._images, **images_by_node}
+        holders: dict[str, set[str]] = {}
+        for node, now in images_by_node.items():
+            before = self._images.get(node, ())
+            for image in set(before).symmetric_difference(now):
+                holders.setdefault(image, set(self._holders.get(image, ()))).symmetric_difference_update((node,))
+            if not now:
+                del images[node]
+        self._images = images
+        merged = {**self._holders, **{image: frozenset(nodes) for image, nodes in holders.items()}}
+        self._holders = {image: nodes for image, nodes in merged.items() if nodes} if holders else self._holders
+
+    def _copy(self) -> Self:
+        new = type(self).__new__(type(self))
+        new.pods, new.order, new._loads = self.pods, self.order, self._loads
+        new._images, new._holders = self._images, self._holders
+        return new
+
+
+def _reordered(
+    order: Sequence[tuple[int, str]], before: Mapping[str, int], now: Mapping[str, int]
+) -> Sequence[tuple[int, str]]:
+    """`order` with the nodes whose loads differ at their new places. `now` may hold zeros; "" is no node."""
+    moved = [(node, before.get(node, 0), count) for node, count in now.items() if node and before.get(node, 0) != count]
+    new = list(order)
+    for node, old, count in moved:
+        # Few change at once; so thousands of nodes needn't be sorted again for each.
+        if old:
+            del new[bisect_left(new, (-old, node))]
+        if count:
+            insort(new, (-count, node))
+    return new
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All that policies may know of the cluster, at one moment."""
@@ -76,6 +220,8 @@ class Facts:
     homes: Homes = field(default_factory=Homes)
     # Labels of namespaces, by name. None: they can't be read.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
+    # By class with a warm set.
+    warm: Mapping[str, WarmFacts] = field(default_factory=dict)
 
 
 def pod_key(namespace: str, name: str) -> str:
@@ -93,9 +239,14 @@ def _is_true(obj: JSONObject, condition_type: str) -> bool:
     return any(one.get("type") == condition_type and one.get("status") == "True" for one in conditions)
 
 
-def read_node(node: JSONObject) -> NodeFact:
-    """What placement needs of a Node, as the API's JSON has it."""
+def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
+    """What placement needs of a Node, as the API's JSON has it; what it can allocate only when that is asked for."""
     metadata, spec = _object(node, "metadata"), _object(node, "spec")
+    allocatable: Mapping[str, int] = {}
+    if with_allocatable:
+        # A node that says nothing readable of its room is one of which nothing is known.
+        with suppress(OddPodError):
+            allocatable = read_allocatable(_object(node, "status"))
     return NodeFact(
         name=metadata.get("name") or "",
         labels=_object(metadata, "labels"),
@@ -106,6 +257,7 @@ def read_node(node: JSONObject) -> NodeFact:
         # A node that is being deleted takes no more pods, though nobody cordons it.
         unschedulable=bool(spec.get("unschedulable") or metadata.get("deletionTimestamp")),
         ready=_is_true(node, "Ready"),
+        allocatable=allocatable,
     )
 
 
@@ -127,3 +279,18 @@ def read_home_pod(pod: JSONObject, pod_class: str) -> HomePod | None:
     annotations = _object(_object(pod, "metadata"), "annotations")
     node = _object(pod, "spec").get("nodeName") or annotations.get(HOME_TARGET_ANNOTATION) or ""
     return HomePod(pod_class, str(node))
+
+
+def read_warm_pod(pod: JSONObject) -> WarmPod | None:
+    """What a Pod of a class with a warm set adds to its node; None once it has finished."""
+    if _object(pod, "status").get("phase") in _FINISHED:
+        return None
+    spec = _object(pod, "spec")
+    bound = spec.get("nodeName")
+    if not bound:
+        annotations = _object(_object(pod, "metadata"), "annotations")
+        return WarmPod(str(annotations.get(WARM_TARGET_ANNOTATION) or ""), ())
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    written = dict.fromkeys(str(one.get("image") or "") for one in containers)
+    images = [normalise_reference(one) for one in written if one and len(one) <= _MAX_REFERENCE]
+    return WarmPod(str(bound), tuple(images[:MAX_IMAGES_A_NODE]))

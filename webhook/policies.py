@@ -16,12 +16,14 @@ from placement.labels import (
     HOSTNAME_LABEL,
     PLACEHOLDER_SET_LABEL,
     POLICY_REVISION_ANNOTATION,
+    WARM_TARGET_ANNOTATION,
     attract_label,
     pulled_label,
     scheduler_name,
 )
 from placement.pods import DEFAULT_SCHEDULER, JSONObject, Pod
 from placement.repositories import repository_of
+from placement.scheduling.objects import read_requests
 from placement.settings import GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
 from webhook.homes import HomeRequest
 from webhook.patch import (
@@ -37,11 +39,12 @@ from webhook.patch import (
     is_required,
     same_node_preference,
 )
+from webhook.warm import WarmFinder, WarmRequest
 
 if TYPE_CHECKING:
     from placement.holders import Holders
     from placement.nodes import Nodes
-    from webhook.facts import Facts
+    from webhook.facts import Facts, WarmFacts
     from webhook.homes import HomeFinder
 
 # The weight of the draw to the marked node; the placeholders' own StatefulSet has the same.
@@ -87,6 +90,7 @@ class ClassRules:
         self.pods_nearby = _pod_preferences(settings, pod_class, at_home=True)
         self.pods_from_afar = _pod_preferences(settings, pod_class, at_home=False)
         self.requests = RequestByDefault(pod_class.resources)
+        self.warm = WarmFinder(pod_class.warm) if pod_class.warm is not None else None
         # startupTaint works on nodes, not on pods.
         works_on_pods = settings.gate.mode in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
         self.is_gated = pod_class.image_gate and works_on_pods and bool(settings.managed_images)
@@ -231,6 +235,57 @@ def _prefer_held(expression: JSONObject, weight: int) -> PreferNode:
     return PreferNode({"weight": weight, "preference": {"matchExpressions": [expression]}})
 
 
+def prefer_warm(case: Case) -> Iterator[Verdict]:
+    """Prefer nodes of the smallest set that carries the class: first those known to hold the images, emptiest first."""
+    pod, finder = case.pod, case.rules.warm
+    if finder is None or _has_warm(pod):
+        return
+    nodes, facts = case.facts.nodes, case.facts.warm.get(case.rules.name)
+    if nodes is None or facts is None:
+        yield Note("warm", "nothing preferred: nodes can't be read")
+        return
+    wanted = WarmRequest(pod.rules, _requests(case), [_known_holders(case, nodes, facts, one) for one in pod.images])
+    choice = finder.find(wanted, nodes, facts)
+    if not choice.nodes:
+        yield Note("warm", f"nothing preferred: no node of {choice.set_size} in the set has room")
+        return
+    for node, weight in choice.nodes:
+        yield PreferNode({"weight": weight, "preference": _is_named(node)})
+    first, _ = choice.nodes[0]
+    yield Annotate(WARM_TARGET_ANNOTATION, first)
+    known = f"{choice.holding} of {len(choice.nodes)} preferred nodes hold the images"
+    yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
+
+
+def _has_warm(pod: Pod) -> bool:
+    """Tell whether Roost chose the pod's warm nodes already: reviewed again, it keeps them."""
+    target = pod.annotations.get(WARM_TARGET_ANNOTATION)
+    if not target:
+        return False
+    return any(
+        type(term) is dict and same_node_preference(term.get("preference"), _is_named(target))
+        for term in pod.preferred_node_terms
+    )
+
+
+def _requests(case: Case) -> tuple[tuple[str, int], ...]:
+    """What the pod will ask for, with the requests that its class gives to pods without any."""
+    pod, by_default = case.pod, case.rules.requests.requests
+    asked = read_requests(pod.spec)
+    if asked or not by_default:
+        return asked
+    return read_requests({"containers": [{"resources": {"requests": by_default}} for _ in pod.containers]})
+
+
+def _known_holders(case: Case, nodes: Nodes, facts: WarmFacts, reference: str) -> list[frozenset[str]]:
+    """Nodes that hold an image: those that pods of the class have brought it to, and those that a label tells of."""
+    sets = [facts.holders(normalise_reference(reference))]
+    labelled = case.rulebook.held(reference)
+    if labelled is not None:
+        sets.append(nodes.holders.get(str(labelled["key"]), frozenset()))
+    return [found for found in sets if found] or sets[:1]
+
+
 def prefer_home(case: Case) -> Iterator[Verdict]:
     """Prefer the first nodes of the repository's ring, with falling weights.
 
@@ -274,10 +329,14 @@ def _has_home(pod: Pod, home: Home, facts: Facts) -> bool:
 def _is_node(node: str, home: Home, facts: Facts) -> JSONObject:
     """The node selector term that only `node` meets; a field may name one value only."""
     if home.match_by is MatchBy.NAME:
-        return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        return _is_named(node)
     known = facts.nodes.get_node(node) if facts.nodes is not None else None
     hostname = known.labels.get(HOSTNAME_LABEL, node) if known is not None else node
     return {"matchExpressions": [{"key": HOSTNAME_LABEL, "operator": "In", "values": [hostname]}]}
+
+
+def _is_named(node: str) -> JSONObject:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
 
 
 def _is_loud(term: object) -> bool:
@@ -330,6 +389,7 @@ POLICIES: Final[tuple[Rule, ...]] = (
     Rule(name_revision, lambda _: True),
     Rule(set_scheduler, lambda rules: bool(rules.scheduler_name)),
     Rule(require_pulled_images, lambda rules: rules.is_gated),
+    Rule(prefer_warm, lambda rules: rules.warm is not None),
     Rule(prefer_home, lambda rules: rules.pod_class.home is not None),
     Rule(prefer_nodes, lambda rules: bool(rules.preferred_nodes)),
     Rule(go_to_marked_node, lambda rules: rules.pod_class.attract),

@@ -326,12 +326,6 @@ def _read_node(body: object) -> NodeState:
         for one in child_list(image, "names", "status.images[]") or ():
             if isinstance(one, str):
                 images[intern(one)] = size
-    amounts = child_object(status, "allocatable", "status") or _NOTHING
-    allocatable = {
-        resource: _round_up(resource, _quantity(amount, f"status.allocatable.{resource}"))
-        for resource, amount in amounts.items()
-        if resource == PODS or _is_counted(resource)
-    }
     return NodeState(
         fact=NodeFact(
             name=name,
@@ -346,7 +340,7 @@ def _read_node(body: object) -> NodeState:
         ),
         uid=child_text(metadata, "uid", "metadata"),
         created=created,
-        allocatable=allocatable,
+        allocatable=read_allocatable(status),
         images=images,
         image_count=len(listed),
         conditions=conditions,
@@ -354,6 +348,16 @@ def _read_node(body: object) -> NodeState:
         annotations=_kept(child_texts(metadata, "annotations", "metadata")),
         leaving=metadata.get("deletionTimestamp") is not None,
     )
+
+
+def read_allocatable(status: JSONObject) -> dict[str, int]:
+    """Read `allocatable` of a Node's status, as kube-scheduler counts it. Raises OddPodError for what is no amount."""
+    amounts = child_object(status, "allocatable", "status") or _NOTHING
+    return {
+        resource: _round_up(resource, _quantity(amount, f"status.allocatable.{resource}"))
+        for resource, amount in amounts.items()
+        if resource == PODS or _is_counted(resource)
+    }
 
 
 # Pods
@@ -413,6 +417,12 @@ def read_pod_spec(spec: object) -> PodSpec:
     if not isinstance(spec, dict):
         raise OddPodError("the spec is no JSON object")
     return _read_spec(spec, _NOTHING)
+
+
+def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
+    """What a pod that isn't bound yet asks for in all, by resource. Raises OddPodError as `read_pod_state` does."""
+    containers, inits = _objects(spec, "containers", "spec"), _objects(spec, "initContainers", "spec")
+    return _requests(spec, _NOTHING, containers, inits)[0]
 
 
 def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:

@@ -1,0 +1,134 @@
+"""What must always hold of warm sets, and that the quick finder answers as the plain rule does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.nodes import NodeFact, NodeRules, Nodes
+from placement.settings import Warm
+from placement.warm import MAX_NODES, WarmNode, choose_warm, with_weights
+from webhook.facts import WarmFacts, WarmPod
+from webhook.warm import WarmFinder, WarmRequest
+
+NAMES = [f"n{number}" for number in range(8)]
+warm_nodes = st.lists(
+    st.builds(WarmNode, st.sampled_from(NAMES), st.integers(0, 6), st.integers(0, 6), st.booleans()),
+    unique_by=lambda node: node.name,
+)
+spares = st.integers(-12, 12)
+limits = st.integers(1, MAX_NODES)
+
+
+@given(nodes=warm_nodes, more=st.integers(0, 9), spare=spares, limit=limits)
+def test_only_nodes_with_room_are_named_each_once_holders_before_others_and_weights_fall(
+    nodes: list[WarmNode], more: int, spare: int, limit: int
+) -> None:
+    running = sum(node.pods for node in nodes) + more
+    found = choose_warm(nodes, running=running, spare=spare, limit=limit)
+    by_name = {node.name: node for node in nodes}
+    named = [by_name[name] for name, _ in found]
+    assert len(found) <= limit
+    assert len({node.name for node in named}) == len(named)
+    assert all(node.pods < node.seats for node in named)
+    ranks = [(not node.holds, node.pods, node.name) for node in named]
+    assert ranks == sorted(ranks)
+    weights = [weight for _, weight in found]
+    assert all(1 <= weight <= 100 for weight in weights)
+    assert all(first > second for first, second in pairwise(weights))
+
+
+@given(nodes=warm_nodes, spare=spares)
+def test_the_set_is_no_larger_than_what_carries_the_load(nodes: list[WarmNode], spare: int) -> None:
+    running = sum(node.pods for node in nodes)
+    named = {name for name, _ in choose_warm(nodes, running=running, spare=spare, limit=MAX_NODES)}
+    # Every node that is at least as full as the emptiest of those named, but for that one.
+    order = sorted(nodes, key=lambda node: (-node.pods, node.name))
+    last = max((place for place, node in enumerate(order) if node.name in named), default=0)
+    assert not named or last == 0 or sum(node.seats for node in order[:last]) < running + 1 + spare
+
+
+@given(count=st.integers(1, MAX_NODES), others=st.integers(0, 200))
+def test_beside_other_terms_of_200_each_place_still_has_a_score_of_its_own(count: int, others: int) -> None:
+    sums = [weight + others for _, weight in with_weights([str(place) for place in range(count)])]
+    scores = [100 * one // sums[0] for one in sums]
+    assert len(set(scores)) == count
+    assert 100 * others // sums[0] <= scores[-1]
+
+
+# --- the finder ---
+
+IMAGES = ("x", "y")
+pods = st.builds(WarmPod, st.sampled_from(["", *NAMES]), st.lists(st.sampled_from(IMAGES), unique=True).map(tuple))
+node_facts = st.builds(
+    NodeFact,
+    st.sampled_from(NAMES),
+    st.fixed_dictionaries({"pool": st.sampled_from(["a", "b"])}),
+    unschedulable=st.booleans(),
+    allocatable=st.fixed_dictionaries({"pods": st.integers(0, 6), "cpu": st.integers(0, 6)}),
+)
+changes = st.tuples(
+    st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=4),
+    st.lists(st.none() | node_facts, max_size=3),
+)
+
+
+@given(
+    history=st.lists(changes, min_size=1, max_size=6),
+    pods_per_node=st.integers(0, 4),
+    spare=spares,
+    limit=limits,
+    pool=st.sampled_from(["a", "b", ""]),
+)
+def test_with_any_history_the_finder_answers_as_the_plain_rule(
+    history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
+    pods_per_node: int,
+    spare: int,
+    limit: int,
+    pool: str,
+) -> None:
+    finder = WarmFinder(Warm(pods_per_node=pods_per_node, spare=spare, nodes=limit))
+    rules = NodeRules({"pool": pool} if pool else {}, None, ())
+    nodes, facts = Nodes(), WarmFacts()
+    for pod_changes, node_changes in history:
+        facts = facts.updated(pod_changes)
+        changed = {node.name: node for node in node_changes if node is not None}
+        gone = set(NAMES[: node_changes.count(None)]) - changed.keys()
+        nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
+        facts = facts.without_nodes(gone)
+        usable = [one for one in nodes.values() if not one.unschedulable and pool in ("", one.labels["pool"])]
+        plain = [
+            WarmNode(
+                one.name,
+                facts.pods_on(one.name),
+                pods_per_node or min(one.allocatable["pods"], one.allocatable["cpu"] // 2),
+                all(facts.holds(one.name, image) for image in IMAGES),
+            )
+            for one in usable
+        ]
+        running = sum(one.pods for one in plain) + facts.pods_on("")
+        wanted = WarmRequest(rules, (("cpu", 2),), [[facts.holders(image)] for image in IMAGES])
+        choice = finder.find(wanted, nodes, facts)
+        assert choice.nodes == choose_warm(plain, running=running, spare=spare, limit=limit)
+        assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))
+
+
+@given(history=st.lists(changes, max_size=6))
+def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
+    history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
+) -> None:
+    facts, there = WarmFacts(), dict[str, WarmPod]()
+    ever: set[tuple[str, str]] = set()
+    for pod_changes, _ in history:
+        facts = facts.updated(pod_changes)
+        for key, pod in pod_changes.items():
+            there.pop(key, None)
+            if pod is not None:
+                there[key] = pod
+                ever |= {(pod.node, image) for image in pod.images if pod.node}
+    whole = WarmFacts(there)
+    assert facts.pods == whole.pods
+    assert list(facts.order) == list(whole.order) == sorted(whole.order)
+    assert {(node, image) for node in NAMES for image in IMAGES if facts.holds(node, image)} == ever

@@ -1,0 +1,158 @@
+"""Find the warm nodes of a pod among the nodes that the facts know, quickly: pods of one kind share what they have.
+
+Owns what is kept for speed. `placement.warm.choose_warm` says what the answer is; here it comes from sets and orders
+that are made once a change of the facts.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from placement.nodes import node_admits
+from placement.warm import seats_of, set_size, with_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from placement.nodes import NodeFact, NodeRules, Nodes
+    from placement.settings import Warm
+    from webhook.facts import WarmFacts
+
+# Kinds of pods: rules and requests. A hub has one or a few.
+_MAX_REMEMBERED: Final = 64
+# A pod may be megabytes; real rules are some hundred bytes.
+_MAX_RULES_BYTES: Final = 4096
+
+
+class WarmRequest(NamedTuple):
+    """Who asks for warm nodes."""
+
+    # What the pod demands of its node.
+    rules: NodeRules
+    # Amounts as kube-scheduler counts them, by resource.
+    requests: tuple[tuple[str, int], ...]
+    # For each image of the pod: the sets of nodes that are known to hold it, for one reason or another.
+    holders: Sequence[Sequence[frozenset[str]]]
+
+
+class WarmChoice(NamedTuple):
+    """Where a pod's warm nodes are."""
+
+    # Names and weights, best first.
+    nodes: list[tuple[str, int]]
+    # How many of them are known to hold all of the pod's images.
+    holding: int
+    # Nodes in the set, full ones too.
+    set_size: int
+
+
+class _Kind(NamedTuple):
+    """What pods with the same rules and requests have in common, at one moment of the nodes."""
+
+    nodes: Nodes
+    # Seats of each usable node that the rules admit, and its names in order.
+    seats: Mapping[str, int]
+    names: Sequence[str]
+
+
+class _Set(NamedTuple):
+    """The set of one kind, at one moment of the nodes and the pods."""
+
+    nodes: Nodes
+    facts: WarmFacts
+    size: int
+    # Those with room, emptiest first.
+    free: Sequence[str]
+
+
+class WarmFinder:
+    """Answers for one class. Safe to use from several threads."""
+
+    def __init__(self, warm: Warm) -> None:
+        self._warm = warm
+        self._kinds: dict[bytes, _Kind] = {}
+        self._sets: dict[bytes, _Set] = {}
+
+    def find(self, wanted: WarmRequest, nodes: Nodes, facts: WarmFacts) -> WarmChoice:
+        """The warm nodes that are wanted."""
+        key = self._question(wanted)
+        known = self._sets.get(key)
+        if known is None or known.nodes is not nodes or known.facts is not facts:
+            known = self._make_set(self._kind(key, wanted, nodes), facts)
+            if key:
+                _make_room(self._sets)
+                self._sets[key] = known
+        limit = self._warm.nodes
+        held = _held(wanted.holders)
+        holding = [name for name in known.free if name in held][:limit] if held else []
+        others: Iterator[str] = iter(())
+        if len(holding) < limit:
+            others = (name for name in known.free if name not in held)
+        names = [*holding, *(name for name, _ in zip(others, range(limit - len(holding)), strict=False))]
+        return WarmChoice(with_weights(names), len(holding), known.size)
+
+    def _question(self, wanted: WarmRequest) -> bytes:
+        """What the kind is remembered by; b"" for rules too long, or nested deeper than JSON is written."""
+        rules, requests = wanted.rules, () if self._warm.pods_per_node else wanted.requests
+        try:
+            text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations, requests])
+        except TypeError:
+            return b""
+        return text if len(text) <= _MAX_RULES_BYTES else b""
+
+    def _kind(self, key: bytes, wanted: WarmRequest, nodes: Nodes) -> _Kind:
+        known = self._kinds.get(key)
+        changed = nodes.changed_since(known.nodes.moment) if known is not None else None
+        if known is None or changed is None:
+            seats = dict(self._judged(wanted, nodes.values()))
+            kind = _Kind(nodes, seats, sorted(seats))
+        elif changed:
+            now = dict(self._judged(wanted, (nodes[name] for name in changed if name in nodes)))
+            kept = {name: found for name, found in known.seats.items() if name not in changed}
+            names = [name for name in known.names if name in kept or name in now]
+            for name in now.keys() - known.seats.keys():
+                insort(names, name)
+            kind = _Kind(nodes, {**kept, **now}, names)
+        else:
+            kind = known._replace(nodes=nodes)
+        if key:
+            _make_room(self._kinds)
+            self._kinds[key] = kind
+        return kind
+
+    def _judged(self, wanted: WarmRequest, nodes: Iterable[NodeFact]) -> Iterator[tuple[str, int]]:
+        for node in nodes:
+            if node.is_usable and node_admits(wanted.rules, node):
+                yield node.name, self._warm.pods_per_node or seats_of(node.allocatable, wanted.requests)
+
+    def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
+        seats = kind.seats
+        busy = [(-pods, name) for pods, name in facts.order if name in seats]
+        # Pods where this one can't go are no load of its set.
+        running = facts.pods_on("") + sum(pods for pods, _ in busy)
+        wanted = running + 1 + self._warm.spare
+        size = set_size((seats[name] for _, name in busy), wanted)
+        free = [(pods, name) for pods, name in busy[:size] if pods < seats[name]]
+        free.sort()
+        idle: list[str] = []
+        missing = wanted - sum(seats[name] for _, name in busy[:size])
+        if size == len(busy) and (missing > 0 or not busy):
+            taken = {name for _, name in busy}
+            idle = [name for name in kind.names if name not in taken]
+            idle = idle[: set_size((seats[name] for name in idle), missing)]
+        with_room = [name for name in idle if seats[name]]
+        return _Set(kind.nodes, facts, size + len(idle), [*with_room, *(name for _, name in free)])
+
+
+def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:
+    """Nodes that hold every image."""
+    sets = [found[0] if len(found) == 1 else frozenset().union(*found) for found in holders]
+    return frozenset.intersection(*sorted(sets, key=len)) if sets else frozenset()
+
+
+def _make_room(memory: dict[bytes, Any]) -> None:
+    if len(memory) >= _MAX_REMEMBERED:
+        memory.clear()
