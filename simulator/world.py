@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from placement.nodes import NodeFact, Nodes
 from placement.scheduling.cycle import schedule
-from placement.scheduling.objects import CPU, MEMORY, PODS, NodeState, PodState
+from placement.scheduling.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState, PodState
 from placement.scheduling.state import ClusterState
 from placement.selectors import Taint
 from simulator.assumptions import SESSIONS
@@ -47,6 +47,7 @@ AFTERMATH_SECONDS: Final = 3600.0
 FLUSH_SECONDS: Final = 300.0
 PROGRESS_EVERY: Final = 500
 _EFFECT: Final = "NoSchedule"
+_ENDLESS_BYTES: Final = 10**15
 
 
 class Launch:
@@ -626,6 +627,8 @@ class World:
                 CPU: assumed.node_cpu_millicores,
                 MEMORY: assumed.node_memory_bytes,
                 PODS: assumed.node_pods,
+                # Popular images go to no node whose disk nobody knows.
+                EPHEMERAL_STORAGE: assumed.node_disk_bytes or _ENDLESS_BYTES,
             },
             conditions={"Ready": "True"},
             ready_since=self.now,
