@@ -154,7 +154,8 @@ class PodKeeper:
             try:
                 work(pod)
             except ApiError as error:
-                if error.status not in (404, 409):  # gone, or another one of that name: nothing left to keep
+                # Gone, or another one of that name, which a change of status tells so: nothing left to keep.
+                if error.status not in (404, 409) and "metadata.uid" not in str(error):
                     self._note(error)
             except OSError as error:
                 if not self._stopping.is_set():
