@@ -3126,7 +3126,8 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                     'items': {'$ref': '#/definitions/preferredNodeTerm'}},
                                              'home': {'$ref': '#/definitions/home'},
                                              'attract': {'type': 'boolean'},
-                                             'resources': {'$ref': '#/definitions/requestable'}}},
+                                             'resources': {'$ref': '#/definitions/requestable'},
+                                             'warm': {'$ref': '#/definitions/warm'}}},
                  'points': {'type': 'object',
                             'propertyNames': {'$ref': '#/definitions/dnsLabel'},
                             'additionalProperties': {'type': 'integer',
@@ -3222,6 +3223,14 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                    'NoExecute']},
                                                'tolerationSeconds': {'type': 'integer'}}},
                  'tolerations': {'type': 'array', 'items': {'$ref': '#/definitions/toleration'}},
+                 'warm': {'title': "a class's warm set",
+                          'type': ['object', 'null'],
+                          'additionalProperties': False,
+                          'properties': {'podsPerNode': {'type': 'integer', 'minimum': 0, 'maximum': 1000000},
+                                         'spare': {'type': 'integer',
+                                                   'minimum': -1000000,
+                                                   'maximum': 1000000},
+                                         'nodes': {'type': 'integer', 'minimum': 1, 'maximum': 30}}},
                  'window': {'title': 'a window of time',
                             'type': 'object',
                             'additionalProperties': False,
@@ -3249,7 +3258,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '9cef0b2148555e7efd18a6a5d177b0366b744aa9ca768e92d70af2c5114b2e02'
+FINGERPRINT = 'ae987381613dbaf4b29b67c27dc8e9a4e8e7bebbac0f750c92aeb9d0f7c2b1dc'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

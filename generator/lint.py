@@ -137,6 +137,9 @@ def _lint_admission(report: Report, release: Release) -> None:
         if at(entry, "home") is not None:
             reason = "a policy has no ring: pods of this class get no home."
             report.warn(("podClasses", name, "home"), reason, "Set it to null, or use admission.mode: webhook.")
+        if at(entry, "warm") is not None:
+            reason = "a policy knows no nodes: pods of this class get no warm set."
+            report.warn(("podClasses", name, "warm"), reason, "Set it to null, or use admission.mode: webhook.")
         if at(entry, "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
             reason = "a policy can't see which nodes hold an image: the gate neither degrades nor waits."
             report.warn(("podClasses", name, "imageGate"), reason, "Use admission.mode: webhook.")

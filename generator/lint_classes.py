@@ -26,6 +26,7 @@ def lint_classes(report: Report) -> None:
         path = ("podClasses", name)
         _lint_references(report, path, pod_class, classes)
         _lint_home(report, path, pod_class)
+        _lint_warm(report, path, pod_class)
         _lint_profile(report, path, pod_class)
         for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
             _lint_term(report, (*path, "preferredNodeTerms", index, "preference"), mapping(at(term, "preference")))
@@ -76,6 +77,17 @@ def _lint_home(report: Report, path: Path, pod_class: dict[str, object]) -> None
             report.warn((*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}.")
 
 
+def _lint_warm(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+    if pod_class.get("warm") is None:
+        return
+    if pod_class.get("home") is not None:
+        reason = "the class has a home too: the weights of both add up, and a node that is neither's best may win."
+        report.warn((*path, "warm"), reason, "Keep one of them.")
+    if at(report.values, "admission", "mode") == "webhook" and at(report.values, "webhook", "readNodes") is False:
+        reason = "does nothing while the webhook can't read nodes (webhook.readNodes: false)."
+        report.warn((*path, "warm"), reason, "Set webhook.readNodes to true, or warm to null.")
+
+
 def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> None:
     """Hold the class's terms against the weights of its profile's strategy."""
     profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
@@ -97,10 +109,11 @@ def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> N
         report.warn((*path, "join"), reason, "Give NodeResourcesFit the greater weight, as packTo does.")
     affinity = number(weights.get("NodeAffinity"))
     others = max((number(weight) for plugin, weight in weights.items() if plugin != "NodeAffinity"), default=0)
-    if (pod_class.get("home") is not None or pod_class.get("attract") is True) and affinity <= others:
-        wanted = "home" if pod_class.get("home") is not None else "attract"
+    given = [key for key in ("home", "warm") if pod_class.get(key) is not None]
+    given += ["attract"] if pod_class.get("attract") is True else []
+    if given and affinity <= others:
         reason = f"the strategy {name} doesn't put NodeAffinity first, so other scores overrule it."
-        report.warn((*path, wanted), reason, "Use sticky.")
+        report.warn((*path, given[0]), reason, "Use pack." if given[0] == "warm" else "Use sticky.")
 
 
 def _lint_pairs(report: Report, classes: _Classes) -> None:

@@ -43,6 +43,10 @@ def test_the_defaults_have_nothing_to_warn_of() -> None:
     assert found("") == []
 
 
+def test_a_warm_set_of_users_is_nothing_to_warn_of() -> None:
+    assert found("podClasses: {user: {warm: {podsPerNode: 20, spare: -5, nodes: 10}}}") == []
+
+
 def test_a_disabled_roost_is_not_linted() -> None:
     assert found("enabled: false\nplaceholders: [{name: a, replicas: 1}, {name: a, replicas: 1}]") == []
 
@@ -325,6 +329,18 @@ WARNINGS = {
         "scheduler: {strategies: {sticky: {weights: {NodeAffinity: 1}}}}",
         "doesn't put NodeAffinity first",
     ),
+    "warm set without node affinity first": (
+        (
+            "scheduler: {strategies: {pack: {weights: {NodeAffinity: 100}}}}\n"
+            "podClasses: {user: {warm: {podsPerNode: 0, spare: 0, nodes: 10}}}"
+        ),
+        "podClasses.user.warm: the strategy pack doesn't put NodeAffinity first",
+    ),
+    "warm set beside a home": ("podClasses: {build: {warm: {spare: 2}}}", "the weights of both add up"),
+    "warm set without nodes": (
+        "{webhook: {readNodes: false}, podClasses: {user: {warm: {spare: 2}}}}",
+        "does nothing while the webhook can't read nodes",
+    ),
     "pair declared twice": ("podClasses: {user: {avoid: {placeholder: 1}}}", "are both set: they add up"),
     "pair outweighs joining": ("podClasses: {placeholder: {avoid: {user: 2}}}", "from 100 placeholder pods on"),
     "heavy term beside a home": (
@@ -488,6 +504,7 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
     assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
     assert found(text, Release(kube_version="v1.36.0")) == []
     assert "a policy has no ring" in said("admission: {mode: policy}")
+    assert "a policy knows no nodes" in said("admission: {mode: policy}\npodClasses: {user: {warm: {spare: 1}}}")
 
 
 def test_a_cluster_older_than_every_known_scheduler_is_warned_of() -> None:
