@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from cluster.readiness import Verdict
@@ -27,7 +28,19 @@ from placement.labels import (
 )
 from placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
 from placement.selectors import read_label_selector
-from webhook.facts import Facts, HomePod, Homes, NodeFact, Nodes, read_builder, read_home_pod, read_node
+from webhook.facts import (
+    Facts,
+    HomePod,
+    Homes,
+    NodeFact,
+    Nodes,
+    WarmFacts,
+    WarmPod,
+    read_builder,
+    read_home_pod,
+    read_node,
+    read_warm_pod,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,6 +70,8 @@ class WatchedPod(NamedTuple):
     home: HomePod | None
     # It came through without the webhook.
     is_unplaced: bool
+    # None: finished, or of a class without a warm set.
+    warm: WarmPod | None = None
 
 
 class FactsKeeper:
@@ -199,7 +214,9 @@ class _Watches:
         classes = settings.classes.values()
         self._nodes: WatchCache[NodeFact] | None = None
         if settings.reads_nodes:
-            self._nodes = cache("/api/v1/nodes", read_node, "nodes")
+            # A node's room is read only where seats are counted by it.
+            counts_seats = any(one.warm is not None and not one.warm.pods_per_node for one in classes)
+            self._nodes = cache("/api/v1/nodes", partial(read_node, with_allocatable=counts_seats), "nodes")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         if any(_needs_namespace_labels(pod_class) for pod_class in classes):
             self._namespaces = cache("/api/v1/namespaces", _read_labels, "namespaces")
@@ -223,6 +240,7 @@ class _Watches:
         self._builder_pods: dict[str, dict[str, str]] = {name: {} for name in self._builders}
         self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
         self._homes = Homes()
+        self._warm = {pod_class.name: WarmFacts() for pod_class in classes if pod_class.warm is not None}
         # What the current refresh took of the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of pods that came through unplaced, by key.
@@ -292,6 +310,8 @@ class _Watches:
                 self._known_nodes = Nodes(node for node in nodes.values() if node is not None)
             elif nodes:
                 self._known_nodes = self._known_nodes.updated(nodes)
+            if None in nodes.values():
+                self._forget_nodes(self._known_nodes.names)
         if self._namespaces is not None:
             self._known_namespaces = _changed(self._known_namespaces, self._take(self._namespaces))
         for name, builders in self._builders.items():
@@ -306,15 +326,23 @@ class _Watches:
             builder_nodes=self._builder_nodes,
             homes=self._homes,
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
+            warm=self._warm,
         )
         return facts, seen
+
+    def _forget_nodes(self, there: frozenset[str]) -> None:
+        self._warm = {name: known.without_nodes(known.nodes_with_images - there) for name, known in self._warm.items()}
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, HomePod | None] = {}
         was_unplaced = dict(self._unplaced)
         for name, cache in self._pods.items():
             has_home = self.settings.classes[name].home is not None
-            for key, pod in self._take(cache).items():
+            changes = self._take(cache)
+            if changes and name in self._warm:
+                warm = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
+                self._warm = {**self._warm, name: self._warm[name].updated(warm)}
+            for key, pod in changes.items():
                 if has_home:
                     homes[key] = pod.home if pod is not None else None
                 if pod is not None and pod.is_unplaced:
@@ -362,7 +390,8 @@ class _Watches:
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return None
             home = read_home_pod(item, pod_class.name) if pod_class.home is not None else None
-            return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod))
+            warm = read_warm_pod(item) if pod_class.warm is not None else None
+            return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod), warm)
 
         return read
 

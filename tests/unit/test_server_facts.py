@@ -299,3 +299,53 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
     before = threading.active_count()
     kept.keeper.follow(settings(imageGate={"mode": "off", "whenNoHolder": "prefer", "preferWeight": 100}))
     assert threading.active_count() == before
+
+
+USERS = (PODS, "component=singleuser-server")
+
+
+def user(name: str, node_name: str, image: str) -> Object:
+    body = pod(name, "singleuser-server", node_name=node_name)
+    body["spec"]["containers"] = [{"name": "notebook", "image": image}]
+    return body
+
+
+def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: FakeServer, kept: Kept) -> None:
+    roomy = node("a")
+    roomy["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
+    server.objects["/api/v1/nodes", ""] = [roomy, node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/y"), user("three", "", "team/z")]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 3)
+    facts = kept.keeper.facts
+    assert facts.nodes is not None
+    assert facts.nodes["a"].allocatable == {"cpu": 2000, "pods": 10}
+    warm = facts.warm["user"]
+    assert (warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (1, 1, 1)
+    assert warm.holds("a", "docker.io/team/x:latest")
+    assert not any(warm.holds(name, "docker.io/team/z:latest") for name in "ab")
+
+
+def test_images_outlive_their_pods_but_not_their_node(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"podsPerNode": 4}}}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 2)
+    server.objects[USERS] = []
+    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 0)
+    assert kept.keeper.facts.warm["user"].holders("docker.io/team/x:latest") == {"a", "b"}
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].holders("docker.io/team/x:latest") == {"a"})
+
+
+def test_without_warm_sets_neither_room_nor_images_are_kept(server: FakeServer, kept: Kept) -> None:
+    roomy = node("a")
+    roomy["status"]["allocatable"] = {"cpu": "2"}
+    server.objects["/api/v1/nodes", ""] = [roomy]
+    server.objects[USERS] = [user("one", "a", "team/x")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    facts = kept.keeper.facts
+    assert facts.nodes is not None
+    assert facts.nodes["a"].allocatable == {}
+    assert facts.warm == {}
