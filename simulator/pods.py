@@ -14,21 +14,25 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from placement.holders import Holders
-from placement.labels import HOME_TARGET_ANNOTATION, SAFE_TO_EVICT_ANNOTATION
+from placement.images import normalise_reference
+from placement.labels import HOME_TARGET_ANNOTATION, SAFE_TO_EVICT_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.pods import read_pod
-from placement.scheduling.objects import PodSpec, PodState, read_pod_state
-from webhook.facts import Facts, HomePod, Homes, pod_key
+from placement.scheduling.objects import PodSpec, PodState, WeightedNodeTerm, read_node_term, read_pod_state
+from webhook.facts import Facts, HomePod, Homes, WarmPod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger
-from webhook.patch import Annotate, Change, patch_for
-from webhook.policies import Case, Degraded, Note, Rulebook, verdicts_for
+from webhook.patch import Annotate, Change, PreferNode, patch_for
+from webhook.policies import Case, Degraded, Note, Rulebook, prefer_warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from placement.pods import Pod
+    from placement.scheduling.objects import NodeTerm
     from simulator.assumptions import Assumptions
     from simulator.attempts import Attempt
     from simulator.policy import PlaceholderSet, Policy
+    from webhook.policies import ClassRules
 
 JSONObject = dict[str, Any]
 
@@ -65,6 +69,15 @@ class Made(NamedTuple):
     home: str
 
 
+class _Kept(NamedTuple):
+    """What pods of one kind are made of: all that doesn't change with the facts."""
+
+    state: PodState
+    # The pod as it was posted, and its class's rules, where its warm nodes are still to be chosen.
+    pod: Pod | None = None
+    rules: ClassRules | None = None
+
+
 class PodMaker:
     """Makes pods under one policy."""
 
@@ -75,7 +88,8 @@ class PodMaker:
         self._ledger = Ledger()
         self._homes = HomeFinder(self._ledger)
         self._holders = Holders()
-        self._kept: OrderedDict[tuple[object, ...], Made] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
+        self._named: dict[str, NodeTerm] = {}
         self._specs: dict[PodSpec, PodSpec] = {}
         self._user_priority = next((name for name, value in policy.priorities.items() if value == 0), "")
 
@@ -84,6 +98,23 @@ class PodMaker:
         """The classes whose pods have a home: facts must tell of these pods."""
         rules = {} if self._rulebook is None else self._rulebook.rules
         return tuple(name for name, one in rules.items() if one.pod_class.home is not None)
+
+    @cached_property
+    def warm_classes(self) -> tuple[str, ...]:
+        """The classes whose pods prefer warm nodes: facts must tell of these pods, too."""
+        rules = {} if self._rulebook is None else self._rulebook.rules
+        return tuple(name for name, one in rules.items() if one.warm is not None)
+
+    def warm_pod(self, state: PodState) -> tuple[str, WarmPod] | None:
+        """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
+        if self._rulebook is None:
+            return None
+        found = self._rulebook.classes.classify(state.labels, state.namespace, None)
+        if found is None or found.warm is None:
+            return None
+        if not state.node_name:
+            return found.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
+        return found.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)))
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> Made:
         """A user's pod."""
@@ -166,40 +197,75 @@ class PodMaker:
     ) -> Made:
         known = self._kept.get(key)
         if known is None:
-            made, is_constant = self._admit(body(), facts, created)
+            known, home, is_constant = self._admit(body(), facts, created)
             if is_constant:
-                self._kept[key] = made
+                self._kept[key] = known
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
-            known = made
         else:
+            home = ""
             self._kept.move_to_end(key)
-        return Made(replace(known.state, name=name, uid=name, created=created), known.home)
+        state = replace(known.state, name=name, uid=name, created=created)
+        if known.pod is not None and known.rules is not None:
+            state = self._with_warm_nodes(state, self._case(known.pod, known.rules, facts, created))
+        return Made(state, home)
 
-    def _admit(self, body: JSONObject, facts: Facts, now: float) -> tuple[Made, bool]:
-        """The pod after the webhook, and whether it would be the same whatever the facts."""
+    def _case(self, pod: Pod, rules: ClassRules, facts: Facts, now: float) -> Case:
+        assert self._rulebook is not None  # noqa: S101 - for mypy: whoever has rules has a rulebook
+        key = pod_key(self._policy.namespace, pod.name)
+        return Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
+
+    def _admit(self, body: JSONObject, facts: Facts, now: float) -> tuple[_Kept, str, bool]:
+        """The pod after the webhook, its home, and whether it would be the same whatever the facts."""
         namespace = self._policy.namespace
         body["metadata"]["namespace"] = namespace
         if self._rulebook is None:
-            return Made(self._read(body), ""), True
+            return _Kept(self._read(body)), "", True
         pod = read_pod(body, namespace)
         pod_class = self._rulebook.classes.classify(pod.labels, namespace, facts.namespaces)
         if pod_class is None or pod.reason_to_skip():
-            return Made(self._read(body), ""), True
+            return _Kept(self._read(body)), "", True
         rules = self._rulebook.rules[pod_class.name]
-        key = pod_key(namespace, pod.name)
-        case = Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
-        changes: list[Change] = [one for one in verdicts_for(case) if not isinstance(one, Note | Degraded)]
-        home = next(
-            (one.value for one in changes if isinstance(one, Annotate) and one.key == HOME_TARGET_ANNOTATION), ""
-        )
-        if home and key not in facts.homes.pods:
-            self._ledger.record(key, HomePod(pod_class.name, home), now)
-        patched = jsonpatch.apply_patch(body, patch_for(pod, changes))
+        case = self._case(pod, rules, facts, now)
         asks_facts = rules.pod_class.home is not None or (
             rules.is_gated and any(self._rulebook.held(image) is not None for image in pod.images)
         )
-        return Made(self._read(patched), home), not asks_facts
+        # Warm nodes differ from pod to pod, and nothing else does: they are put in afterwards.
+        is_warm = rules.warm is not None and not asks_facts
+        policies = [one for one in rules.policies if not (is_warm and one is prefer_warm)]
+        verdicts = [verdict for policy in policies for verdict in policy(case)]
+        changes: list[Change] = [one for one in verdicts if not isinstance(one, Note | Degraded)]
+        home = next(
+            (one.value for one in changes if isinstance(one, Annotate) and one.key == HOME_TARGET_ANNOTATION), ""
+        )
+        if home and case.pod_key not in facts.homes.pods:
+            self._ledger.record(case.pod_key, HomePod(pod_class.name, home), now)
+        state = self._read(jsonpatch.apply_patch(body, patch_for(pod, changes)))
+        return _Kept(state, pod, rules) if is_warm else _Kept(state), home, not asks_facts
+
+    def _with_warm_nodes(self, state: PodState, case: Case) -> PodState:
+        """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""
+        terms, annotations = list(state.spec.preferred_node_terms), dict(state.annotations)
+        for verdict in prefer_warm(case):
+            if isinstance(verdict, PreferNode):
+                term = self._term(verdict.term["preference"])
+                if term is not None:
+                    terms.append(WeightedNodeTerm(verdict.term["weight"], term))
+            elif isinstance(verdict, Annotate):
+                annotations[verdict.key] = verdict.value
+        return replace(state, spec=replace(state.spec, preferred_node_terms=tuple(terms)), annotations=annotations)
+
+    def _term(self, preference: JSONObject) -> NodeTerm | None:
+        """The term that names a node, read once."""
+        name = preference["matchFields"][0]["values"][0]
+        found = self._named.get(name)
+        if found is None:
+            found = read_node_term(preference)
+            if found is not None:
+                if len(self._named) > _KEPT:
+                    self._named.clear()
+                self._named[name] = found
+        return found
 
     def _read(self, body: JSONObject) -> PodState:
         state = read_pod_state(body, specs=self._specs)

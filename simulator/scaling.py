@@ -30,8 +30,8 @@ class Scaling:
         """Pods came to a node, or left it."""
         now = self._world.now
         self._scaler.pods_changed(node.name, now)
-        # Users hold their node.
-        if not node.users:
+        # Users hold their node; one with placeholders alone may also wait for room elsewhere.
+        if not node.users or self._scaler.room_matters:
             self._look_at(self._scaler.turn_after(now, pods_wait=False))
 
     def nodes_changed(self) -> None:

@@ -29,7 +29,7 @@ from simulator.pods import BUILD, NODE_PURPOSE, PLACEHOLDER, USER, PodMaker, ima
 from simulator.pushes import with_pushes
 from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START
 from simulator.scaling import Scaling
-from webhook.facts import Facts, Homes
+from webhook.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,7 +66,7 @@ class SimPod:
 
     __slots__ = (
         "bound_at", "builds", "created", "failures", "has_home", "in_queue", "kind", "launch", "node", "order", "owner",
-        "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since",
+        "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since", "warm_class",
     )  # fmt: skip
 
     def __init__(self, kind: str, state: PodState, created: float, order: int) -> None:
@@ -91,6 +91,8 @@ class SimPod:
         self.in_queue = False
         # Facts count it for its class's homes.
         self.has_home = False
+        # "": none with a warm set.
+        self.warm_class = ""
 
     @property
     def key(self) -> str:
@@ -163,6 +165,8 @@ class World:
         self._running = 0
         self._facts: Facts = Facts(nodes=Nodes(), homes=Homes())
         self._home_changes: dict[str, Any] = {}
+        # By class, changes that the facts' warm sets don't show yet.
+        self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in self.maker.warm_classes}
         self._has_homes = bool(self.maker.homes)
         self._starting = 0
 
@@ -296,6 +300,10 @@ class World:
             if home is not None:
                 pod.has_home = True
                 self._home_changes[pod.key] = home
+        if self._warm_changes:
+            warm = self.maker.warm_pod(pod.state)
+            if warm is not None:
+                pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
 
     def _give_up_if_late(self, pod: SimPod) -> None:
         """The spawner's patience has ended, unless the server is up."""
@@ -585,6 +593,8 @@ class World:
             self.state.remove_pod(key)
         if pod.has_home:
             self._home_changes[key] = None
+        if pod.warm_class:
+            self._warm_changes[pod.warm_class][key] = None
         if node is not None:
             node.pods.pop(key, None)
             if pod.launch is not None:
@@ -619,17 +629,17 @@ class World:
         assumed = self.assumed
         labels = {NODE_PURPOSE: "user", "kubernetes.io/hostname": name}
         taints = (Taint(self.policy.startup_taint, "", _EFFECT),) if self.policy.startup_taint else ()
+        allocatable = {
+            CPU: assumed.node_cpu_millicores,
+            MEMORY: assumed.node_memory_bytes,
+            PODS: assumed.node_pods,
+            EPHEMERAL_STORAGE: assumed.node_disk_bytes or _ENDLESS_BYTES,
+        }
         return NodeState(
-            fact=NodeFact(name, labels, taints),
+            fact=NodeFact(name, labels, taints, allocatable=allocatable),
             uid=name,
             created=self.now,
-            allocatable={
-                CPU: assumed.node_cpu_millicores,
-                MEMORY: assumed.node_memory_bytes,
-                PODS: assumed.node_pods,
-                # Popular images go to no node whose disk nobody knows.
-                EPHEMERAL_STORAGE: assumed.node_disk_bytes or _ENDLESS_BYTES,
-            },
+            allocatable=allocatable,
             conditions={"Ready": "True"},
             ready_since=self.now,
         )
@@ -689,12 +699,21 @@ class World:
         nodes = self._facts.nodes or Nodes()
         nodes = nodes.updated({name: fact})
         # A builder is Ready on every node.
-        self._facts = replace(self._facts, nodes=nodes, builder_nodes=dict.fromkeys(self.maker.homes, nodes.names))
+        warm = self._facts.warm
+        if fact is None:
+            warm = {one: found.without_nodes((name,)) for one, found in warm.items()}
+        builders = dict.fromkeys(self.maker.homes, nodes.names)
+        self._facts = replace(self._facts, nodes=nodes, builder_nodes=builders, warm=warm)
 
     def _current_facts(self) -> Facts:
         if self._home_changes:
             self._facts = replace(self._facts, homes=self._facts.homes.updated(self._home_changes))
             self._home_changes = {}
+        for name, changes in self._warm_changes.items():
+            if changes:
+                before = self._facts.warm.get(name) or WarmFacts()
+                self._facts = replace(self._facts, warm={**self._facts.warm, name: before.updated(changes)})
+                changes.clear()
         return self._facts
 
     # Images on nodes
