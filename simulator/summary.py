@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -241,7 +241,9 @@ class Summary:
         first = self.worlds[0]
         found: dict[str, list[int]] = {}
         for place, world in enumerate(self.worlds):
-            names = [name for name in world.setting if world.setting[name] != value_of(first, name)]
+            names = [
+                one.name for one in fields(world.assumptions) if value_of(world, one.name) != value_of(first, one.name)
+            ]
             if len(names) == 1:
                 found.setdefault(names[0], [0]).append(place)
         return {
