@@ -40,7 +40,7 @@ from placement.scheduling.state import (
 from placement.selectors import Requirement
 
 if TYPE_CHECKING:
-    from placement.scheduling.objects import HostPort, PodState, PodTerm, SpreadConstraint
+    from placement.scheduling.objects import HostPort, PodState, PodTerm, SpreadConstraint, WeightedNodeTerm
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
 # Verdicts of so many different specs are kept while no node changes.
@@ -75,15 +75,15 @@ NOT_NAMED: Final = Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",
 
 @dataclass(slots=True)
 class NodeVerdicts:
-    """What nodes alone decide for one spec and profile, by node name; good until a node changes."""
+    """What nodes alone decide for the needs of one spec and one profile, by node name; good until a node changes."""
 
     rejected: dict[str, Rejection] = field(default_factory=dict)
     # Nodes that the pod's own selector and required affinity don't admit; made when asked for.
     unmatched: frozenset[str] | None = None
     kept_off: frozenset[str] | None = None
-    # Points of preferred node terms, and PreferNoSchedule taints not tolerated; only those above 0.
-    preferred: dict[str, int] | None = None
+    # PreferNoSchedule taints not tolerated, and points by the preferred node terms asked for; only those above 0.
     unwanted: dict[str, int] | None = None
+    preferred: dict[tuple[WeightedNodeTerm, ...], dict[str, int]] = field(default_factory=dict)
 
 
 class Cycle:
@@ -181,10 +181,12 @@ class Cycle:
     def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Verdict]]:
         """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but quick.
 
-        What one row alone decides is kept until it changes: for the next pod with this spec most of it still holds.
+        What one row alone decides is kept until it changes: for the next pod with these needs most of it still holds.
         """
-        key = (type(self), id(self.pod.spec), id(self.profile))
-        known = self.state.memo(key, (self.pod.spec, self.profile))
+        needs = self.state.needs_of(self.pod.spec)
+        # Filters behind one that asks of other pods are not asked of a row alone, so their number belongs to the key.
+        key = (type(self), id(needs), id(self.profile), self._number_alone)
+        known = self.state.memo(key, (needs, self.profile))
         alone, others = self._checks[: self._number_alone], self._checks[self._number_alone :]
         for row in rows:
             if row.nominated:
@@ -216,15 +218,15 @@ class Cycle:
 
     @property
     def verdicts(self) -> NodeVerdicts:
-        """What nodes alone decide, for all pods with this spec."""
+        """What nodes alone decide, for all pods with the same needs."""
         if self._verdicts is None:
             self._verdicts = self._find_verdicts()
         return self._verdicts
 
     def _find_verdicts(self) -> NodeVerdicts:
-        spec, profile, kept = self.pod.spec, self.profile, self.state.verdicts
-        # By identity, so that pods that share a spec needn't hash it; the entry keeps both objects alive.
-        key = (id(spec), id(profile))
+        needs, profile, kept = self.state.needs_of(self.pod.spec), self.profile, self.state.verdicts
+        # By identity, so that needs aren't hashed for each pod; the entry keeps both objects alive.
+        key = (id(needs), id(profile))
         entry = kept.get(key)
         if entry is not None:
             found: NodeVerdicts = entry[2]
@@ -240,7 +242,7 @@ class Cycle:
                     break
         if len(kept) >= _REMEMBERED_VERDICTS:
             kept.clear()
-        kept[key] = (spec, profile, verdicts)
+        kept[key] = (needs, profile, verdicts)
         return verdicts
 
     def _check_node(self, row: NodeRow) -> Verdict:
@@ -286,16 +288,19 @@ class Cycle:
     @property
     def preferred(self) -> Mapping[str, int]:
         """Weights of the preferred node terms that each node meets, the profile's added; nodes with 0 are left out."""
-        verdicts = self.verdicts
-        if verdicts.preferred is None:
-            terms = (*self.profile.added_preferred_terms, *self.pod.spec.preferred_node_terms)
+        kept, asked = self.verdicts.preferred, self.pod.spec.preferred_node_terms
+        found = kept.get(asked)
+        if found is None:
+            terms = (*self.profile.added_preferred_terms, *asked)
             found = {}
             for name, row in self.state.rows.items():
                 points = sum(weight for weight, term in terms if node_term_matches(term, name, row.labels))
                 if points:
                     found[name] = points
-            verdicts.preferred = found
-        return verdicts.preferred
+            if len(kept) >= _REMEMBERED_VERDICTS:
+                kept.clear()
+            kept[asked] = found
+        return found
 
     @property
     def unwanted(self) -> Mapping[str, int]:

@@ -21,6 +21,7 @@ from placement.scheduling.objects import CPU, MEMORY, PODS, HostPort, NodeState,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from placement.scheduling.objects import NodeTerm, Toleration
     from placement.selectors import Requirement
 
 _Key = TypeVar("_Key")
@@ -54,6 +55,19 @@ class Condition(NamedTuple):
 
     namespaces: frozenset[str] | None
     selector: frozenset[Requirement] | None
+
+
+class Needs(NamedTuple):
+    """All of a spec that filters ask of one node alone: pods that differ in nothing else get the same verdicts there.
+
+    Users' pods differ in their images, so there are few of these where there are thousands of specs.
+    """
+
+    requests: tuple[tuple[str, int], ...]
+    host_ports: tuple[HostPort, ...]
+    node_selector: tuple[tuple[str, str], ...]
+    required_node_terms: tuple[NodeTerm, ...] | None
+    tolerations: tuple[Toleration, ...]
 
 
 class PodQuery(NamedTuple):
@@ -211,6 +225,8 @@ class ClusterState:
         # Pods with a term, counted by node name.
         self.terms: dict[OwnedTerm, dict[str, int]] = {}
         self._owned: dict[tuple[int, str], tuple[PodSpec, list[OwnedTerm]]] = {}
+        self._needs: dict[int, tuple[PodSpec, Needs]] = {}
+        self._equal_needs: dict[Needs, Needs] = {}
         self._queries: OrderedDict[PodQuery, dict[str, int]] = OrderedDict()
         # Names by zone, zones and names in order of arrival.
         self._zones: dict[str, dict[str, None]] = {}
@@ -422,6 +438,20 @@ class ClusterState:
         return known[1]
 
     # Questions
+
+    def needs_of(self, spec: PodSpec) -> Needs:
+        """The spec's needs; equal ones are one object, to be told by its identity (while whoever does so keeps it)."""
+        known = self._needs.get(id(spec))
+        if known is None:
+            if len(self._needs) >= _REMEMBERED_SPECS:
+                self._needs.clear()
+                self._equal_needs.clear()
+            needs = Needs(
+                spec.requests, spec.host_ports, spec.node_selector, spec.required_node_terms, spec.tolerations
+            )
+            # The spec is kept, so that its id stays its own.
+            known = self._needs[id(spec)] = (spec, self._equal_needs.setdefault(needs, needs))
+        return known[1]
 
     def memo(self, key: tuple[object, ...], keep_alive: object = None) -> dict[str, Any]:
         """A table by node name for whoever asks with this key; an entry is dropped when that node or its pods change.
