@@ -185,7 +185,10 @@ class WarmFacts:
                 del images[node]
         self._images = images
         merged = {**self._holders, **{image: frozenset(nodes) for image, nodes in holders.items()}}
-        self._holders = {image: nodes for image, nodes in merged.items() if nodes} if holders else self._holders
+        for image, nodes in holders.items():
+            if not nodes:
+                del merged[image]
+        self._holders = merged
 
     def _copy(self) -> Self:
         new = type(self).__new__(type(self))

@@ -7,6 +7,8 @@ that are made once a change of the facts.
 from __future__ import annotations
 
 from bisect import insort
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -111,11 +113,12 @@ class WarmFinder:
             kind = _Kind(nodes, seats, sorted(seats))
         elif changed:
             now = dict(self._judged(wanted, (nodes[name] for name in changed if name in nodes)))
-            kept = {name: found for name, found in known.seats.items() if name not in changed}
-            names = [name for name in known.names if name in kept or name in now]
+            seats = {**known.seats, **now}
+            gone = [name for name in changed if name not in now and seats.pop(name, None) is not None]
+            names = [name for name in known.names if name in seats] if gone else list(known.names)
             for name in now.keys() - known.seats.keys():
                 insort(names, name)
-            kind = _Kind(nodes, {**kept, **now}, names)
+            kind = _Kind(nodes, seats, names)
         else:
             kind = known._replace(nodes=nodes)
         if key:
@@ -130,21 +133,24 @@ class WarmFinder:
 
     def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
         seats = kind.seats
-        busy = [(-pods, name) for pods, name in facts.order if name in seats]
+        # Less its pods, and its name.
+        busy = [entry for entry in facts.order if entry[1] in seats]
         # Pods where this one can't go are no load of its set.
-        running = facts.pods_on("") + sum(pods for pods, _ in busy)
+        running = facts.pods_on("") - sum(less for less, _ in busy)
         wanted = running + 1 + self._warm.spare
         size = set_size((seats[name] for _, name in busy), wanted)
-        free = [(pods, name) for pods, name in busy[:size] if pods < seats[name]]
-        free.sort()
+        members = busy[:size]
+        # In order of falling load, then name; turned round load by load it is that of rising load, then name.
+        loads = [list(same) for _, same in groupby((one for one in members if -one[0] < seats[one[1]]), itemgetter(0))]
         idle: list[str] = []
-        missing = wanted - sum(seats[name] for _, name in busy[:size])
+        missing = wanted - sum(seats[name] for _, name in members)
         if size == len(busy) and (missing > 0 or not busy):
             taken = {name for _, name in busy}
             idle = [name for name in kind.names if name not in taken]
             idle = idle[: set_size((seats[name] for name in idle), missing)]
-        with_room = [name for name in idle if seats[name]]
-        return _Set(kind.nodes, facts, size + len(idle), [*with_room, *(name for _, name in free)])
+        free = [name for name in idle if seats[name]]
+        free += [name for same in reversed(loads) for _, name in same]
+        return _Set(kind.nodes, facts, size + len(idle), free)
 
 
 def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:
