@@ -52,10 +52,11 @@ cluster: setup  ## a real control plane with fake nodes to play with; prints a k
 image: setup  ## Roost's image without a container engine, into build/image.tar (IMAGE_ARGS="--push http://HOST:PORT/NAME:TAG")
 	@$(PY) -m tools.build_image $(IMAGE_ARGS)
 
-generated: setup  ## write the generated files again (chart/templates, docs/values.md)
+generated: setup  ## write the generated files again (chart/templates, docs/values.md, tables of docs/simulator.md)
 	@$(PY) -m tools.write_dashboard
 	@$(VENV)/bin/roost chart
 	@$(PY) -m tools.write_values_reference
+	@$(PY) -m tools.write_simulator_tables
 
 lock:  ## resolve requirements/*.txt anew from pyproject.toml
 	@tools/lock.sh $(VENV)

@@ -21,4 +21,5 @@ run "import directions" "$bin/lint-imports"
 run "chart is fresh" "$bin/roost" chart --check
 run "dashboard is fresh" "$bin/python" -m tools.write_dashboard --check
 run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --check
+run "docs/simulator.md is fresh" "$bin/python" -m tools.write_simulator_tables --check
 exit $failed

@@ -1,0 +1,66 @@
+"""Write the tables of docs/simulator.md that the code knows: shipped policies, bounds and assumptions.
+
+.venv/bin/python -m tools.write_simulator_tables            write them
+.venv/bin/python -m tools.write_simulator_tables --check    exit 1 unless they are fresh
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from simulator.assumptions import Assumptions
+from simulator.checks import list_assumptions
+from simulator.shipped import describe, policy_files
+from simulator.summary import ALL_BOUNDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "simulator.md"
+WRITER: Final = "python -m tools.write_simulator_tables"
+
+
+def page(text: str) -> str:
+    """The page with its tables anew. Raises ValueError where a place for one is missing."""
+    tables = {
+        "policies": _table(("policy", "what it is"), ((f"`{name}`", describe(name)) for name in policy_files())),
+        "bounds": _table(
+            ("beside", "what it says"), ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in ALL_BOUNDS)
+        ),
+        "assumptions": _table(
+            ("assumption", "as usual", "what it is"),
+            ((f"`{row.name}`", row.value, row.about) for row in list_assumptions(Assumptions())),
+        ),
+    }
+    for name, table in tables.items():
+        begin, end = f"<!-- {name}: written by {WRITER} -->\n", f"<!-- end of {name} -->\n"
+        before, found, rest = text.partition(begin)
+        _, found_end, after = rest.partition(end)
+        if not found or not found_end:
+            raise ValueError(f"{PAGE.name}: no place for {name}: expected the lines {begin!r} and {end!r}")
+        text = f"{before}{begin}\n{table}\n{end}{after}"
+    return text
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the tables, or check them."""
+    old = PAGE.read_text(encoding="utf-8")
+    new = page(old)
+    if "--check" in (sys.argv[1:] if argv is None else argv):
+        if new != old:
+            print(f"{PAGE.name} isn't fresh: run {WRITER}", file=sys.stderr)
+        return int(new != old)
+    PAGE.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
