@@ -26,7 +26,7 @@ _DECIDING: Final = ("placement", "webhook", "controllers", "simulator")
 # Modules of the simulator that only start replays, or tell of them.
 _AROUND: Final = frozenset(
     {
-        "bars.py",
+        "asked.py",
         "checks.py",
         "dask_cluster.py",
         "figures.py",

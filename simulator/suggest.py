@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import yaml
+
 from generator.merge import Settings
+from simulator.tables import show_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -224,3 +227,31 @@ def _table(strategies: Mapping[str, Mapping[str, Any]], profile: Mapping[str, An
         "disabled": [name for name in _DEFAULTS if name not in weights],
         "fit": fits[0] if fits else {"type": "LeastAllocated", "resources": named["fit"]["resources"]},
     }
+
+
+def told_of(candidate: Candidate) -> str:
+    """A candidate for people."""
+    return ", ".join(f"{name} {value}" for name, value in candidate)
+
+
+def show_score(score: Score) -> str:
+    """What a candidate gives, for people."""
+    wait = show_seconds(score.wait_seconds)
+    return f"p95 wait {wait}, {score.node_hours:,.1f} node-hours, {score.cold:,.0f} cold starts"
+
+
+def show_outcome(outcome: Outcome, space: Space, target_seconds: float, trace: str) -> str:
+    """Values to paste, with what they'd give as comments above them."""
+    best, start = outcome.scores[outcome.best], outcome.scores[outcome.start]
+    seeds = f"{best.seeds} seed{'' if best.seeds == 1 else 's'}"
+    lines = [
+        f"# For a p95 wait of at most {show_seconds(target_seconds)} at the least node-hours; medians over {seeds}.",
+        f"# Launches: {trace}.",
+        f"# These: {show_score(best)}.",
+        f"# Before: {show_score(start)} ({told_of(outcome.start)}).",
+        f"# Tried: {len(outcome.scores)}.",
+    ]
+    if outcome.best == outcome.start:
+        lines.append("# Nothing that was tried is better than what you have.")
+    text = yaml.safe_dump(space.values_of(outcome.best), sort_keys=False, width=120)
+    return "\n".join(lines) + "\n" + text

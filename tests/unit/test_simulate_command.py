@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.__main__ import main
-from roost.commands.simulate import SimulateOptions, make_worlds
+from simulator.asked import make_worlds
 from simulator.shipped import policy_files
 from simulator.suggest import Candidate, Outcome, Score
 
@@ -132,10 +132,8 @@ def test_an_empty_trace_is_an_error_with_its_file(tmp_path: Path, capsys: pytest
 
 
 def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
-    options = SimulateOptions(
-        sessions="short,mid,long", settings=("pulls=fast",), vary=("pushes_per_day=0,0.02", "pulls=fast,slow")
-    )
-    assert [world.setting for world in make_worlds(options)] == [
+    vary = ("pushes_per_day=0,0.02", "pulls=fast,slow")
+    assert [world.setting for world in make_worlds(("pulls=fast",), "short,mid,long", vary)] == [
         {"pulls": "fast"},
         {"pulls": "fast", "sessions": "short"},
         {"pulls": "fast", "sessions": "long"},
@@ -145,7 +143,7 @@ def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
 
 
 def test_sessions_of_one_length_are_those_of_the_only_world() -> None:
-    (world,) = make_worlds(SimulateOptions(sessions="long"))
+    (world,) = make_worlds(sessions="long")
     assert world.assumptions.sessions == "long"
 
 
