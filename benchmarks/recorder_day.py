@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import machine, say
 from tests.e2e.day_comparison import compare
-from tests.e2e.played_day import TRACE, PlayedDay, Size, launches_of, made_up_launches, plan_sessions, real_images
+from tests.e2e.played_day import (
+    SEATS,
+    TRACE,
+    PlayedDay,
+    Size,
+    launches_of,
+    made_up_launches,
+    plan_sessions,
+    real_images,
+)
 from tests.harness.binaries import HarnessUnavailableError
 from tools.replay_popular_images import fraction
 
@@ -36,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--day", type=int, default=7, help="Of the trace; 0 is its first.")
     parser.add_argument("--share", type=float, default=1.0, help="Of the launches; fewer for a slow machine.")
     parser.add_argument("--minutes", type=float, default=20.0, help="In which the day is played.")
+    parser.add_argument("--seats", type=int, default=SEATS, help="Of a node; fewer make more nodes.")
     parser.add_argument("--placeholders", type=int, default=25)
     parser.add_argument("--real-share", type=float, default=0.02, help="Of the pods that a real kubelet runs.")
     parser.add_argument("--real-images", type=int, default=40)
@@ -47,7 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     speed = DAY_MINUTES / arguments.minutes
     images = real_images(arguments.real_images)
     sessions = plan_sessions(launches, speed, arguments.real_share, images)
-    size = Size(sessions=sessions, speed=speed, placeholders=arguments.placeholders, real_images=images)
+    size = Size(
+        sessions=sessions,
+        speed=speed,
+        placeholders=arguments.placeholders,
+        real_images=images,
+        seats=arguments.seats,
+    )
     origin = (
         f"{arguments.trace.name}, day {arguments.day}" if is_traced else f"made up, for {arguments.trace} isn't there"
     )

@@ -249,6 +249,8 @@ class Size:
     speed: float
     placeholders: int
     real_images: Sequence[str]
+    # Users that fill a node.
+    seats: int = SEATS
     real_bytes: tuple[int, int] = (300_000, 2_000_000)
 
 
@@ -445,7 +447,7 @@ class PlayedDay:
     # Its nodes
 
     def _add_node(self, name: str) -> None:
-        node = self.nodes.create(name, cpu="16", memory=f"{SEATS // 2}Gi", labels={POOL: "user"})
+        node = self.nodes.create(name, cpu="16", memory=f"{512 * self.size.seats}Mi", labels={POOL: "user"})
         self.made_nodes[name] = moment_us(node["metadata"]["creationTimestamp"])
 
     def _scale(self, over: threading.Event, numbers: itertools.count[int]) -> None:
@@ -459,7 +461,7 @@ class PlayedDay:
                 for seen in list(self.witness.pods.values())
                 if seen.gone_seen is None and seen.node != REAL_NODE
             ]
-            wanted = max(2, math.ceil(len(pods) / SEATS))
+            wanted = max(2, math.ceil(len(pods) / self.size.seats))
             for _, name in [one for one in booting if one[0] <= now]:
                 self._do(lambda name=name: self._add_node(name))
             booting = [one for one in booting if one[0] > now]
