@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import orjson
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 JSONObject = dict[str, Any]
+_MOST: Final = 2**63 - 1
 
 
 class Merge(StrEnum):
@@ -251,7 +252,14 @@ class Candidates(NamedTuple):
 
 def pack_candidates(decision_id: str, candidates: Candidates) -> CandidatesRecord:
     """One record of all candidates."""
-    nodes = orjson.dumps(candidates._asdict(), option=orjson.OPT_SORT_KEYS).decode()
+    columns = candidates._asdict()
+    try:
+        nodes = orjson.dumps(columns, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        # A pod may ask for more CPU than 64 bits count; then there is less than nothing free.
+        for name in ("free_cpu_millicores", "free_memory_bytes"):
+            columns[name] = [max(-_MOST, min(_MOST, amount)) for amount in columns[name]]
+        nodes = orjson.dumps(columns, option=orjson.OPT_SORT_KEYS).decode()
     return CandidatesRecord(decision_id=decision_id, number=len(candidates.node_name), nodes=nodes)
 
 

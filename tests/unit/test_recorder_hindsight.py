@@ -229,6 +229,16 @@ def test_a_scheduler_that_looks_at_some_nodes_only_is_not_said_to_differ() -> No
     assert story.verdict().model == Verdict.UNKNOWN
 
 
+def test_more_than_64_bits_count_on_a_node_is_told_as_the_most_that_they_do() -> None:
+    story = Story(a=4, b=4)
+    story.pod("huge", "a", cpu=9 * 10**18)
+    story.bound("p", "b")
+    candidates = story.verdict().candidates
+    assert candidates is not None
+    free = {one["node_name"]: one["free_cpu_millicores"] for one in unpack_candidates(candidates.nodes)}
+    assert free == {"a": 1 - 2**63, "b": 4000}
+
+
 names = st.sampled_from(["p", "q", "r", "s"])
 places = st.sampled_from(["", "a", "b", "c"])
 changes = st.lists(
