@@ -74,6 +74,10 @@ def _over(seconds: int) -> Callable[[RunResult], float | None]:
     return lambda result: _share(result.over.get(seconds, 0), result.started + result.given_up)
 
 
+def _ratio(result: RunResult) -> float | None:
+    return _share(result.node_hours, result.bounds.get("node_hours", 0))
+
+
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
@@ -104,6 +108,7 @@ MEASURES: Final = (
     Measure("over_60", "waits over 60 s", Unit.SHARE, _over(60)),
     Measure("over_300", "waits over 5 min", Unit.SHARE, _over(300)),
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
+    Measure("node_hours_ratio", "node-hours, of their bound", Unit.SHARE, _ratio),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created),
     Measure(

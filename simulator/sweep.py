@@ -194,8 +194,7 @@ def run_sweep(
 
 def _named(result: RunResult, job: Job) -> RunResult:
     """A result under its job's name: the same values may have been replayed under another."""
-    values = result.to_json() | {"policy": job.policy.name, "setting": dict(job.setting), "seed": job.seed}
-    return RunResult.from_json(values)
+    return replace(result, policy=job.policy.name, setting=dict(job.setting), seed=job.seed)
 
 
 # On this machine

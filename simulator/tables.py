@@ -300,12 +300,13 @@ def _input(told: Told) -> Table:
     )
     rows: list[tuple[Cell, ...]] = []
     if told.survey is not None:
-        counts = told.survey.counts
+        counts, span = told.survey.counts, show_span(round(told.survey.window_seconds * US))
         rows += [
             ("attempts", told.survey.attempts, ""),
             ("distinct images", told.survey.images, ""),
             ("distinct repositories", told.survey.repositories, ""),
-            (f"most attempts in {show_span(round(told.survey.window_seconds * US))}", told.survey.window_most, ""),
+            (f"most attempts in {span}, while a node boots", told.survey.window_most, ""),
+            (f"attempts in {span} but for one in a thousand", told.survey.window_p999, ""),
         ]
         if counts.lines:
             rows += [("lines", counts.lines, ""), ("lines used", counts.used, "")]

@@ -85,7 +85,7 @@ def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | N
     bound = show_bound(measure, list(known.values()))
     title = Text.assemble((measure.title, "bold"), (f"   bound {bound}" if bound is not None else "", "dim"))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(overflow="ellipsis", no_wrap=True, max_width=max(12, width - BAR_WIDTH - 44))
+    table.add_column(overflow="ellipsis", no_wrap=True, max_width=max(12, width - BAR_WIDTH - 36))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, style="dim")
     table.add_column(no_wrap=True, min_width=BAR_WIDTH)

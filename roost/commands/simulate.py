@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # Lines about the trace that stderr gets; the report has all.
 MOST_SENTENCES: Final = 8
 STDIN: Final = "-"
+GOES_ON: Final = "The same command goes on from there."
 SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
 FAULTS: Final = (
     TraceError,
@@ -142,8 +143,7 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
     except KeyboardInterrupt:
         done = teller.meter.kept + teller.meter.ended
         talk.print(
-            f"Stopped: {done} of {teller.meter.replays} replays are done and kept in {store.folder}. The same command "
-            "goes on from there.",
+            f"Stopped: {done} of {teller.meter.replays} replays are done and kept in {store.folder}. {GOES_ON}",
             markup=False,
             soft_wrap=True,
         )
@@ -183,7 +183,11 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
             talk.print(f"{show_score(score)}: {policy.name}", markup=False, soft_wrap=True)
         return scores
 
-    outcome = search(space.axes, space.start, evaluate, options.target_seconds, options.seeds)
+    try:
+        outcome = search(space.axes, space.start, evaluate, options.target_seconds, options.seeds)
+    except KeyboardInterrupt:
+        talk.print(f"Stopped: what was replayed is kept in {store.folder}. {GOES_ON}", markup=False, soft_wrap=True)
+        raise
     sys.stdout.write(show_outcome(outcome, space, options.target_seconds, str(trace)))
     if outcome.reaches(options.target_seconds):
         return 0
