@@ -70,26 +70,37 @@ def configuration(percentage: int) -> dict[str, Any]:
 
 
 def run_once(cluster: ControlPlane, percentage: int, pods: int) -> dict[str, float]:
-    """Bind the pods; pods a second, and milliseconds of algorithm a pod."""
+    """Bind the pods; pods a second, and milliseconds of algorithm and of the whole process's CPU a pod."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: cluster.api.create(user_pod(number), NAMESPACE), range(pods)))
     with start_scheduler(cluster, configuration(percentage), leader_elect=False) as scheduler:
         scheduler.wait_serving()
         # From the first bound pod on: its start, and its first lists, are not what is measured.
         first = wait_until(lambda: _algorithm(scheduler)[0], 60, "the first pod to be bound", interval_seconds=0.01)
-        started = time.monotonic()
+        started, cpu_before = time.monotonic(), _cpu_seconds(scheduler)
         wait_until(lambda: _algorithm(scheduler)[0] >= pods, 180, "all pods to be bound", interval_seconds=0.05)
         elapsed = time.monotonic() - started
         count, seconds = _algorithm(scheduler)
+        cpu_seconds = _cpu_seconds(scheduler) - cpu_before
     cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods", gracePeriodSeconds=0)
     wait_until(lambda: not cluster.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods"), 60, "the pods to be gone")
-    return {"pods_per_second": (count - first) / elapsed, "algorithm_ms": seconds / count * 1e3}
+    return {
+        "pods_per_second": (count - first) / elapsed,
+        "algorithm_ms": seconds / count * 1e3,
+        "cpu_ms": cpu_seconds / (count - first) * 1e3,
+    }
 
 
 def _algorithm(scheduler: Scheduler) -> tuple[float, float]:
     """How many pods the algorithm has placed, and the seconds it took."""
     found = dict(re.findall(rf"^{ALGORITHM}_(count|sum)(?:{{[^}}]*}})? (\S+)$", scheduler.metrics(), re.MULTILINE))
     return float(found.get("count", 0)), float(found.get("sum", 0))
+
+
+def _cpu_seconds(scheduler: Scheduler) -> float:
+    """What the process has used, with its watches, bindings and these very questions."""
+    found = re.search(r"^process_cpu_seconds_total (\S+)$", scheduler.metrics(), re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 def main(argv: list[str] | None = None) -> int:

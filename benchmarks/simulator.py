@@ -1,0 +1,298 @@
+"""How fast the simulator is, beside the real kube-scheduler deciding the same pods, and how its cost and memory grow.
+
+`python -m benchmarks.simulator [--parts decisions launches trace memory sweep]`. Our own times are processor time of
+one process on one core, so neighbours on the machine matter less to them; kube-scheduler's are what the clock and its
+own histogram say, on all cores. Each measurement of memory is a fresh process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmarks import scheduling
+from benchmarks.figures import figure, machine, ratios, say, spread, table, verdict
+from benchmarks.policy import REPO
+from placement.scheduling.cycle import schedule
+from placement.scheduling.objects import read_node_state, read_pod_state
+from placement.scheduling.profile import read_profiles
+from placement.scheduling.state import ClusterState
+from simulator.assumptions import Assumptions, Autoscaler
+from simulator.policy import load_policy
+from simulator.survey import trace_of
+from simulator.sweep import LocalProcesses, make_jobs, run_sweep
+from simulator.synthetic import synthetic_attempts
+from simulator.world import replay
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from placement.scheduling.objects import PodSpec, PodState
+    from placement.scheduling.profile import Profile
+
+PARTS: Final = ("decisions", "launches", "trace", "memory", "sweep")
+TRACES: Final = REPO.parent / "shared" / "traces"
+# Goals.
+TIMES_KUBE_SCHEDULER: Final = 20.0
+TEN_DAYS_SECONDS: Final = 60.0
+GOAL_NODES: Final = 100
+# Pods that run already on each node when its cost is measured.
+FILLED: Final = (0, 20, 60)
+DECIDED: Final = 2000
+MOST_LAUNCHES: Final = 8000
+_LABELS: Final = {"hub.jupyter.org/node-purpose": "user"}
+
+
+# Decisions, beside kube-scheduler
+
+
+def our_decisions(nodes: Sequence[Mapping[str, Any]], pods: int) -> float:
+    """Decide and bind the pods that `benchmarks.scheduling` makes; seconds of processor time a pod, their reading out.
+
+    nodes: as the API server has them.
+    """
+    specs: dict[PodSpec, PodSpec] = {}
+    read = [
+        read_pod_state({**body, "metadata": {**body["metadata"], "namespace": scheduling.NAMESPACE}}, specs=specs)
+        for body in map(scheduling.user_pod, range(pods))
+    ]
+    return _decide(ClusterState(map(read_node_state, nodes)), read)
+
+
+@cache
+def _profiles() -> Mapping[str, Profile]:
+    return read_profiles(scheduling.configuration(100))
+
+
+def _decide(state: ClusterState, pods: Sequence[PodState]) -> float:
+    profile = _profiles()[pods[0].scheduler_name]
+    began, start = time.process_time(), 0
+    for pod in pods:
+        decision = schedule(pod, state, profile, start=start)
+        start = decision.next_start
+        if decision.node is None:
+            raise RuntimeError(f"{pod.name} fits nowhere: {decision.message}")
+        state.add_pod(replace(pod, node_name=decision.node))
+    return (time.process_time() - began) / len(pods)
+
+
+def decisions(sizes: Sequence[int], pods: int, rounds: int) -> None:
+    """Ours and kube-scheduler's in turns, on the same nodes and pods."""
+    rows, told = [], []
+    for size in sizes:
+        ours: list[float] = []
+        theirs: list[Mapping[str, float]] = []
+        with ControlPlane(controllers=()) as cluster:
+            cluster.create_namespace(scheduling.NAMESPACE)
+            names = [f"node-{number:04d}" for number in range(size)]
+            FakeNodes(cluster.api).create_many(names, cpu="16", memory="64Gi", labels=_LABELS)
+            nodes = cluster.api.list("/api/v1/nodes")
+            say(f"  {size} nodes stand")
+            for number in range(rounds):
+                ours.append(1 / our_decisions(nodes, pods))
+                theirs.append(scheduling.run_once(cluster, 100, pods))
+                said = f"{ours[-1]:.0f} decisions/s, kube-scheduler {theirs[-1]['pods_per_second']:.0f} pods/s"
+                say(f"  round {number + 1}: {said}, algorithm {theirs[-1]['algorithm_ms']:.2f} ms")
+        bound = [one["pods_per_second"] for one in theirs]
+        alone = [1e3 / one["algorithm_ms"] for one in theirs]
+        of_cpu = [1e3 / one["cpu_ms"] for one in theirs]
+        times = ratios(ours, bound)
+        rows.append([str(size), *map(spread, (ours, bound, alone, of_cpu, times))])
+        rows[-1] += [spread(ratios(ours, alone)), spread(ratios(ours, of_cpu))]
+        if size == GOAL_NODES:
+            told.append(verdict(median(times), at_least=TIMES_KUBE_SCHEDULER))
+    head = ["nodes", "ours a second of CPU", "kube-scheduler binds/s", "its algorithm alone/s", "binds a second of CPU"]
+    head += ["ours / binds", "ours / algorithm", "ours / binds of CPU"]
+    print(f"\nDecisions, {pods} pods a round, {rounds} rounds\n\n" + table(head, rows))
+    print("\n".join(told))
+
+
+# Whole launches, and how their cost grows
+
+
+def launches(sizes: Sequence[int], rounds: int) -> None:
+    """Whole launches in worlds of so many nodes, and what one more node and one more pod cost a decision."""
+    rows = []
+    policy = load_policy("z2jh")
+    for size in sizes:
+        # Users fill a third of the nodes' memory, so that most nodes fit and are scored.
+        a_day = 22 * size / 36 * 60 * 24
+        world = Assumptions(min_nodes=size, max_nodes=size, autoscaler=Autoscaler.NONE, quota_per_repository=0)
+        found = []
+        for seed in range(rounds):
+            attempts = synthetic_attempts(seed, 5.0, a_day)
+            taken = list(islice(attempts, min(66 * size, MOST_LAUNCHES)))
+            result = replay(iter(taken), policy, world, seed)
+            found.append(result.admitted / result.cpu_seconds)
+            say(f"  {size} nodes: {found[-1]:.0f} launches/s, {result.admitted} launches")
+        rows.append([str(size), str(66 * size), spread(found), spread(1e6 / one for one in found)])
+    head = ["nodes", "users they hold", "launches/s, one core", "µs a launch"]
+    print(f"\nWhole launches, policy z2jh, {rounds} rounds\n\n" + table(head, rows))
+    costs = []
+    for size in sizes:
+        for filled in FILLED:
+            found = [1e6 * _cost(size, filled) for _ in range(rounds)]
+            costs.append([str(size), str(filled), spread(found), figure(median(found) / size)])
+    print("\nA decision's cost\n\n" + table(["nodes", "pods on each before", "µs a decision", "µs a node"], costs))
+
+
+def _cost(size: int, filled: int) -> float:
+    specs: dict[PodSpec, PodSpec] = {}
+    body = scheduling.user_pod(0)
+    # So small that all fit: the number of pods is what grows.
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1m", "memory": "1Mi"}}
+    pod = replace(read_pod_state(body, specs=specs), namespace=scheduling.NAMESPACE)
+    nodes = [
+        read_node_state(
+            {
+                "metadata": {
+                    "name": f"node-{number}",
+                    "labels": {**_LABELS, "kubernetes.io/hostname": f"node-{number}"},
+                },
+                "status": {"allocatable": {"cpu": "16", "memory": "64Gi", "pods": "10000"}},
+            }
+        )
+        for number in range(size)
+    ]
+    state = ClusterState(nodes)
+    for node in nodes:
+        for number in range(filled):
+            name = f"there-{node.name}-{number}"
+            state.add_pod(replace(pod, name=name, node_name=node.name))
+    number = max(100, min(DECIDED, DECIDED * 20 // size))
+    return _decide(state, [replace(pod, name=f"new-{one}") for one in range(number)])
+
+
+# The given trace
+
+
+def trace(policies: Sequence[str], rounds: int) -> None:
+    """All attempts of the traces beside the checkout, under each policy."""
+    files = sorted(str(path) for path in TRACES.glob("*.jsonl*")) if TRACES.is_dir() else []
+    if not files:
+        print(f"\nTen days of mybinder.org: left out, no trace lies in {TRACES.name}/ beside the checkout")
+        return
+    rows = []
+    for name in policies:
+        results = [_child("trace", name, str(seed), *files) for seed in range(rounds)]
+        seconds = [one["cpu_seconds"] for one in results]
+        said = "reached" if max(seconds) < TEN_DAYS_SECONDS else "MISSED"
+        first = results[0]
+        rows.append(
+            [
+                name,
+                f"{first['attempts']:.0f}",
+                f"{first['admitted']:.0f}",
+                spread(seconds),
+                spread(one["admitted"] / one["cpu_seconds"] for one in results),
+                spread(one["peak_mib"] for one in results),
+                said,
+            ]
+        )
+    head = ["policy", "attempts", "admitted", "CPU s", "launches/s", "peak MiB", f"goal < {TEN_DAYS_SECONDS:.0f} s"]
+    print(f"\nThe whole trace, reading it included, {rounds} seeds\n\n" + table(head, rows))
+
+
+# Memory
+
+
+def memory(days: Sequence[float], a_day: float) -> None:
+    """Peak memory of replays of longer and longer traces, which are made as they are played."""
+    rows = []
+    for number in days:
+        found = _child("memory", str(number), str(a_day))
+        say(f"  {number:g} days: {found['peak_mib']:.1f} MiB")
+        cells = [f"{found[name]:.0f}" for name in ("attempts", "images")]
+        rows.append([f"{number:g}", *cells, figure(found["peak_mib"], 4), figure(found["cpu_seconds"])])
+    head = ["days", "attempts", "distinct images", "peak MiB", "CPU s"]
+    print(f"\nMemory, policy z2jh, {a_day:g} made-up launches a day\n\n" + table(head, rows))
+
+
+# Several processes
+
+
+def sweep(days: float) -> None:
+    """The same four replays with one worker and with two."""
+    jobs = make_jobs([load_policy("z2jh")], range(4), [({}, Assumptions())], trace_of((), days))
+    rows = []
+    for workers in (1, 2):
+        began = time.monotonic()
+        results = run_sweep(jobs, LocalProcesses(workers))
+        seconds = time.monotonic() - began
+        rows.append([str(workers), figure(seconds), figure(sum(one.cpu_seconds for one in results))])
+    print(f"\nFour replays of {days:g} days\n\n" + table(["workers", "seconds", "CPU s of the replays"], rows))
+    print(f"two workers are {float(rows[0][1]) / float(rows[1][1]):.2f} times as fast as one")
+
+
+# One measurement in a process of its own
+
+
+def _child(*arguments: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.simulator", "--child", *arguments]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"`{' '.join(command[1:])}` failed:\n{done.stderr[-2000:]}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _measure(kind: str, *arguments: str) -> dict[str, float]:
+    if kind == "trace":
+        name, seed, *files = arguments
+        attempts = trace_of(tuple(files)).open(int(seed))
+        result = replay(attempts, load_policy(name), Assumptions(), int(seed))
+    else:
+        result = replay(
+            synthetic_attempts(0, float(arguments[0]), float(arguments[1])), load_policy("z2jh"), Assumptions(), 0
+        )
+    return {
+        "attempts": result.attempts,
+        "admitted": result.admitted,
+        "images": result.bounds.get("cold_compulsory", 0),
+        "cpu_seconds": result.cpu_seconds,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulator", description=__doc__)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--nodes", type=int, nargs="+", default=(20, 100, 1000))
+    parser.add_argument("--pods", type=int, default=300, help="decisions a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--policies", nargs="+", default=("z2jh",), help="under which the trace is played")
+    parser.add_argument("--days", type=float, nargs="+", default=(1, 10, 40), help="of made-up launches, for memory")
+    parser.add_argument("--launches-per-day", type=float, default=13_000, help="for memory")
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    given = parser.parse_args(argv)
+    if given.child:
+        print(json.dumps(_measure(*given.child)))
+        return 0
+    print(f"simulator: {machine()}")
+    if "decisions" in given.parts:
+        decisions(given.nodes, given.pods, given.rounds)
+    if "launches" in given.parts:
+        launches(given.nodes, given.rounds)
+    if "trace" in given.parts:
+        trace(given.policies, given.rounds)
+    if "memory" in given.parts:
+        memory(given.days, given.launches_per_day)
+    if "sweep" in given.parts:
+        sweep(1.0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
