@@ -90,7 +90,7 @@ class ClassRules:
         self.pods_nearby = _pod_preferences(settings, pod_class, at_home=True)
         self.pods_from_afar = _pod_preferences(settings, pod_class, at_home=False)
         self.requests = RequestByDefault(pod_class.resources)
-        self.warm = WarmFinder(pod_class.warm) if pod_class.warm is not None else None
+        self.warm = WarmFinder(pod_class.warm, pod_class.preferred_node_terms) if pod_class.warm is not None else None
         # startupTaint works on nodes, not on pods.
         works_on_pods = settings.gate.mode in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
         self.is_gated = pod_class.image_gate and works_on_pods and bool(settings.managed_images)

@@ -6,14 +6,14 @@ that are made once a change of the facts.
 
 from __future__ import annotations
 
-from bisect import insort
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import orjson
 
 from placement.nodes import node_admits
+from placement.selectors import node_term_matches
 from placement.warm import seats_of, set_size, with_weights
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ class _Kind(NamedTuple):
     """What pods with the same rules and requests have in common, at one moment of the nodes."""
 
     nodes: Nodes
-    # Seats of each usable node that the rules admit, and its names in order.
+    # Of each usable node that the rules admit: the weights of the class's preferred terms that it meets, and its seats.
+    judged: Mapping[str, tuple[int, int]]
+    # Seats of those of them that the class prefers most, and their names in order.
     seats: Mapping[str, int]
     names: Sequence[str]
 
@@ -73,8 +75,10 @@ class _Set(NamedTuple):
 class WarmFinder:
     """Answers for one class. Safe to use from several threads."""
 
-    def __init__(self, warm: Warm) -> None:
+    def __init__(self, warm: Warm, preferred_node_terms: Sequence[Mapping[str, object]] = ()) -> None:
+        """preferred_node_terms: the class's own. A set is made of the nodes that they prefer most."""
         self._warm = warm
+        self._preferred = [(cast("int", term["weight"]), term["preference"]) for term in preferred_node_terms]
         self._kinds: dict[bytes, _Kind] = {}
         self._sets: dict[bytes, _Set] = {}
 
@@ -109,16 +113,11 @@ class WarmFinder:
         known = self._kinds.get(key)
         changed = nodes.changed_since(known.nodes.moment) if known is not None else None
         if known is None or changed is None:
-            seats = dict(self._judged(wanted, nodes.values()))
-            kind = _Kind(nodes, seats, sorted(seats))
+            kind = _kind_of(nodes, dict(self._judged(wanted, nodes.values())))
         elif changed:
-            now = dict(self._judged(wanted, (nodes[name] for name in changed if name in nodes)))
-            seats = {**known.seats, **now}
-            gone = [name for name in changed if name not in now and seats.pop(name, None) is not None]
-            names = [name for name in known.names if name in seats] if gone else list(known.names)
-            for name in now.keys() - known.seats.keys():
-                insort(names, name)
-            kind = _Kind(nodes, seats, names)
+            there = (nodes[name] for name in changed if name in nodes)
+            judged = {name: found for name, found in known.judged.items() if name not in changed}
+            kind = _kind_of(nodes, judged | dict(self._judged(wanted, there)), known.names)
         else:
             kind = known._replace(nodes=nodes)
         if key:
@@ -126,10 +125,14 @@ class WarmFinder:
             self._kinds[key] = kind
         return kind
 
-    def _judged(self, wanted: WarmRequest, nodes: Iterable[NodeFact]) -> Iterator[tuple[str, int]]:
+    def _judged(self, wanted: WarmRequest, nodes: Iterable[NodeFact]) -> Iterator[tuple[str, tuple[int, int]]]:
         for node in nodes:
             if node.is_usable and node_admits(wanted.rules, node):
-                yield node.name, self._warm.pods_per_node or seats_of(node.allocatable, wanted.requests)
+                liked = sum(
+                    weight for weight, term in self._preferred if node_term_matches(term, node.name, node.labels)
+                )
+                seats = self._warm.pods_per_node or seats_of(node.allocatable, wanted.requests)
+                yield node.name, (liked, seats)
 
     def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
         seats = kind.seats
@@ -151,6 +154,17 @@ class WarmFinder:
         free = [name for name in idle if seats[name]]
         free += [name for same in reversed(loads) for _, name in same]
         return _Set(kind.nodes, facts, size + len(idle), free)
+
+
+def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]], names_before: Sequence[str] = ()) -> _Kind:
+    """Only the nodes that the class likes best: else an idle node of another pool would join the set by its name."""
+    most = max((liked for liked, _ in judged.values()), default=0)
+    seats = {name: found for name, (liked, found) in judged.items() if liked == most}
+    # Sorting what is nearly sorted is quick.
+    names = [name for name in names_before if name in seats]
+    names += seats.keys() - set(names)
+    names.sort()
+    return _Kind(nodes, judged, seats, names)
 
 
 def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:

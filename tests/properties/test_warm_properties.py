@@ -13,7 +13,7 @@ from placement.warm import MAX_NODES, WarmNode, choose_warm, with_weights
 from webhook.facts import WarmFacts, WarmPod
 from webhook.warm import WarmFinder, WarmRequest
 
-NAMES = [f"n{number}" for number in range(8)]
+NAMES = [f"n{number}" for number in range(5)]
 warm_nodes = st.lists(
     st.builds(WarmNode, st.sampled_from(NAMES), st.integers(0, 6), st.integers(0, 6), st.booleans()),
     unique_by=lambda node: node.name,
@@ -66,30 +66,30 @@ node_facts = st.builds(
     NodeFact,
     st.sampled_from(NAMES),
     st.fixed_dictionaries({"pool": st.sampled_from(["a", "b"])}),
-    unschedulable=st.booleans(),
-    allocatable=st.fixed_dictionaries({"pods": st.integers(0, 6), "cpu": st.integers(0, 6)}),
+    unschedulable=st.sampled_from([False, False, False, True]),
+    allocatable=st.fixed_dictionaries({"pods": st.integers(0, 6), "cpu": st.integers(0, 12)}),
 )
 changes = st.tuples(
-    st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=4),
-    st.lists(st.none() | node_facts, max_size=3),
+    st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9),
+    st.lists(st.none() | node_facts, max_size=5),
 )
 
 
 @given(
     history=st.lists(changes, min_size=1, max_size=6),
-    pods_per_node=st.integers(0, 4),
-    spare=spares,
-    limit=limits,
+    warm=st.builds(Warm, pods_per_node=st.integers(0, 4), spare=spares, nodes=st.integers(1, 6)),
     pool=st.sampled_from(["a", "b", ""]),
+    liked=st.sampled_from(["a", "b", ""]),
 )
 def test_with_any_history_the_finder_answers_as_the_plain_rule(
     history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
-    pods_per_node: int,
-    spare: int,
-    limit: int,
+    warm: Warm,
     pool: str,
+    liked: str,
 ) -> None:
-    finder = WarmFinder(Warm(pods_per_node=pods_per_node, spare=spare, nodes=limit))
+    preference = {"matchExpressions": [{"key": "pool", "operator": "In", "values": [liked]}]}
+    preferred = [{"weight": 7, "preference": preference}] if liked else []
+    finder = WarmFinder(warm, preferred)
     rules = NodeRules({"pool": pool} if pool else {}, None, ())
     nodes, facts = Nodes(), WarmFacts()
     for pod_changes, node_changes in history:
@@ -99,19 +99,20 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
         nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
         facts = facts.without_nodes(gone)
         usable = [one for one in nodes.values() if not one.unschedulable and pool in ("", one.labels["pool"])]
+        best = [one for one in usable if one.labels["pool"] == liked] or usable
         plain = [
             WarmNode(
                 one.name,
                 facts.pods_on(one.name),
-                pods_per_node or min(one.allocatable["pods"], one.allocatable["cpu"] // 2),
+                warm.pods_per_node or min(one.allocatable["pods"], one.allocatable["cpu"] // 2),
                 all(facts.holds(one.name, image) for image in IMAGES),
             )
-            for one in usable
+            for one in best
         ]
         running = sum(one.pods for one in plain) + facts.pods_on("")
         wanted = WarmRequest(rules, (("cpu", 2),), [[facts.holders(image)] for image in IMAGES])
         choice = finder.find(wanted, nodes, facts)
-        assert choice.nodes == choose_warm(plain, running=running, spare=spare, limit=limit)
+        assert choice.nodes == choose_warm(plain, running=running, spare=warm.spare, limit=warm.nodes)
         assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))
 
 

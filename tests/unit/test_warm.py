@@ -174,6 +174,12 @@ def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
     assert placed["metadata"]["annotations"][WARM_TARGET_ANNOTATION] == "n2"
 
 
+def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first() -> None:
+    facts = known([N1, N2, N3], *[("n1", "x")] * 4, *[("n2", "x")] * 2, *[("n3", "x")] * 3)
+    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
+    assert homes_of(place(user_pod(IMAGE), facts, rules)) == [(100, "n2"), (66, "n3"), (33, "n1")]
+
+
 def test_without_the_rule_a_pod_names_no_node() -> None:
     assert homes_of(place(user_pod(IMAGE), known([N1, N2], ("n2", IMAGE)))) == []
 
@@ -209,6 +215,14 @@ def test_nodes_that_the_pods_own_rules_shut_out_are_not_named() -> None:
     facts = known([N1, node("n2", labels={"pool": "big"})], ("n1", IMAGE))
     placed = place(user_pod(IMAGE, nodeSelector={"pool": "big"}), facts, settings(podClasses=WARM))
     assert homes_of(placed) == [(100, "n2")]
+
+
+def test_the_set_is_made_of_the_nodes_that_the_class_prefers_most() -> None:
+    users = {"hub.jupyter.org/node-purpose": "user"}
+    facts = known([node("core-1"), node("user-1", labels=users), node("user-2", labels=users)], ("core-1", IMAGE))
+    # The core node would come first: it holds the image, has most users, and is first by name.
+    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "user-1")]
+    assert homes_of(place(user_pod(IMAGE), known([node("core-1")]), settings(podClasses=WARM))) == [(100, "core-1")]
 
 
 def note(facts: Facts, body: Object | None = None) -> str:
