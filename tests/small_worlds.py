@@ -108,6 +108,8 @@ class WatchedWorld(World):
         self.measures = WatchedMeasures(policy.name, seed)
         self.bindings: list[Binding] = []
         self.sessions: dict[int, float] = {}
+        # Attempt -> how long it waited in all, once it is up.
+        self.totals: dict[int, float] = {}
         self.boots: list[float] = []
         self.removed: list[tuple[float, str]] = []
         # Victims' names, in order of their going.
@@ -134,6 +136,7 @@ class WatchedWorld(World):
     def _session_seconds(self, attempt: Attempt) -> float:
         seconds = super()._session_seconds(attempt)
         self.sessions[attempt.number] = seconds
+        self.totals[attempt.number] = self.now - attempt.moment
         return seconds
 
     def _leave(self, pod: SimPod) -> None:
