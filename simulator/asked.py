@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from simulator.policy import Policy
 
-# Compared when nothing is named: what most have, and what Roost has by itself.
-USUAL_POLICIES: Final = ("z2jh", "roost")
+# Compared when nothing is named, as far as they are shipped: what most have, what Roost has by itself, what it advises.
+USUAL_POLICIES: Final = ("z2jh", "roost", "recommended")
 
 
 class UnknownPolicyError(Exception):
@@ -34,7 +34,7 @@ def load_policies(
 
     shipped: names. values: each is one policy, files with commas between, the later wins. Neither: USUAL_POLICIES.
     """
-    names = tuple(shipped) or (() if values else USUAL_POLICIES)
+    names = tuple(shipped) or (() if values else _usual())
     unknown = [name for name in names if name not in policy_files()]
     if unknown:
         raise UnknownPolicyError(
@@ -53,6 +53,10 @@ def load_policies(
         policies.append(load_policy(name, files))
         about[name] = f"values of {text}"
     return policies, about, needs
+
+
+def _usual() -> tuple[str, ...]:
+    return tuple(name for name in USUAL_POLICIES if name in policy_files())
 
 
 def _meant(name: str) -> str:
