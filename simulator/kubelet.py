@@ -55,7 +55,9 @@ class Images:
         self._assumptions = assumptions
         self._chance = chance
         self._base_bytes = int(assumptions.image_median_bytes * assumptions.shared_share)
+        # Grows with the distinct images of a trace, not with its length; their bases are shared.
         self._known: dict[str, Image] = {}
+        self._bases: dict[int, Layer] = {}
 
     def get(self, name: str, disk_bytes: int | None = None) -> Image:
         """The image of that name; disk_bytes: what a trace says of it, which counts when it is first asked for."""
@@ -74,7 +76,10 @@ class Images:
             # Too small to stand on a base.
             return Image(name, (self._layer(name, disk_bytes),))
         family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
-        return Image(name, (self._layer(f"base {family}", base), self._layer(name, disk_bytes - base)))
+        shared = self._bases.get(family)
+        if shared is None:
+            shared = self._bases[family] = self._layer(f"base {family}", base)
+        return Image(name, (shared, self._layer(name, disk_bytes - base)))
 
     def _layer(self, key: str, disk_bytes: int) -> Layer:
         return Layer(key, max(1, int(disk_bytes / self._assumptions.compression_ratio)), disk_bytes)
