@@ -41,8 +41,6 @@ _LEAST: Final[Mapping[str, float]] = {
     "autoscaler_loop_seconds": 0.1,
     "gc_period_seconds": 1,
     "start_timeout_seconds": 1,
-    "backoff_seconds": 0.001,
-    "max_backoff_seconds": 0.001,
     "build_cold_median_seconds": 0.001,
     "build_cold_p90_seconds": 0.001,
     "build_warm_median_seconds": 0.001,
