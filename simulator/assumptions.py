@@ -114,8 +114,9 @@ class Assumptions:
     # The spawner's patience, and how often a launch is tried again [S: 300 s; A: once].
     start_timeout_seconds: float = 300.0
     retries: int = 1
-    # kube-scheduler's first and greatest back-off of a pod that fits nowhere, once something changed. It is set to 1 and
-    # 10 s, but with nothing else to do it takes pods out of their back-off at once [S: SchedulerPopFromBackoffQ, 1.33].
+    # kube-scheduler's first and greatest back-off of a pod that fits nowhere, once something changed. It is set to 1
+    # and 10 s, but with nothing else to do it takes pods out of their back-off at once [S: SchedulerPopFromBackoffQ,
+    # 1.33].
     backoff_seconds: float = 0.001
     max_backoff_seconds: float = 10.0
     # Until a pre-empted placeholder has gone [A].
