@@ -62,13 +62,22 @@ def test_beside_other_terms_of_200_each_place_still_has_a_score_of_its_own(count
 
 IMAGES = ("x", "y")
 pods = st.builds(WarmPod, st.sampled_from(["", *NAMES]), st.lists(st.sampled_from(IMAGES), unique=True).map(tuple))
-node_facts = st.builds(
-    NodeFact,
-    st.sampled_from(NAMES),
-    st.fixed_dictionaries({"pool": st.sampled_from(["a", "b"])}),
-    unschedulable=st.sampled_from([False, False, False, True]),
-    allocatable=st.fixed_dictionaries({"pods": st.integers(0, 6), "cpu": st.integers(0, 12)}),
-)
+
+
+def node_called(name: st.SearchStrategy[str]) -> st.SearchStrategy[NodeFact]:
+    return st.builds(
+        NodeFact,
+        name,
+        st.fixed_dictionaries({"pool": st.sampled_from(["a", "a", "a", "b"])}),
+        unschedulable=st.sampled_from([False, False, False, True]),
+        allocatable=st.fixed_dictionaries({"pods": st.integers(3, 6), "cpu": st.sampled_from([12, 7, 4, 0])}),
+    )
+
+
+node_facts = node_called(st.sampled_from(NAMES))
+# What there is at first: otherwise most histories would be about nothing.
+first_nodes = st.tuples(*(node_called(st.just(name)) for name in NAMES))
+first_pods = st.lists(pods, min_size=3, max_size=12)
 changes = st.tuples(
     st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9),
     st.lists(st.none() | node_facts, max_size=5),
@@ -76,12 +85,14 @@ changes = st.tuples(
 
 
 @given(
-    history=st.lists(changes, min_size=1, max_size=6),
-    warm=st.builds(Warm, pods_per_node=st.integers(0, 4), spare=spares, nodes=st.integers(1, 6)),
-    pool=st.sampled_from(["a", "b", ""]),
-    liked=st.sampled_from(["a", "b", ""]),
+    first=st.tuples(first_nodes, first_pods),
+    history=st.lists(changes, max_size=4),
+    warm=st.builds(Warm, pods_per_node=st.sampled_from([0, 6, 3]), spare=st.integers(-3, 15), nodes=st.integers(1, 6)),
+    pool=st.sampled_from(["", "a", "b"]),
+    liked=st.sampled_from(["", "a", "b"]),
 )
 def test_with_any_history_the_finder_answers_as_the_plain_rule(
+    first: tuple[tuple[NodeFact, ...], list[WarmPod]],
     history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
     warm: Warm,
     pool: str,
@@ -91,8 +102,9 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
     preferred = [{"weight": 7, "preference": preference}] if liked else []
     finder = WarmFinder(warm, preferred)
     rules = NodeRules({"pool": pool} if pool else {}, None, ())
-    nodes, facts = Nodes(), WarmFacts()
-    for pod_changes, node_changes in history:
+    nodes = Nodes(first[0])
+    facts = WarmFacts({f"jhub/p{number}": pod for number, pod in enumerate(first[1])})
+    for pod_changes, node_changes in [({}, []), *history]:
         facts = facts.updated(pod_changes)
         changed = {node.name: node for node in node_changes if node is not None}
         gone = set(NAMES[: node_changes.count(None)]) - changed.keys()
