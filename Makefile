@@ -62,7 +62,7 @@ lock:  ## resolve requirements/*.txt anew from pyproject.toml
 	@tools/lock.sh $(VENV)
 
 bench: setup  ## every benchmark; figures go to docs/performance.md by hand
-	@for name in equality direct admission ring render scheduling controllers recorder recorder_report; do $(PY) -m benchmarks.$$name || exit 1; done
+	@for name in equality direct admission ring render scheduling controllers recorder recorder_report simulator; do $(PY) -m benchmarks.$$name || exit 1; done
 bench-%: setup
 	@$(PY) -m benchmarks.$*
 
