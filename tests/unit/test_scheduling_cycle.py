@@ -369,3 +369,35 @@ class TestStates:
         assert [row.name for row in state.ordered] == ["a", "c", "b"]
         state.set_node(node("d", labels={HOSTNAME: "d"}))
         assert [row.name for row in state.ordered] == ["b", "c", "d", "a"]
+
+
+def test_pods_with_equal_needs_share_verdicts_and_nothing_else() -> None:
+    """What differs in requests, required anti-affinity or preferred terms is asked anew on a state in use."""
+    apart = {
+        "podAntiAffinity": {
+            REQUIRED: [{"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}],
+        }
+    }
+
+    def prefers(name: str) -> dict[str, Any]:
+        fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]
+        terms = [{"weight": 100, "preference": {"matchFields": fields}}]
+        return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    def make_state() -> ClusterState:
+        nodes = [node("a", cpu="1"), node("b"), node("c")]
+        return ClusterState(nodes, [pod("there", on="b", labels={"app": "a"})])
+
+    asked = [
+        pod("first", image="one:1", requests={"cpu": "2"}),
+        pod("second", image="two:1", requests={"cpu": "2"}),
+        pod("avoids", requests={"cpu": "2"}, affinity=apart),
+        pod("small", requests={"cpu": "1"}),
+        pod("to-b", requests={"cpu": "2"}, affinity=prefers("b")),
+        pod("to-c", requests={"cpu": "2"}, affinity=prefers("c")),
+    ]
+    used = make_state()
+    for one in asked * 2:
+        assert schedule(one, used, DEFAULT) == schedule(one, make_state(), DEFAULT)
+    assert [schedule(one, used, DEFAULT).node for one in asked[-2:]] == ["b", "c"]
+    assert used.needs_of(asked[0].spec) is used.needs_of(asked[1].spec)
