@@ -41,7 +41,7 @@ __all__ = [
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 # Images remembered of one node: more than its disk holds, as a rule. Pods choose their names, so both are bounded.
-MAX_IMAGES_A_NODE: Final = 200
+MAX_IMAGES_A_NODE: Final = 1000
 _MAX_REFERENCE: Final = 1024
 
 
