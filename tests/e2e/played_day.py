@@ -17,6 +17,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -365,7 +366,7 @@ class PlayedDay:
         # Every session begins when the trace says, or as soon as the machine gets there.
         for index, session in enumerate(self.size.sessions):
             name = f"jupyter-{index}"
-            self._at(session.at_seconds, lambda session=session, name=name: self._launch(name, session))
+            self._at(session.at_seconds, partial(self._launch, name, session))
         end_seconds = max(session.at_seconds for session in self.size.sessions)
         self.began_at = time.monotonic()
         told_at = 0.0
@@ -463,7 +464,7 @@ class PlayedDay:
             ]
             wanted = max(2, math.ceil(len(pods) / self.size.seats))
             for _, name in [one for one in booting if one[0] <= now]:
-                self._do(lambda name=name: self._add_node(name))
+                self._do(partial(self._add_node, name))
             booting = [one for one in booting if one[0] > now]
             names = self.nodes.names
             for _ in range(wanted - len(names) - len(booting)):
@@ -474,7 +475,7 @@ class PlayedDay:
                     empty_since.pop(name, None)
                 elif now - empty_since.setdefault(name, now) > LINGER_SECONDS / self.size.speed:
                     del empty_since[name]
-                    self._do(lambda name=name: self.nodes.delete(name))
+                    self._do(partial(self.nodes.delete, name))
                     break
             self._show_images()
 
