@@ -55,8 +55,9 @@ BOUNDS: Final = (
 class BoundsMeter:
     """Bounds that need what really ran; each call takes the same time however much did.
 
-    pods_per_node: users that the largest node can hold. min_nodes: nodes that are never taken away. begin: when nodes
-    are paid from, in seconds since 1970; None: from the first call.
+    pods_per_node: users of the usual size that a node can hold. node_bytes: memory of a node, by which pods count that
+    have a size of their own; in one trace all have, or none. min_nodes: nodes that are never taken away. begin: when
+    nodes are paid from, in seconds since 1970; None: from the first call.
     """
 
     __slots__ = (
@@ -66,23 +67,27 @@ class BoundsMeter:
         "_layer_bytes",
         "_layers",
         "_least",
+        "_node",
         "_node_seconds",
         "_nodes_needed",
         "_peak",
-        "_per_node",
         "_repositories",
         "_running",
+        "_usual",
     )
 
-    def __init__(self, pods_per_node: int, min_nodes: int, begin: float | None = None) -> None:
-        self._per_node = pods_per_node
+    def __init__(
+        self, pods_per_node: int, min_nodes: int, begin: float | None = None, *, node_bytes: int = 1 << 60
+    ) -> None:
+        self._node = node_bytes
+        self._usual = node_bytes // pods_per_node
         self._least = min_nodes
         self._last = begin
+        # Bytes of the pods that run, and the most that ever ran.
         self._running = 0
-        # The most that ever ran.
         self._peak = 0
         self._node_seconds = 0.0
-        # Image -> pods of it that run, and the most nodes that these ever needed.
+        # Image -> bytes of the pods of it that run, and the most nodes that these ever needed.
         self._copies: dict[str, int] = {}
         self._nodes_needed: dict[str, int] = {}
         self._layers: set[str] = set()
@@ -90,26 +95,29 @@ class BoundsMeter:
         self._builds = 0
         self._repositories: set[str] = set()
 
-    def started(self, image: str, moment: float) -> None:
-        """A user's pod takes its place on a node. Moments never go back."""
+    def started(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
+        """A user's pod takes its place on a node. Moments never go back. memory_bytes: None for the usual size."""
+        size = self._usual if memory_bytes is None else memory_bytes
         self._pass(moment)
-        self._running += 1
+        self._running += size
         self._peak = max(self._peak, self._running)
-        copies = self._copies.get(image, 0) + 1
+        copies = self._copies.get(image, 0) + size
         self._copies[image] = copies
-        needed = -(-copies // self._per_node)
+        # A pod without any size is on some node, too.
+        needed = max(1, -(-copies // self._node))
         if needed > self._nodes_needed.get(image, 0):
             self._nodes_needed[image] = needed
 
-    def ended(self, image: str, moment: float) -> None:
+    def ended(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
         """It has gone."""
+        size = self._usual if memory_bytes is None else memory_bytes
         self._pass(moment)
-        self._running -= 1
-        copies = self._copies[image] - 1
+        self._running -= size
+        copies = self._copies.get(image, 0) - size
         if copies:
             self._copies[image] = copies
         else:
-            del self._copies[image]
+            self._copies.pop(image, None)
 
     def needed(self, layer: str, compressed_bytes: int) -> None:
         """Some pod needed this layer of its image."""
@@ -127,7 +135,7 @@ class BoundsMeter:
         self._pass(moment)
         found: dict[str, float] = {
             "node_hours": self._node_seconds / SECONDS_AN_HOUR,
-            "peak_nodes": float(max(self._least, -(-self._peak // self._per_node))),
+            "peak_nodes": float(max(self._least, -(-self._peak // self._node))),
             "cold": float(sum(self._nodes_needed.values())),
             "cold_compulsory": float(len(self._nodes_needed)),
         }
@@ -139,7 +147,7 @@ class BoundsMeter:
 
     def _pass(self, moment: float) -> None:
         if self._last is not None and moment > self._last:
-            nodes = max(self._least, -(-self._running // self._per_node))
+            nodes = max(self._least, -(-self._running // self._node))
             self._node_seconds += nodes * (moment - self._last)
         if self._last is None or moment > self._last:
             self._last = moment

@@ -140,7 +140,9 @@ class World:
         # Image -> nodes that have it.
         self.holders: dict[str, set[str]] = {}
         self.maker = PodMaker(policy, assumptions)
-        self.bounds = BoundsMeter(self._pods_per_node(), assumptions.min_nodes)
+        self.bounds = BoundsMeter(
+            self._pods_per_node(), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
+        )
         self.controls = Controls(self)
         self.scaling: Scaling | None = None
         self.builds = BuildWorld(assumptions, self.chance)
@@ -199,6 +201,7 @@ class World:
             self._close(last)
             while self._heap and self._starting and self._heap[0][0] <= last + AFTERMATH_SECONDS:
                 self._step()
+        self._write()
         result.cpu_seconds = time.process_time() - began
         return result
 
@@ -224,6 +227,10 @@ class World:
         result = self.measures.result
         self.measures.close(last)
         result.bounds = self.bounds.close(last)
+
+    def _write(self) -> None:
+        """Put what was counted beside the result into it; the aftermath counts, as its cold starts do."""
+        result = self.measures.result
         figures = self.figures
         result.images_collected = figures.collected
         result.collected_then_pulled = figures.collected_then_pulled
@@ -537,7 +544,7 @@ class World:
         node.users += 1
         node.empty_since = None
         self.measures.level(USERS, 1, self.now)
-        self.bounds.started(image, self.now)
+        self.bounds.started(image, self.now, launch.attempt.memory_bytes)
         for layer in self.images.get(image).layers:
             self.bounds.needed(layer.key, layer.compressed_bytes)
         node.images.use(image, self.now)
@@ -600,7 +607,7 @@ class World:
             if pod.launch is not None:
                 node.users -= 1
                 self.measures.level(USERS, -1, self.now)
-                self.bounds.ended(pod.launch.image, self.now)
+                self.bounds.ended(pod.launch.image, self.now, pod.launch.attempt.memory_bytes)
                 node.images.release(pod.launch.image, self.now)
                 if not node.users:
                     node.empty_since = self.now

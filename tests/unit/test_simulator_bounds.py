@@ -72,3 +72,12 @@ def test_the_meter_agrees_with_looking_at_every_second(
     assert found["peak_nodes"] == max(least, *(ceil(len(one) / per_node) for one in there))
     needed = {image: max(ceil(one.count(image) / per_node) for one in there) for image in {s[2] for s in stays}}
     assert found["cold"] == sum(needed.values())
+
+
+def test_pods_with_sizes_of_their_own_count_by_memory() -> None:
+    meter = BoundsMeter(pods_per_node=2, min_nodes=0, begin=0.0, node_bytes=100)
+    for index in range(4):
+        meter.started(f"image {index}", 0.0, 25)
+    meter.started("image 0", 3600.0, 30)
+    meter.ended("image 0", 7200.0, 30)
+    assert meter.close(7200.0) == {"node_hours": 3.0, "peak_nodes": 2.0, "cold": 4.0, "cold_compulsory": 4.0}
