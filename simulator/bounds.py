@@ -126,7 +126,7 @@ class BoundsMeter:
             self._layer_bytes += compressed_bytes
 
     def built(self, repository: str) -> None:
-        """A build of this repository ended."""
+        """A build of this repository began."""
         self._builds += 1
         self._repositories.add(repository)
 

@@ -26,6 +26,7 @@ class Measures:
         self._since: float | None = None
         self._sums = [0.0, 0.0, 0.0]
         self._hour: int | None = None
+        self._began = 0.0
         self._counts: dict[str, float] = {}
         self._closed_at: float | None = None
 
@@ -70,7 +71,7 @@ class Measures:
         if self._closed_at is not None:
             return
         if self._since is None:
-            self._since, self._hour = now, int(now // HOUR) * HOUR
+            self._since, self._hour, self._began = now, int(now // HOUR) * HOUR, now
             return
         hour_end = (self._hour or 0) + HOUR
         while now >= hour_end:
@@ -92,7 +93,7 @@ class Measures:
         if self._hour is None:
             return
         counts, sums = self._counts, self._sums
-        span = max(1e-9, min(HOUR, end - self._hour))
+        span = max(1e-9, end - max(self._hour, self._began))
         self.result.hours.append(
             HourRow(
                 begin=self._hour,

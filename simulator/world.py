@@ -27,7 +27,7 @@ from simulator.kubelet import USER as FOR_USER
 from simulator.measures import Measures
 from simulator.pods import BUILD, NODE_PURPOSE, PLACEHOLDER, USER, PodMaker, image_reference
 from simulator.pushes import with_pushes
-from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START
+from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START, TOTAL
 from simulator.scaling import Scaling
 from webhook.facts import Facts, Homes, WarmFacts
 
@@ -53,12 +53,29 @@ _ENDLESS_BYTES: Final = 10**15
 class Launch:
     """One admitted attempt, through all its tries."""
 
-    __slots__ = ("attempt", "image", "tries_left")
+    __slots__ = ("attempt", "image", "spent", "tries_left", "waited_for_node")
 
     def __init__(self, attempt: Attempt, image: str, tries_left: int) -> None:
         self.attempt = attempt
         self.image = image
         self.tries_left = tries_left
+        # Seconds of the tries that failed, by part of the wait.
+        self.spent = {QUEUE: 0.0, NODE_WAIT: 0.0, PULL_WAIT: 0.0, PULL: 0.0}
+        self.waited_for_node = False
+
+    def note_try(self, pod: SimPod, now: float) -> None:
+        """A try ended before its server was up: remember what it waited for."""
+        spent, bound = self.spent, pod.bound_at
+        if bound is None:
+            # No room came in all that time.
+            self.waited_for_node = True
+            spent[NODE_WAIT] += now - pod.created
+            return
+        self.waited_for_node |= pod.waited_for_node
+        spent[NODE_WAIT if pod.waited_for_node else QUEUE] += bound - pod.created
+        turn = min(now, max(bound, pod.pull_begins))
+        spent[PULL_WAIT] += turn - bound
+        spent[PULL] += now - turn
 
 
 class SimPod:
@@ -66,7 +83,7 @@ class SimPod:
 
     __slots__ = (
         "bound_at", "builds", "created", "failures", "has_home", "in_queue", "kind", "launch", "node", "order", "owner",
-        "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since", "warm_class",
+        "pull_begins", "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since", "warm_class",
     )  # fmt: skip
 
     def __init__(self, kind: str, state: PodState, created: float, order: int) -> None:
@@ -81,6 +98,8 @@ class SimPod:
         self.builds: Attempt | None = None
         self.node: SimNode | None = None
         self.bound_at: float | None = None
+        # When its node's kubelet turns to its image.
+        self.pull_begins = 0.0
         self.ready_at: float | None = None
         # Failed tries in a row, the moment of the last, and that of the next if it is known.
         self.failures = 0
@@ -165,12 +184,15 @@ class World:
         self._starts: dict[str, int] = {}
         self._of_repository: dict[str, int] = {}
         self._running = 0
-        self._facts: Facts = Facts(nodes=Nodes(), homes=Homes())
+        warm = {name: WarmFacts() for name in self.maker.warm_classes}
+        self._facts: Facts = Facts(nodes=Nodes(), homes=Homes(), warm=warm)
         self._home_changes: dict[str, Any] = {}
         # By class, changes that the facts' warm sets don't show yet.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in self.maker.warm_classes}
         self._has_homes = bool(self.maker.homes)
         self._starting = 0
+        # The trace has ended; only its starts are seen through.
+        self._is_over = False
 
     # The heap
 
@@ -225,6 +247,9 @@ class World:
 
     def _close(self, last: float) -> None:
         result = self.measures.result
+        for pod in self.unschedulable.values():
+            self._count_pending(pod)
+        self._is_over = True
         self.measures.close(last)
         result.bounds = self.bounds.close(last)
 
@@ -321,12 +346,18 @@ class World:
             return
         result.timeouts += 1
         self.measures.count("timeouts", self.now)
+        launch.note_try(pod, self.now)
         self._remove(pod)
         if launch.tries_left > 0:
             launch.tries_left -= 1
             self._post_user(launch)
         else:
             result.given_up += 1
+            result.waited_for_node += launch.waited_for_node
+            # Its wait counts, or whoever serves nobody would serve them quickly.
+            for part, seconds in launch.spent.items():
+                result.waits[part].add(seconds)
+            result.waits[TOTAL].add(self.now - launch.attempt.moment)
             self.measures.over(self.now - launch.attempt.moment)
             self._forget(launch)
             self._starting -= 1
@@ -355,8 +386,10 @@ class World:
                 pod.owner = one
                 there[pod_name] = pod
         for index in range(len(there) - 1, wanted - 1, -1):
-            surplus = there.get(f"{name}-{index}")
+            surplus = there.pop(f"{name}-{index}", None)
             if surplus is not None:
+                # Nobody makes it anew.
+                surplus.owner = None
                 self._remove(surplus)
 
     def evict(self, pod: SimPod) -> None:
@@ -438,7 +471,7 @@ class World:
 
     def _leave(self, pod: SimPod) -> None:
         """A victim is deleted: it keeps its room for a moment."""
-        pod.state = replace(pod.state, leaving=True)
+        pod.state = replace(pod.state, leaving=True, preempted=True)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.at(self.now + self.assumed.preempted_gone_seconds, self._gone, pod)
@@ -508,13 +541,17 @@ class World:
 
     def _sit(self, pod: SimPod) -> None:
         """A placeholder runs; its image is on every node."""
-        if pod.waits_since is not None:
-            self.measures.result.placeholder_pending_seconds += self.now - pod.waits_since
+        self._count_pending(pod)
         pod.ready_at = self.now
         pod.state = replace(pod.state, phase="Running", started=self.now)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.measures.level(SEATS, 1, self.now)
+
+    def _count_pending(self, pod: SimPod) -> None:
+        """A placeholder waits no longer; what it waits after the trace's end doesn't count."""
+        if pod.waits_since is not None and pod.kind == PLACEHOLDER and not self._is_over:
+            self.measures.result.placeholder_pending_seconds += self.now - pod.waits_since
 
     # A server's start and end
 
@@ -549,6 +586,7 @@ class World:
             self.bounds.needed(layer.key, layer.compressed_bytes)
         node.images.use(image, self.now)
         pull = node.images.pull(image, asked, FOR_USER)
+        pod.pull_begins = pull.begin
         if pull.is_cold:
             self.at(pull.finish, self._image_arrived, (node, image))
         up = pull.finish + assumed.start_seconds
@@ -556,13 +594,11 @@ class World:
             if pod.waits_since is None:
                 self.at(pod.created + assumed.start_timeout_seconds, self._give_up_if_late, pod)
             return
-        waits = {
-            QUEUE: max(0.0, self.now - launch.attempt.moment) if not pod.waited_for_node else 0.0,
-            NODE_WAIT: self.now - launch.attempt.moment if pod.waited_for_node else 0.0,
-            PULL_WAIT: max(0.0, pull.begin - asked),
-            PULL: max(0.0, pull.finish - max(pull.begin, asked)),
-            START: assumed.bind_seconds + assumed.start_seconds,
-        }
+        waits = dict(launch.spent)
+        waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self.now - pod.created
+        waits[PULL_WAIT] += max(0.0, pull.begin - asked)
+        waits[PULL] += max(0.0, pull.finish - max(pull.begin, asked))
+        waits[START] = assumed.bind_seconds + assumed.start_seconds
         self.at(up, self._up, (pod, waits))
 
     def _up(self, whom: tuple[SimPod, dict[str, float]]) -> None:
@@ -573,7 +609,7 @@ class World:
         pod.ready_at = self.now
         self._starting -= 1
         self.measures.started(waits, self.now)
-        self.measures.result.waited_for_node += pod.waited_for_node
+        self.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
         if self.controls.reads_containers:
             self.controls.user_runs(pod, launch.image)
         self.at(self.now + self._session_seconds(launch.attempt), self._end, pod)
@@ -593,6 +629,8 @@ class World:
     def _remove(self, pod: SimPod) -> None:
         """A pod is gone."""
         key, node = pod.key, pod.node
+        if node is None:
+            self._count_pending(pod)
         self.sim_pods.pop(key, None)
         self.pods.pop(key, None)
         self.unschedulable.pop(key, None)
@@ -781,6 +819,8 @@ class World:
         """The puller's pod begins on a node: one image after the other."""
         self.controls.puller_began(node, one)
         for container, image in one.images.items():
+            # Its container runs for as long as the node does, so no kubelet collects the image.
+            node.images.use(image_reference(image), self.now)
             finish = self.background_pull(node, image_reference(image))
             self.at(finish, self._puller_has, (node, one, container))
 

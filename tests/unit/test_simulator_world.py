@@ -17,6 +17,7 @@ from tests.small_worlds import (
     PULL_SECONDS,
     SEAT_BYTES,
     START_SECONDS,
+    WatchedWorld,
     attempt,
     comparable,
     in_order,
@@ -263,7 +264,7 @@ def test_every_admitted_launch_has_started_was_given_up_or_is_still_starting(nam
     assert result.admitted + result.refused_by_repository == result.attempts
     assert result.refused_by_repository > 0
     assert result.admitted == result.started + result.given_up + seen.still_starting
-    assert result.started == result.waits[TOTAL].count
+    assert result.started + result.given_up == result.waits[TOTAL].count
     assert result.cold == sum(result.cold_why.values())
 
 
@@ -351,3 +352,18 @@ def test_builds_of_one_repository_meet_on_one_node_where_the_policy_says_so() ->
     assert all(len(nodes) == 1 for nodes in homes["builds-sticky"].values())
     assert all(len(nodes) > 1 for nodes in homes["builds-random"].values())
     assert hits["builds-sticky"] == 57 > hits["builds-random"]
+
+
+def test_placeholders_that_never_find_room_wait_until_the_end() -> None:
+    result, _ = play([attempt(0, 0), attempt(1, 3600)], with_seats("z2jh-placeholders-packed", 5), small(2, 1))
+    # Of five, three at least have no room for the hour.
+    assert result.placeholder_pending_seconds >= 3 * 3600
+
+
+def test_hundreds_of_placeholders_less_are_no_matter() -> None:
+    world = WatchedWorld(with_seats("z2jh-placeholders-packed", 500), small(600, 1, node_pods=1000), 1)
+    world.play(in_order((0, "a")))
+    (name,) = world.replicas
+    world.replicas[name] = 0
+    world.fill_seats(name)
+    assert not world.seats[name]
