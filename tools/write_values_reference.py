@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VALUES = ROOT / "chart" / "values.yaml"
 PAGE = ROOT / "docs" / "values.md"
 WRITER = "python -m tools.write_values_reference"
+# A key that is commented out, after its own comment: a mapping or list on one line. Prose has colons too.
+_COMMENTED_OUT: Final = re.compile(r"([A-Za-z]\w*): [{\[].*[}\]]")
 
 _HEAD = """# Values
 
@@ -29,7 +32,10 @@ this page. What a key may be changed to is in `chart/values.schema.json`: `roost
 
 
 class Row(NamedTuple):
-    """One key: its dotted name, its default as written ("" for a group of keys), what the comment says."""
+    """One key: its dotted name, its default as written, what the comment says.
+
+    The default is "" for a group of keys, and for a key that is commented out.
+    """
 
     key: str
     default: str
@@ -37,10 +43,15 @@ class Row(NamedTuple):
 
 
 def rows(node: MappingNode, lines: Sequence[str], prefix: str = "") -> Iterator[Row]:
-    """The keys of a block mapping, deep; mappings in flow style and lists are values."""
+    """The keys of a block mapping, deep, and those commented out above one; flow mappings and lists are values."""
     for key_node, value in node.value:
         key = f"{prefix}{_key(key_node.value)}"
-        comment = _comment_above(lines, key_node.start_mark.line)
+        comment = ""
+        for text in _comment_above(lines, key_node.start_mark.line):
+            comment = f"{comment} {text}".lstrip()
+            if commented_out := _COMMENTED_OUT.fullmatch(text):
+                yield Row(f"{prefix}{commented_out[1]}", "", f"{comment.removesuffix(text)}`{text}`")
+                comment = ""
         if isinstance(value, MappingNode) and not value.flow_style:
             if comment:
                 yield Row(key, "", comment)
@@ -84,8 +95,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _comment_above(lines: Sequence[str], line: int) -> str:
-    """The comment lines right above `line` with the key's own indentation, as one text."""
+def _comment_above(lines: Sequence[str], line: int) -> list[str]:
+    """The comment lines right above `line` with the key's own indentation."""
     indent = len(lines[line]) - len(lines[line].lstrip())
     found: list[str] = []
     while line > 0:
@@ -94,7 +105,7 @@ def _comment_above(lines: Sequence[str], line: int) -> str:
         if not text.startswith("#") or len(lines[line]) - len(lines[line].lstrip()) != indent:
             break
         found.insert(0, text.removeprefix("#").strip())
-    return " ".join(found)
+    return found
 
 
 def _flow(node: Node) -> str:
