@@ -29,6 +29,8 @@ class NodeFact:
     ready: bool = True
     # CPU in millicores, all else in units; empty: nobody asked for it.
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    # Tells a machine from the next one of its name; "": nobody asked for it.
+    uid: str = ""
 
     @property
     def is_usable(self) -> bool:

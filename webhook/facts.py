@@ -43,6 +43,8 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 # Images remembered of one node: more than its disk holds, as a rule. Pods choose their names, so both are bounded.
 MAX_IMAGES_A_NODE: Final = 1000
 _MAX_REFERENCE: Final = 1024
+# The longest name that a node can have.
+_MAX_NODE_NAME: Final = 253
 
 
 class HomePod(NamedTuple):
@@ -261,7 +263,14 @@ def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
         unschedulable=bool(spec.get("unschedulable") or metadata.get("deletionTimestamp")),
         ready=_is_true(node, "Ready"),
         allocatable=allocatable,
+        uid=metadata.get("uid") or "",
     )
+
+
+def _target(pod: JSONObject, annotation: str) -> str:
+    """The node where Roost sent the pod; "" for none, and for what no node can be called: pods may write anything."""
+    node = str(_object(_object(pod, "metadata"), "annotations").get(annotation) or "")
+    return node if len(node) <= _MAX_NODE_NAME else ""
 
 
 def read_builder(pod: JSONObject) -> str | None:
@@ -279,8 +288,7 @@ def read_home_pod(pod: JSONObject, pod_class: str) -> HomePod | None:
     """What a Pod of a class with a home adds to its node's load; None once it has finished."""
     if _object(pod, "status").get("phase") in _FINISHED:
         return None
-    annotations = _object(_object(pod, "metadata"), "annotations")
-    node = _object(pod, "spec").get("nodeName") or annotations.get(HOME_TARGET_ANNOTATION) or ""
+    node = _object(pod, "spec").get("nodeName") or _target(pod, HOME_TARGET_ANNOTATION)
     return HomePod(pod_class, str(node))
 
 
@@ -291,8 +299,7 @@ def read_warm_pod(pod: JSONObject) -> WarmPod | None:
     spec = _object(pod, "spec")
     bound = spec.get("nodeName")
     if not bound:
-        annotations = _object(_object(pod, "metadata"), "annotations")
-        return WarmPod(str(annotations.get(WARM_TARGET_ANNOTATION) or ""), ())
+        return WarmPod(_target(pod, WARM_TARGET_ANNOTATION), ())
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     written = dict.fromkeys(str(one.get("image") or "") for one in containers)
     images = [normalise_reference(one) for one in written if one and len(one) <= _MAX_REFERENCE]

@@ -21,7 +21,7 @@ from placement.labels import (
     pulled_label,
     scheduler_name,
 )
-from placement.pods import DEFAULT_SCHEDULER, JSONObject, Pod
+from placement.pods import DEFAULT_SCHEDULER, JSONObject, OddPodError, Pod
 from placement.repositories import repository_of
 from placement.scheduling.objects import read_requests
 from placement.settings import GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
@@ -244,7 +244,13 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     if nodes is None or facts is None:
         yield Note("warm", "nothing preferred: nodes can't be read")
         return
-    wanted = WarmRequest(pod.rules, _requests(case), [_known_holders(case, nodes, facts, one) for one in pod.images])
+    try:
+        requests = _requests(case)
+    except OddPodError:
+        # The API server will say what is wrong; the other rules need no requests.
+        yield Note("warm", "nothing preferred: the pod's requests can't be read")
+        return
+    wanted = WarmRequest(pod.rules, requests, [_known_holders(case, nodes, facts, one) for one in pod.images])
     choice = finder.find(wanted, nodes, facts)
     if not choice.nodes:
         yield Note("warm", f"nothing preferred: no node of {choice.set_size} in the set has room")

@@ -240,7 +240,10 @@ class _Watches:
         self._builder_pods: dict[str, dict[str, str]] = {name: {} for name in self._builders}
         self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
         self._homes = Homes()
-        self._warm = {pod_class.name: WarmFacts() for pod_class in classes if pod_class.warm is not None}
+        # Without nodes nobody asks for them, and nothing would tell which to forget.
+        self._warm = {one.name: WarmFacts() for one in classes if settings.reads_nodes and one.warm is not None}
+        # Nodes that are other machines than before, whose images are still to be forgotten.
+        self._replaced: set[str] = set()
         # What the current refresh took of the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of pods that came through unplaced, by key.
@@ -309,9 +312,8 @@ class _Watches:
             if self._known_nodes is None:
                 self._known_nodes = Nodes(node for node in nodes.values() if node is not None)
             elif nodes:
+                self._replaced |= _replaced(self._known_nodes, nodes)
                 self._known_nodes = self._known_nodes.updated(nodes)
-            if None in nodes.values():
-                self._forget_nodes(self._known_nodes.names)
         if self._namespaces is not None:
             self._known_namespaces = _changed(self._known_namespaces, self._take(self._namespaces))
         for name, builders in self._builders.items():
@@ -321,6 +323,8 @@ class _Watches:
             if found != self._builder_nodes[name]:
                 self._builder_nodes = {**self._builder_nodes, name: found}
         seen = self._refresh_pods()
+        # Only now: a pod that is still bound to a node that went tells of its images with each change of its status.
+        self._forget_images()
         facts = Facts(
             nodes=self._known_nodes if self.knows_nodes else None,
             builder_nodes=self._builder_nodes,
@@ -330,8 +334,15 @@ class _Watches:
         )
         return facts, seen
 
-    def _forget_nodes(self, there: frozenset[str]) -> None:
-        self._warm = {name: known.without_nodes(known.nodes_with_images - there) for name, known in self._warm.items()}
+    def _forget_images(self) -> None:
+        """Forget images with their nodes; while nodes can't be read, with the last pod there."""
+        hears_of_nodes = self._nodes is not None and not self._nodes.is_forbidden
+        there = self._known_nodes.names if self._known_nodes is not None and hears_of_nodes else None
+        for name, known in self._warm.items():
+            found = known.nodes_with_images
+            gone = {node for node in found if not known.pods_on(node)} if there is None else found - there
+            self._warm = {**self._warm, name: known.without_nodes(gone | self._replaced)}
+        self._replaced = set()
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, HomePod | None] = {}
@@ -390,7 +401,7 @@ class _Watches:
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return None
             home = read_home_pod(item, pod_class.name) if pod_class.home is not None else None
-            warm = read_warm_pod(item) if pod_class.warm is not None else None
+            warm = read_warm_pod(item) if pod_class.name in self._warm else None
             return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod), warm)
 
         return read
@@ -403,6 +414,11 @@ class _Watches:
 
 def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
     return namespace["metadata"].get("labels") or {}
+
+
+def _replaced(known: Nodes, changes: Mapping[str, NodeFact | None]) -> set[str]:
+    """Names of nodes that went and came back as other machines within these changes."""
+    return {name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid}
 
 
 def _changed(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

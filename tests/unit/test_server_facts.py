@@ -12,7 +12,7 @@ from cluster.client import ApiError, Client, ClusterError
 from placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import settings
 from tests.harness.waiting import wait_until
-from webhook.facts import HomePod, Homes
+from webhook.facts import Facts, HomePod, Homes
 from webhook.metrics import Metrics
 from webhook.watch import STALE_SECONDS, FactsKeeper
 
@@ -49,9 +49,10 @@ class FakeServer:
         yield b""
 
 
-def node(name: str) -> Object:
+def node(name: str, uid: str = "first") -> Object:
     ready = {"type": "Ready", "status": "True"}
-    return {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": {}, "status": {"conditions": [ready]}}
+    metadata = {"name": name, "uid": uid, "labels": {"a": "b"}}
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": [ready]}}
 
 
 def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> Object:
@@ -349,3 +350,66 @@ def test_without_warm_sets_neither_room_nor_images_are_kept(server: FakeServer, 
     assert facts.nodes is not None
     assert facts.nodes["a"].allocatable == {}
     assert facts.warm == {}
+
+
+WARM = {"user": {"warm": {"podsPerNode": 4}}}
+IMAGE = "docker.io/team/x:latest"
+
+
+def holders(kept: Kept, image: str = IMAGE) -> frozenset[str]:
+    return kept.keeper.facts.warm["user"].holders(image)
+
+
+def test_where_nodes_are_not_to_be_read_no_images_are_kept(server: FakeServer, kept: Kept) -> None:
+    server.objects[USERS] = [user("one", "a", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM, readNodes=False))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert kept.keeper.facts.warm == {}
+
+
+def test_while_nodes_are_refused_images_go_with_the_last_pod_of_their_node(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
+    server.forbidden.add("/api/v1/nodes")
+    kept.wait(lambda: kept.keeper.facts.nodes is None)
+    assert holders(kept) == {"a", "b"}
+    server.objects[USERS] = [user("two", "b", "team/x")]
+    kept.wait(lambda: holders(kept) == {"b"})
+
+
+def test_a_pod_still_bound_to_a_node_that_went_tells_of_no_images(
+    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.wait(lambda: holders(kept) == {"a"})
+    made: list[Facts] = []
+
+    def make(**parts: Any) -> Facts:
+        made.append(Facts(**parts))
+        return made[-1]
+
+    monkeypatch.setattr("webhook.watch.Facts", make)
+    late = user("two", "b", "team/x")
+    late["metadata"]["uid"] = "changed"
+    server.objects[USERS] = [user("one", "a", "team/x"), late, user("three", "a", "team/y")]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 3)
+    # Not even for a moment.
+    assert {facts.warm["user"].holders(IMAGE) for facts in made} == {frozenset({"a"})}
+
+
+def test_a_node_replaced_under_its_name_holds_nothing_of_the_one_before(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b", uid="second")]
+    kept.wait(lambda: holders(kept) == {"a"})
+    # Its next pod tells anew.
+    server.objects[USERS] = [user("three", "b", "team/x")]
+    kept.wait(lambda: holders(kept) == {"a", "b"})

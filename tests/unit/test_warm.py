@@ -8,11 +8,21 @@ from typing import Any
 import pytest
 
 from placement.documents import SettingsError
-from placement.labels import WARM_TARGET_ANNOTATION
+from placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.settings import Warm
 from placement.warm import WarmNode, choose_warm, seats_of, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
-from webhook.facts import Facts, NodeFact, Nodes, WarmFacts, WarmPod, read_node, read_warm_pod
+from webhook.facts import (
+    Facts,
+    HomePod,
+    NodeFact,
+    Nodes,
+    WarmFacts,
+    WarmPod,
+    read_home_pod,
+    read_node,
+    read_warm_pod,
+)
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
@@ -147,6 +157,18 @@ def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only() -> 
     assert read_warm_pod(pod_on("n1", "team/image", phase="Failed")) is None
 
 
+def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
+    longest, longer = "n" * 253, "n" * 254
+    assert read_warm_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longest})) == WarmPod(longest, ())
+    assert read_warm_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longer})) == WarmPod("", ())
+    assert read_home_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longest}), "build") == HomePod("build", longest)
+    assert read_home_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longer}), "build") == HomePod("build", "")
+
+
+def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
+    assert read_node({"metadata": {"name": "n", "uid": "u"}}).uid == "u"
+
+
 def test_a_nodes_room_is_read_only_when_asked_for_and_nonsense_is_none() -> None:
     body = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "3920m", "memory": "2Gi", "pods": "110"}}}
     assert read_node(body).allocatable == {}
@@ -233,6 +255,16 @@ def note(facts: Facts, body: Object | None = None) -> str:
 def test_while_nodes_are_unknown_nothing_is_preferred_and_it_is_said() -> None:
     assert note(Facts(warm={"user": WarmFacts()})) == "nothing preferred: nodes can't be read"
     assert homes_of(place(user_pod(IMAGE), Facts(), settings(podClasses=WARM))) == []
+
+
+def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
+    body = user_pod(IMAGE)
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "plenty"}}
+    facts = known([N1], ("n1", IMAGE))
+    assert note(facts, body) == "nothing preferred: the pod's requests can't be read"
+    placed = place(body, facts, settings(podClasses=WARM))
+    assert homes_of(placed) == []
+    assert placed["spec"]["schedulerName"] != user_pod(IMAGE)["spec"].get("schedulerName")
 
 
 def test_when_the_set_is_full_nothing_is_preferred_and_it_is_said() -> None:
