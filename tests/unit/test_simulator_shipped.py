@@ -181,4 +181,4 @@ def test_builds_have_the_homes_that_the_names_say() -> None:
 def test_builds_ask_for_nothing_as_in_binderhub_where_build_policies_are_compared() -> None:
     asks = {name for name in NAMES if (made := load_policy(name)).webhook and own_class(made, "build").resources}
     # Those that are Roost as it is installed.
-    assert asks == {"recommended", "roost"}
+    assert asks == {"recommended", "roost", "warm-packed"}
