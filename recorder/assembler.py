@@ -55,7 +55,15 @@ _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{3
 MAX_ID: Final = 160
 MAX_IMAGE: Final = 512
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
-_EVICTION_REASONS: Final = {"PreemptionByScheduler": "preempted", "EvictionByEvictionAPI": "evicted"}
+_EVICTION_REASONS: Final = {
+    "PreemptionByScheduler": "preempted",
+    "EvictionByEvictionAPI": "evicted",
+    "DeletionByTaintManager": "evicted",
+    "TerminationByKubelet": "evicted",
+}
+# Bytes of an Event's note; kube-scheduler cuts what is longer, and ends it so.
+_MAX_NOTE: Final = 1024
+_CUT: Final = b" ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +241,16 @@ class Assembler:
             late_us = max(MICRO_US, min(late_us, now_us - since_us))
             records += self._pod_gone(key, last, now_us, end_reason(last), late_us)
         return records
+
+    def unreadable(self, kind: str, key: str, uid: str) -> None:
+        """A pod or node that is there and can't be read: how it was last stands."""
+        if kind in self._listed:
+            self._listed[kind].add(key)
+        # In the database it stays open, until a list is without it.
+        if kind == PODS:
+            self._unseen_pods.pop(uid, None)
+        elif kind == NODES:
+            self._unseen_nodes.pop(uid, None)
 
     def _pod_gone(self, key: str, pod: SeenPod, now_us: int, why: str, late_us: int = MICRO_US) -> Iterator[Record]:
         self._pods.pop(key, None)
@@ -508,7 +526,7 @@ def _failure(
 ) -> DecisionRecord:
     total, reasons = read_reasons(message)
     # The same words from the pod's condition and from the Event are one failure.
-    digest = sha256(message.encode()).hexdigest()[:16]
+    digest = sha256(_as_note(message)).hexdigest()[:16]
     return DecisionRecord(
         id=f"{uid}/fail/{digest}",
         pod_uid=uid,
@@ -526,6 +544,12 @@ def _failure(
         reasons=json.dumps(reasons, sort_keys=True),
         message=message,
     )
+
+
+def _as_note(message: str) -> bytes:
+    """A message as an Event has it: the pod's condition has all of it."""
+    whole = message.encode()
+    return whole if len(whole) <= _MAX_NOTE else whole[: _MAX_NOTE - len(_CUT)] + _CUT
 
 
 def _pull(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:

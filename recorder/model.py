@@ -13,6 +13,7 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
+from placement.images import normalise_reference
 from placement.scheduling.cycle import Decision, feasible_wanted, schedule
 from placement.scheduling.objects import CPU, MEMORY
 from placement.scheduling.state import ClusterState, Surroundings
@@ -253,6 +254,8 @@ class Model:
         places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
         totals = table.totals if table is not None else []
         image = pod.state.spec.images[0] if pod.state.spec.images else ""
+        # Kubelets name images in full.
+        full_image = normalise_reference(image) if image else ""
         rows: Iterable[NodeRow] = self._state.rows.values()
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
@@ -273,7 +276,7 @@ class Model:
             builds=[one.get(BUILD, 0) for one in counts],
             free_cpu_millicores=[row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0) for row in kept],
             free_memory_bytes=[row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in kept],
-            has_image=[image in row.node.images for row in kept],
+            has_image=[image in row.node.images or full_image in row.node.images for row in kept],
             refused=[", ".join(rejections[name].reasons) if name in rejections else "" for name in names],
             score_total=[totals[place] if place is not None else None for place in found],
             scores={

@@ -34,6 +34,8 @@ US: Final = 1_000_000
 SECOND_US: Final = US
 MICRO_US: Final = 1
 _NOTHING: Final[JSONObject] = {}
+# https://user:token@host/…; git@host:path names nobody.
+_USERINFO: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
 # Go's way to write spans: 1h2m3.5s, 250ms, 17µs.
 _SPAN_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h)")
 _SPAN_US: Final = {
@@ -90,6 +92,13 @@ class SeenNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A pod or node that is there, of which no more can be read."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class SeenEvent:
     """One Event (events.k8s.io/v1) as it stands."""
 
@@ -134,6 +143,17 @@ def read_span(text: str) -> int | None:
     return int(total) if text and end == len(text) else None
 
 
+def unreadable(item: JSONObject) -> Unreadable:
+    """What there is of an object that can't be read."""
+    metadata = item.get("metadata")
+    return Unreadable(str((metadata if isinstance(metadata, dict) else _NOTHING).get("uid") or ""))
+
+
+def without_userinfo(repo: str) -> str:
+    """A repository's URL without the user and password (or token) that it may hold; anything else as it is."""
+    return _USERINFO.sub(r"\1", repo)
+
+
 def read_pod(
     item: JSONObject,
     key_sources: Sequence[KeySource],
@@ -146,7 +166,7 @@ def read_pod(
         state = read_pod_state(item, keep_containers, specs=specs)
         repo = ""
         if key_sources:
-            repo = repository_of(read_whole_pod(item, state.namespace), key_sources)
+            repo = without_userinfo(repository_of(read_whole_pod(item, state.namespace), key_sources))
     except OddPodError:
         return None
     metadata, status = item["metadata"], item.get("status") or _NOTHING

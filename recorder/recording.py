@@ -18,7 +18,7 @@ from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache
 from placement.classes import Classes
 from recorder.assembler import EVENTS, NODES, PODS, Assembler
-from recorder.reading import MICRO_US, read_event, read_node, read_pod
+from recorder.reading import MICRO_US, Unreadable, read_event, read_node, read_pod, unreadable
 from recorder.store import Refused, StoreError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Recording:
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
-            NODES: read_node,
+            NODES: lambda item: read_node(item) or unreadable(item),
             PODS: self._read_pod,
             EVENTS: read_event,
         }
@@ -147,11 +147,11 @@ class Recording:
         self._rows += self._assembler.settle(None)
         self._try_flush()
 
-    def _read_pod(self, item: JSONObject) -> SeenPod | None:
+    def _read_pod(self, item: JSONObject) -> SeenPod | Unreadable:
         if len(self._specs) > MAX_SPECS:
             # Mostly of pods that are gone; those that are there come back as they change.
             self._specs.clear()
-        return read_pod(item, self._settings.key_sources, self._specs)
+        return read_pod(item, self._settings.key_sources, self._specs) or unreadable(item)
 
     def _take(self, told: Told) -> None:
         """Called in a stream's thread; waits while the queue is full."""
@@ -203,6 +203,8 @@ class Recording:
 
     def _records(self, told: Told, now_us: int, late_us: int) -> list[Record]:  # one case a change; each is one line
         assembler, kind = self._assembler, told.kind
+        if isinstance(told.item, Unreadable):
+            return self._unreadable(told, told.item, now_us, late_us)
         match told.change:
             case Change.LISTING:
                 assembler.listing(kind)
@@ -227,6 +229,16 @@ class Recording:
             case _ if told.item is not None:
                 return assembler.event(told.item)
         return []
+
+    def _unreadable(self, told: Told, item: Unreadable, now_us: int, late_us: int) -> list[Record]:
+        log.warning("not recorded kind=%s key=%s: it has not the shape of one", told.kind, told.key)
+        self._metrics.count_odd(told.kind)
+        if told.change is not Change.DELETED:
+            self._assembler.unreadable(told.kind, told.key, item.uid)
+            return []
+        if told.kind == PODS:
+            return self._assembler.pod_deleted(told.key, None, now_us, late_us=late_us)
+        return self._assembler.node_deleted(told.key, now_us)
 
     def _flush(self) -> None:
         """Store what waits; try until it is stored or we are stopped."""

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from placement.quantities import parse_quantity
@@ -32,6 +33,8 @@ _CONDITIONS: Final = {"PodScheduled": Phase.SCHEDULED, "Initialized": Phase.INIT
 _ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
 # Marks uids that were made up from names.
 PREFIX: Final = "sniffer:"
+# As much as the schema takes.
+_MAX_UID: Final = 64
 
 
 @dataclass(slots=True)
@@ -166,7 +169,12 @@ def _allocatable(extra: dict[str, Any]) -> dict[str, int]:
 
 
 def _uid(name: str) -> str:
-    return f"{PREFIX}{name}"[:64]
+    uid = f"{PREFIX}{name}"
+    if len(uid) <= _MAX_UID:
+        return uid
+    # What names share at their beginning doesn't make them one.
+    digest = sha256(name.encode()).hexdigest()[:16]
+    return f"{uid[: _MAX_UID - len(digest) - 1]}-{digest}"
 
 
 def _pod_records(name: str, pod: _Pod) -> Iterator[Record]:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.settings import KeySource
-from recorder.assembler import end_reason, read_reasons, steps_of
+from recorder.assembler import Assembler, Known, end_reason, read_reasons, steps_of
 from recorder.reading import micros, read_event, read_node, read_pod, read_span
-from recorder.records import Phase
+from recorder.records import DecisionRecord, Phase, PreemptionRecord
+from recorder.sniffer import _uid as node_uid
 
 Object = dict[str, Any]
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -155,6 +156,56 @@ def test_why_a_pod_went_is_told(status: Object, reason: str) -> None:
 )
 def test_a_pod_of_another_shape_is_none(body: Object) -> None:
     assert read_pod(body, (), {}) is None
+
+
+@pytest.mark.parametrize("reason", ["DeletionByTaintManager", "TerminationByKubelet"])
+def test_what_node_controllers_and_kubelets_take_away_is_evicted(reason: str) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    assembler = Assembler(lambda _labels, _namespace: "", Known())
+    told = assembler.pod("hub/p", read_pod(pod(status={"conditions": [condition]}), (), {}), 1)
+    assert [one.kind for one in told if isinstance(one, PreemptionRecord)] == ["evicted"]
+
+
+@pytest.mark.parametrize("length", [1000, 1024, 1025, 3000])
+def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(length: int) -> None:
+    message = "0/9 nodes are available: ".ljust(length, "x")
+    # As kube-scheduler's truncateMessage does.
+    note = message if length <= 1024 else message[:1020] + " ..."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    body = pod(status={"conditions": [condition], "phase": "Pending"})
+    body["spec"].pop("nodeName")
+    about = {"kind": "Pod", "namespace": "hub", "name": "jupyter-a", "uid": "uid-a"}
+    event = {"metadata": {"uid": "e"}, "reason": "FailedScheduling", "note": note, "regarding": about}
+    assembler = Assembler(lambda _labels, _namespace: "", Known())
+    told = [*assembler.pod("hub/p", read_pod(body, (), {}), 1), *assembler.event(read_event(event))]
+    ids = [one.id for one in told if isinstance(one, DecisionRecord)]
+    assert len(ids) == 2
+    assert len(set(ids)) == 1
+
+
+@pytest.mark.parametrize(
+    ("repo", "kept"),
+    [
+        ("https://me:ghp_token@github.com/me/repo", "https://github.com/me/repo"),
+        ("https://ghp_token@github.com/me/repo@v1", "https://github.com/me/repo@v1"),
+        ("https://example.org/@me/repo", "https://example.org/@me/repo"),
+        ("git@github.com:me/repo", "git@github.com:me/repo"),
+    ],
+)
+def test_a_repository_is_kept_without_who_may_read_it(repo: str, kept: str) -> None:
+    body = pod()
+    body["spec"]["containers"][0]["env"][1]["value"] = repo
+    seen = read_pod(body, (KeySource("env", "BINDER_REPO_URL"),), {})
+    assert seen is not None
+    assert seen.repo == kept
+
+
+def test_long_names_of_a_sniffers_pods_stay_apart() -> None:
+    names = [f"{'x' * 80}-{number}" for number in range(2)]
+    uids = {node_uid(name) for name in names}
+    assert len(uids) == 2
+    assert {len(uid) for uid in uids} == {64}
+    assert node_uid("short") == "sniffer:short"
 
 
 def test_a_node_of_another_shape_is_none() -> None:

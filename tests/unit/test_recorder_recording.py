@@ -242,6 +242,23 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
     assert len(rows(store, schema.pod)) == 500
 
 
+def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("odd", 5), pod("plain", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+    odd = pod("odd", 15)
+    odd["spec"] = []
+    cluster.oldest, cluster.version, cluster.pods = 50, "60", [odd, pod("plain", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("60")
+        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) == 1.0
+    assert "hub/odd" in caplog.text
+    assert {row["name"]: row["end_reason"] for row in rows(store, schema.pod)} == {"odd": None, "plain": None}
+
+
 class Sure:
     """A judge that always agrees."""
 
@@ -269,6 +286,20 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
 
     assert words(PODS) == ["unknown"]
     assert words(PODS, NODES) == ["agrees"]
+
+
+def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full() -> None:
+    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+    for name, images in (("warm", [{"names": ["docker.io/me/image:1"], "sizeBytes": 5}]), ("cold", [])):
+        resources = {"cpu": "4", "memory": "1Gi", "pods": "10"}
+        status = {"allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}], "images": images}
+        model.node_changed(name, read_node({"metadata": {"name": name, "uid": name}, "status": status}), 1)
+    bound = read_pod(pod("p", 2, containers=[{"name": "c", "image": "me/image:1"}], nodeName="warm"), (), {})
+    assert bound is not None
+    first = model.ask_of("d", bound, "warm", 2).first
+    assert first.candidates is not None
+    stood = unpack_candidates(first.candidates.nodes)
+    assert {one["node_name"]: one["has_image"] for one in stood} == {"warm": True, "cold": False}
 
 
 def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
