@@ -21,6 +21,7 @@ from cluster.watch_cache import WatchCache
 from placement.classes import Classes
 from placement.scheduling.objects import CPU, MEMORY, PODS
 from recorder.reading import SeenEvent, SeenNode, SeenPod, read_event, read_node, read_pod
+from recorder.why import show_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -142,7 +143,7 @@ def show(picture: Picture, width: int = BAR_WIDTH) -> RenderableType:
         style = "" if line.state == "Ready" else "red"
         pulling = f"{len(line.pulling)}, {line.pulling[0][1]:.0f} s" if line.pulling else ""
         table.add_row(
-            Text(line.name, style=style),
+            Text(show_plain(line.name), style=style),
             Text(line.state, style=style),
             bar(line.counts, width),
             f"{line.fullness:.0%}",
@@ -161,7 +162,9 @@ def show(picture: Picture, width: int = BAR_WIDTH) -> RenderableType:
             moment = time.strftime("%H:%M:%S", time.gmtime(event.last_us / 1_000_000))
             what = "->" if event.reason == "Scheduled" else event.reason
             where = event.note.rpartition(" to ")[2] if event.reason == "Scheduled" else event.note[:100]
-            decided.add_row(moment, "/".join(event.about[1:3]), what, Text(where, overflow="ellipsis"))
+            # As texts: in plain strings the table looks for markup.
+            texts = (Text(show_plain(one)) for one in ("/".join(event.about[1:3]), what))
+            decided.add_row(moment, *texts, Text(show_plain(where), overflow="ellipsis"))
         parts += [Text("last decisions (UTC)", style="bold"), decided]
     return Group(*parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3
 # A step that the sources tell to the second may seem to come before the one that it follows.
 _WHOLE_SECONDS: Final = "about "
+_ODD: Final = "\N{REPLACEMENT CHARACTER}"
 
 
 def show_moment(at_us: int) -> str:
@@ -49,8 +51,28 @@ def show_bytes(amount: int) -> str:
     raise AssertionError("the loop returns")
 
 
+def show_plain(text: str) -> str:
+    """A text of the cluster's for a terminal, in one line: what would steer it is shown as a replacement mark."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else " " if one.isspace() else _ODD for one in text)
+
+
+def _plain(rows: Sequence[Row]) -> list[Row]:
+    return [{key: show_plain(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows]
+
+
 def tell(story: PodStory) -> str:
     """The whole story, in lines."""
+    story = replace(
+        story,
+        pod=_plain([story.pod])[0],
+        decisions=_plain(story.decisions),
+        candidates=_plain(story.candidates),
+        pulls=_plain(story.pulls),
+        gaps=_plain(story.gaps),
+        autoscaler=_plain(story.autoscaler),
+    )
     parts = (_head(story), _where(story), _alternatives(story), _waits(story), _end(story), _doubts(story))
     return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
 
@@ -91,7 +113,7 @@ def _where(story: PodStory) -> Iterator[str]:
                 f"and {_count(chosen['builds'], 'build')} on it; its image was "
                 f"{'there already' if chosen['has_image'] else 'not there yet'}."
             )
-        if bind["nodes_feasible"] == 1:
+        if bind["nodes_feasible"] == 1 and bind["model"] == Verdict.AGREES:
             yield "  No other node was possible."
         elif bind["model"] == Verdict.AGREES:
             note = f" ({bind['model_note']})" if bind["model_note"] else ""
@@ -138,9 +160,14 @@ def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
     created_us = story.pod["created_us"]
     scheduled_us = story.at(Phase.SCHEDULED)
+    bind = _bind(story)
+    if scheduled_us is None and bind is not None:
+        scheduled_us = bind["at_us"]
     failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
     if scheduled_us is not None:
         yield f"  {show_span(scheduled_us - created_us)} for a node{_tries(failures)}"
+    elif story.at(Phase.GATED) is not None and not failures:
+        yield "  a scheduling gate of its own: no scheduler looks at it before that is taken away"
     else:
         yield f"  a node{_tries(failures)}"
     for row in failures[:MAX_FAILURES]:
@@ -174,7 +201,7 @@ def _reasons(row: Row) -> str:
     if not reasons:
         return row["message"] or "no reason was given"
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda one: -one[1]))
-    return f"of {row['nodes_total']} nodes: {listed}"
+    return show_plain(f"of {row['nodes_total']} nodes: {listed}")
 
 
 def _pull(row: Row) -> str:
