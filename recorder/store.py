@@ -7,6 +7,7 @@ asked for again from the stored position, and nothing is there twice.
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import time
 from collections import Counter
 from dataclasses import fields
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
@@ -25,7 +29,6 @@ from recorder.assembler import Known
 from recorder.records import Merge, Record
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -39,9 +42,12 @@ FORGOTTEN_PODS: Final = 500
 FREE_SHARE: Final = 0.1
 VACUUMED_PAGES: Final = 2_000
 _INCREMENTAL: Final = 2
+# Of PostgreSQL's client: a server that has gone without a word is noticed. Seconds, seconds, milliseconds.
+_TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000}
 # How long SQLite waits for another process (a reader that checkpoints, a vacuum).
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
+_NEWER: Final = "written by a newer Roost: use that version"
 
 
 class StoreError(Exception):
@@ -61,7 +67,9 @@ class Store:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-        self.shown_url = engine.url.render_as_string(hide_password=True)
+        # Drivers take passwords as parameters, too.
+        shown = {key: "hidden" if "password" in key.lower() else value for key, value in engine.url.query.items()}
+        self.shown_url = engine.url.set(query=shown).render_as_string(hide_password=True)
         # Statement, and which fields its parameters are, in their order.
         self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
 
@@ -77,7 +85,11 @@ class Store:
         backend = parsed.get_backend_name()
         if backend == POSTGRESQL:
             # Psycopg 3, whatever driver the URL's author is used to.
-            engine = sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+            engine = sa.create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                connect_args={key: value for key, value in _TIMEOUTS.items() if key not in parsed.query},
+            )
         elif backend == SQLITE:
             engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
             sa.event.listen(engine, "connect", _set_up_sqlite)
@@ -85,16 +97,52 @@ class Store:
             raise StoreError(f"database {backend!r} is not known: give an SQLite file, or postgresql://user@host/name")
         return cls(engine)
 
+    @classmethod
+    def open_for_reading(cls, url: str) -> Self:
+        """Connect to what a recorder of this schema has written; nothing is made or changed. Raises StoreError."""
+        store = cls.open(url)
+        try:
+            store._check_written()
+        except StoreError:
+            store.close()
+            raise
+        return store
+
+    def _check_written(self) -> None:
+        url = self.engine.url
+        if url.get_backend_name() == SQLITE and "uri" not in url.query and not Path(url.database or "").is_file():
+            # Opening would make it.
+            raise StoreError(f"{url.database}: there is no such file")
+        with self.reading() as connection:
+            stands = MigrationContext.configure(connection).get_current_heads()
+        if not stands:
+            raise StoreError(f"database {self.shown_url}: no recorder has written here")
+        script = ScriptDirectory.from_config(_configuration())
+        if stands == (script.get_current_head(),):
+            return
+        if {one.revision for one in script.walk_revisions()}.issuperset(stands):
+            raise StoreError(
+                f"database {self.shown_url}: written by an older Roost: start `roost record` of this version on it "
+                "once, it migrates"
+            )
+        raise StoreError(f"database {self.shown_url}: {_NEWER}")
+
     def migrate(self) -> None:
         """Bring the schema up to date; safe when several do at once. Raises StoreError."""
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
+        config = _configuration()
         with self._faults(), self.engine.begin() as connection:
             if self.engine.dialect.name == POSTGRESQL:
                 # One at a time; given back at the end of the transaction. The number is Roost's own, without meaning.
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7026421)"))
+            else:
+                # One at a time, and whole or not at all: the driver begins none for CREATE and DROP.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            try:
+                command.upgrade(config, "head")
+            except CommandError:
+                # It stands at a revision that isn't among ours.
+                raise StoreError(f"database {self.shown_url}: {_NEWER}") from None
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""
@@ -312,10 +360,20 @@ class Store:
             unavailable = error.connection_invalidated or isinstance(error, sa.exc.OperationalError)
             kind = Unavailable if unavailable else StoreError
             raise kind(f"database {self.shown_url}: {reason}") from None
+        except sqlite3.Error as error:
+            # Of statements that are given to the driver itself.
+            kind = Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
+            raise kind(f"database {self.shown_url}: {error}") from None
         except SQLAlchemyError as error:
             raise StoreError(f"database {self.shown_url}: {type(error).__name__}") from None
         except OSError as error:
             raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
+
+
+def _configuration() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    return config
 
 
 class _Form:

@@ -19,7 +19,7 @@ BATCH = 5000
 def export(database: str, form: str, since_us: int) -> int:
     """Print what was recorded since, in that form."""
     try:
-        store = Store.open(database)
+        store = Store.open_for_reading(database)
         for line in sniffer_lines(store, since_us) if form == "sniffer" else launch_lines(store, since_us):
             click.echo(line)
     except StoreError as error:

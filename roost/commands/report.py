@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 
 import click
-import sqlalchemy as sa
 
 from cluster.process import version
-from recorder import schema
 from recorder.html_page import MissingPlotlyError
 from recorder.page import make_page
 from recorder.report import Report, gather
@@ -21,7 +19,7 @@ from recorder.store import Store, StoreError
 def run(database: str, since_us: int | None, until_us: int | None, form: str, output: str | None) -> int:
     """Write the report; 1 when the database can't be read, or the file can't be written."""
     try:
-        store = _open(database)
+        store = Store.open_for_reading(database)
         report = gather(store, since_us, until_us)
         text = _write(report, form, f"{store.engine.url.database or ''}")
     except (StoreError, MissingPlotlyError) as error:
@@ -36,17 +34,6 @@ def run(database: str, since_us: int | None, until_us: int | None, form: str, ou
         print(f"roost report: {output}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
-
-
-def _open(database: str) -> Store:
-    if "://" not in database and not Path(database).is_file():
-        # Opening would make it.
-        raise StoreError(f"{database}: there is no such file")
-    store = Store.open(database)
-    with store.reading() as connection:
-        if not sa.inspect(connection).has_table(schema.pod.name):
-            raise StoreError(f"database {store.shown_url}: no recorder has written here")
-    return store
 
 
 def _write(report: Report, form: str, database: str) -> str:

@@ -8,19 +8,19 @@ import click
 
 from recorder.queries import find_pods, read_story, similar_names
 from recorder.store import Store, StoreError
-from recorder.why import show_moment, tell
+from recorder.why import show_moment, show_plain, tell
 
 
 def run(name: str, database: str, at_us: int | None) -> int:
     """Tell the story; 1 when there is no such pod or no such database."""
     namespace, _, pod_name = name.rpartition("/")
     try:
-        store = Store.open(database)
+        store = Store.open_for_reading(database)
         pods = find_pods(store, pod_name, namespace or None, at_us)
         if not pods:
             when = f" at {show_moment(at_us)}" if at_us is not None else ""
             near = similar_names(store, pod_name)
-            hint = f" There are {', '.join(near)}." if near else ""
+            hint = f" There are {show_plain(', '.join(near))}." if near else ""
             print(f"roost why: no pod {name} was recorded{when}.{hint}", file=sys.stderr)  # noqa: T201 - a command's talk
             return 1
         click.echo(tell(read_story(store, pods[0])), nl=False)

@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,8 @@ from recorder.assembler import EVENTS, NODES, PODS, Assembler, Known
 from recorder.main import _forget
 from recorder.reading import read_event, read_node, read_pod
 from recorder.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord, PullRecord, Record
-from recorder.store import FORGOTTEN_PODS, FREE_SHARE, POSTGRESQL, SQLITE, Store, StoreError
+from recorder.store import FORGOTTEN_PODS, FREE_SHARE, POSTGRESQL, SQLITE, Store, StoreError, Unavailable
+from roost.commands import records, report, why
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.postgres import Postgres
@@ -261,6 +263,86 @@ def test_a_file_of_an_earlier_kind_gives_its_room_back_too(tmp_path: Path) -> No
     assert store.give_room_back() > 100_000
     with store.reading() as connection:
         assert connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one() == 2
+
+
+def test_a_fault_of_the_driver_itself_is_the_stores_own_error(tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "roost.db"))
+    with pytest.raises(Unavailable, match="database is locked"), store._faults():
+        raise sqlite3.OperationalError("database is locked")
+
+
+def stamp(path: Path, revision: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+        connection.commit()
+
+
+READERS: list[Callable[[str], int]] = [
+    lambda database: why.run("p", database, None),
+    lambda database: records.export(database, "sniffer", 0),
+    lambda database: report.run(database, None, None, "json", None),
+]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
+    read: Callable[[str], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "roost.db"
+    for revision, says in (("0001", "older Roost: start `roost record` of this version"), ("9999", "a newer Roost")):
+        path.write_bytes(empty_database())
+        stamp(path, revision)
+        assert read(str(path)) == 1
+        assert says in capsys.readouterr().err
+    missing = tmp_path / "typo.db"
+    assert read(str(missing)) == 1
+    assert "typo.db: there is no such file" in capsys.readouterr().err
+    assert not missing.exists()
+
+
+def test_a_recorder_does_not_touch_the_database_of_a_newer_one(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database())
+    stamp(path, "9999")
+    with pytest.raises(StoreError, match="newer Roost: use that version"):
+        Store.open(str(path)).migrate()
+
+
+def test_a_migration_of_a_file_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.open(str(tmp_path / "roost.db"))
+
+    def fail(*_: object, **__: object) -> None:
+        raise sa.exc.OperationalError("", {}, sqlite3.OperationalError("disk full"))
+
+    with monkeypatch.context() as patch:
+        # Of the third of them.
+        patch.setattr(Operations, "drop_table", fail)
+        with pytest.raises(Unavailable, match="disk full"):
+            store.migrate()
+    with store.reading() as connection:
+        assert sa.inspect(connection).get_table_names() == []
+    store.migrate()
+    store.close()
+
+
+def test_passwords_of_a_url_are_not_shown() -> None:
+    shown = Store.open("postgresql://me:first@host/name?password=second&sslpassword=third&sslmode=require").shown_url
+    assert not any(secret in shown for secret in ("first", "second", "third"))
+    assert "sslmode=require" in shown
+
+
+def test_a_server_that_went_without_a_word_is_noticed(server: Postgres) -> None:
+    url = server.url("postgres")
+    store = Store.open(f"{url}{'&' if '?' in url else '?'}keepalives_idle=77")
+    with store.reading() as connection:
+        told = connection.connection.driver_connection
+        assert told is not None
+        parameters = told.info.get_parameters()
+    store.close()
+    wanted = {"connect_timeout": "10", "tcp_user_timeout": "30000", "keepalives_idle": "77"}
+    assert {key: str(parameters.get(key)) for key in wanted} == wanted
 
 
 # The story of a small cluster, told with repeats and restarts
