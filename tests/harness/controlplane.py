@@ -215,7 +215,7 @@ class ControlPlane:
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         account = f"/api/v1/namespaces/{name}/serviceaccounts"
         if "serviceaccount-controller" in self._controllers:
-            wait_until(lambda: self.api.find(f"{account}/default"), 30, f"ServiceAccount {name}/default")
+            wait_until(lambda: self.api.find(f"{account}/default"), 120, f"ServiceAccount {name}/default")
         else:
             self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}, name)
         return name
