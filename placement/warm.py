@@ -1,14 +1,14 @@
-"""Choose the warm nodes of a pod: those of the smallest set that carries its class, holders of its images first.
+"""Count what a class's warm set is made of: seats of nodes, how many nodes carry the class, and weights in order.
 
-Owns the set, the order in it and the weights; knows nothing of pods' bodies, facts or the API. Packing alone fills the
-fullest node whatever it holds; an image's holder alone empties no node. So the set keeps load together, and in it the
-pod goes where its images are known to be, and to the emptiest such node.
+Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it holds; an image's
+holder alone empties no node. So the set keeps load together, and in it the pod goes where its images are known to be,
+and to the emptiest such node: `webhook.warm` finds these.
 """
 
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -16,31 +16,6 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 30
 _MAX_WEIGHT: Final = 100
 _PODS: Final = "pods"
-
-
-class WarmNode(NamedTuple):
-    """One node as a pod of the class sees it."""
-
-    name: str
-    # Pods of the class, bound there or on their way.
-    pods: int
-    # Pods of this size that it takes in all.
-    seats: int
-    # It is known to hold the pod's images.
-    holds: bool
-
-
-def choose_warm(nodes: Sequence[WarmNode], *, running: int, spare: int, limit: int) -> list[tuple[str, int]]:
-    """Nodes that the pod should prefer, with weights 1 to 100, best first; [] when the set is full.
-
-    running: pods of the class on these nodes or on none yet. spare: seats that the set has beyond them and this pod;
-    negative: that many pods too few, which then go wherever the profile packs them. limit: nodes named at most.
-    """
-    order = sorted(nodes, key=lambda node: (-node.pods, node.name))
-    members = order[: set_size((node.seats for node in order), running + 1 + spare)]
-    free = [node for node in members if node.pods < node.seats]
-    free.sort(key=lambda node: (not node.holds, node.pods, node.name))
-    return with_weights([node.name for node in free[:limit]])
 
 
 def set_size(seats: Iterable[int], wanted: int) -> int:

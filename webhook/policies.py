@@ -7,6 +7,7 @@ clock and edits nothing; `webhook.patch` makes its changes true, and leaves out 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from placement.classes import Classes
@@ -238,7 +239,7 @@ def _prefer_held(expression: JSONObject, weight: int) -> PreferNode:
 def prefer_warm(case: Case) -> Iterator[Verdict]:
     """Prefer nodes of the smallest set that carries the class: first those known to hold the images, emptiest first."""
     pod, finder = case.pod, case.rules.warm
-    if finder is None or _has_warm(pod):
+    if finder is None or _keeps_target(pod, WARM_TARGET_ANNOTATION, _is_named):
         return
     nodes, facts = case.facts.nodes, case.facts.warm.get(case.rules.name)
     if nodes is None or facts is None:
@@ -261,17 +262,6 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     yield Annotate(WARM_TARGET_ANNOTATION, first)
     known = f"{choice.holding} of {len(choice.nodes)} preferred nodes hold the images"
     yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
-
-
-def _has_warm(pod: Pod) -> bool:
-    """Tell whether Roost chose the pod's warm nodes already: reviewed again, it keeps them."""
-    target = pod.annotations.get(WARM_TARGET_ANNOTATION)
-    if not target:
-        return False
-    return any(
-        type(term) is dict and same_node_preference(term.get("preference"), _is_named(target))
-        for term in pod.preferred_node_terms
-    )
 
 
 def _requests(case: Case) -> tuple[tuple[str, int], ...]:
@@ -300,7 +290,9 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
     """
     pod, home = case.pod, case.rules.pod_class.home
     repository = repository_of(pod, home.key) if home is not None else ""
-    if home is None or not repository or _has_home(pod, home, case.facts):
+    if home is None or not repository:
+        return
+    if _keeps_target(pod, HOME_TARGET_ANNOTATION, partial(_is_node, home=home, facts=case.facts)):
         return
     wanted = HomeRequest(case.rules.name, home, repository, pod.rules, case.pod_key)
     choice = case.homes.find(wanted, case.facts, case.now)
@@ -320,12 +312,12 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
         yield Note("home-outvoted", text, is_warning=True)
 
 
-def _has_home(pod: Pod, home: Home, facts: Facts) -> bool:
-    """Tell whether Roost gave the pod its home already: reviewed again, it keeps it, whatever the load is by now."""
-    target = pod.annotations.get(HOME_TARGET_ANNOTATION)
+def _keeps_target(pod: Pod, annotation: str, is_node: Callable[[str], JSONObject]) -> bool:
+    """Tell whether Roost chose the pod's nodes already: reviewed again, it keeps them, whatever the load is by now."""
+    target = pod.annotations.get(annotation)
     if not target:
         return False
-    preference = _is_node(target, home, facts)
+    preference = is_node(target)
     return any(
         type(term) is dict and same_node_preference(term.get("preference"), preference)
         for term in pod.preferred_node_terms

@@ -1,7 +1,7 @@
 """Find the warm nodes of a pod among the nodes that the facts know, quickly: pods of one kind share what they have.
 
-Owns what is kept for speed. `placement.warm.choose_warm` says what the answer is; here it comes from sets and orders
-that are made once a change of the facts.
+Owns the order in the set, and what is kept for speed: sets and orders are made once a change of the facts.
+`tests/warm_rule.py` says the same without keeping anything, and a property holds the two together.
 """
 
 from __future__ import annotations

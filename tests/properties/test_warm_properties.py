@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from placement.nodes import NodeFact, NodeRules, Nodes
 from placement.settings import Warm
-from placement.warm import MAX_NODES, WarmNode, choose_warm, with_weights
+from placement.warm import MAX_NODES, with_weights
+from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import WarmFacts, WarmPod
 from webhook.warm import WarmFinder, WarmRequest
 

@@ -10,8 +10,9 @@ import pytest
 from placement.documents import SettingsError
 from placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.settings import Warm
-from placement.warm import WarmNode, choose_warm, seats_of, with_weights
+from placement.warm import seats_of, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
+from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import (
     Facts,
     HomePod,

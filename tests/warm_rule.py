@@ -1,0 +1,35 @@
+"""The rule of warm sets in a few plain lines: what `webhook.warm`, which keeps what it can, is held to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from placement.warm import set_size, with_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class WarmNode(NamedTuple):
+    """One node as a pod of the class sees it."""
+
+    name: str
+    # Pods of the class, bound there or on their way.
+    pods: int
+    # Pods of this size that it takes in all.
+    seats: int
+    # It is known to hold the pod's images.
+    holds: bool
+
+
+def choose_warm(nodes: Sequence[WarmNode], *, running: int, spare: int, limit: int) -> list[tuple[str, int]]:
+    """Nodes that the pod should prefer, with weights 1 to 100, best first; [] when the set is full.
+
+    running: pods of the class on these nodes or on none yet. spare: seats that the set has beyond them and this pod;
+    negative: that many pods too few, which then go wherever the profile packs them. limit: nodes named at most.
+    """
+    order = sorted(nodes, key=lambda node: (-node.pods, node.name))
+    members = order[: set_size((node.seats for node in order), running + 1 + spare)]
+    free = [node for node in members if node.pods < node.seats]
+    free.sort(key=lambda node: (not node.holds, node.pods, node.name))
+    return with_weights([node.name for node in free[:limit]])
