@@ -28,10 +28,10 @@ from placement.scheduling.profile import read_profiles
 from placement.scheduling.state import ClusterState
 from simulator.assumptions import Assumptions, Autoscaler
 from simulator.policy import load_policy
+from simulator.replay import replay
 from simulator.survey import trace_of
 from simulator.sweep import LocalProcesses, make_jobs, run_sweep
 from simulator.synthetic import synthetic_attempts
-from simulator.world import replay
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 

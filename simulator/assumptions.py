@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-MIB: Final = 2**20
-GIB: Final = 2**30
-
 
 class SessionModel(NamedTuple):
     """Minutes from ready to gone: a least time (the culler's) and a log-normal rest."""

@@ -55,33 +55,26 @@ class Controls:
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
 
-    @property
-    def is_on(self) -> bool:
-        """Whether any controller has something to do."""
-        return bool(self._planners)
-
     def begin(self) -> None:
         """The first plan of each."""
-        for name in self._planners:
-            self._plan_soon(name)
+        self.nodes_changed()
 
     # News
 
-    def node_joined(self, node: SimNode) -> None:
-        """A node came."""
-        del node
-        self._plan_all()
+    def nodes_changed(self) -> None:
+        """A node came or went."""
+        for name in self._planners:
+            self._plan_soon(name)
 
     def node_left(self, node: SimNode) -> None:
-        """A node went."""
+        """A node went, and with it the pods there that pull."""
         for key in [key for key, pod in self._world.pods.items() if pod.node_name == node.name]:
             if key not in self._world.sim_pods:
                 del self._world.pods[key]
-        self._plan_all()
+        self.nodes_changed()
 
-    def images_shown(self, node: SimNode) -> None:
+    def images_shown(self) -> None:
         """A node reports other images."""
-        del node
         for name in (GATE, POPULAR):
             self._plan_soon(name)
 
@@ -138,10 +131,6 @@ class Controls:
         self._plan_soon(MOVER)
 
     # Planning
-
-    def _plan_all(self) -> None:
-        for name in self._planners:
-            self._plan_soon(name)
 
     def _plan_soon(self, name: str) -> None:
         if name in self._planners:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOUR: Final = 3600
-_LEVELS: Final = ("users", "placeholders", "nodes")
 
 
 class Measures:

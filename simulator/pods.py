@@ -18,7 +18,7 @@ from placement.images import normalise_reference
 from placement.labels import HOME_TARGET_ANNOTATION, SAFE_TO_EVICT_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.pods import read_pod
 from placement.scheduling.objects import PodSpec, PodState, WeightedNodeTerm, read_node_term, read_pod_state
-from webhook.facts import Facts, HomePod, Homes, WarmPod, pod_key
+from webhook.facts import Facts, HomePod, WarmPod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger
 from webhook.patch import Annotate, Change, PreferNode, patch_for
@@ -27,12 +27,10 @@ from webhook.policies import Case, Degraded, Note, Rulebook, prefer_warm
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placement.pods import Pod
     from placement.scheduling.objects import NodeTerm
     from simulator.assumptions import Assumptions
     from simulator.attempts import Attempt
     from simulator.policy import PlaceholderSet, Policy
-    from webhook.policies import ClassRules
 
 JSONObject = dict[str, Any]
 
@@ -61,21 +59,12 @@ _PREFERS_USER_NODES: Final = {
 }
 
 
-class Made(NamedTuple):
-    """A pod as the API server stores it, but for its name."""
-
-    state: PodState
-    # The node that the webhook chose for its repository; "": none.
-    home: str
-
-
 class _Kept(NamedTuple):
     """What pods of one kind are made of: all that doesn't change with the facts."""
 
     state: PodState
-    # The pod as it was posted, and its class's rules, where its warm nodes are still to be chosen.
-    pod: Pod | None = None
-    rules: ClassRules | None = None
+    # The pod as the webhook met it, where its warm nodes are still to be chosen.
+    case: Case | None = None
 
 
 class PodMaker:
@@ -116,19 +105,19 @@ class PodMaker:
             return found.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
         return found.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)))
 
-    def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> Made:
+    def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
         """A user's pod."""
         key = (USER, attempt.image, attempt.repository, attempt.cpu_millicores, attempt.memory_bytes)
         return self._make(key, name, created, facts, lambda: self._user_body(attempt, name))
 
-    def placeholder(self, one: PlaceholderSet, name: str, created: float, facts: Facts) -> Made:
+    def placeholder(self, one: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
         """A pod of a StatefulSet of placeholders."""
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": one.name, "uid": one.name, "controller": True}
         metadata = {"name": name, "labels": dict(one.labels), "ownerReferences": [owner]}
         body = {"metadata": metadata, "spec": one.spec}
         return self._make((PLACEHOLDER, one.name), name, created, facts, lambda: body)
 
-    def build(self, repository: str, name: str, created: float, facts: Facts) -> Made:
+    def build(self, repository: str, name: str, created: float, facts: Facts) -> PodState:
         """A build pod of BinderHub."""
         body = {
             "metadata": {
@@ -158,10 +147,6 @@ class PodMaker:
     def read(self, body: JSONObject) -> PodState:
         """A pod that somebody else posted."""
         return self._read(body)
-
-    def seen(self, name: str) -> None:
-        """Facts tell of this pod from now on."""
-        self._ledger.forget(pod_key(self._policy.namespace, name))
 
     def home_pod(self, state: PodState) -> HomePod | None:
         """What a pod adds to its class's load; None for pods of a class without a home."""
@@ -194,39 +179,34 @@ class PodMaker:
 
     def _make(
         self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]
-    ) -> Made:
+    ) -> PodState:
         known = self._kept.get(key)
         if known is None:
-            known, home, is_constant = self._admit(body(), facts, created)
+            known, is_constant = self._admit(body(), facts, created)
             if is_constant:
                 self._kept[key] = known
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
         else:
-            home = ""
             self._kept.move_to_end(key)
         state = replace(known.state, name=name, uid=name, created=created)
-        if known.pod is not None and known.rules is not None:
-            state = self._with_warm_nodes(state, self._case(known.pod, known.rules, facts, created))
-        return Made(state, home)
+        if known.case is not None:
+            state = self._with_warm_nodes(state, known.case._replace(facts=facts, now=created))
+        return state
 
-    def _case(self, pod: Pod, rules: ClassRules, facts: Facts, now: float) -> Case:
-        assert self._rulebook is not None  # noqa: S101 - for mypy: whoever has rules has a rulebook
-        key = pod_key(self._policy.namespace, pod.name)
-        return Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
-
-    def _admit(self, body: JSONObject, facts: Facts, now: float) -> tuple[_Kept, str, bool]:
-        """The pod after the webhook, its home, and whether it would be the same whatever the facts."""
+    def _admit(self, body: JSONObject, facts: Facts, now: float) -> tuple[_Kept, bool]:
+        """The pod after the webhook, and whether it would be the same whatever the facts."""
         namespace = self._policy.namespace
         body["metadata"]["namespace"] = namespace
         if self._rulebook is None:
-            return _Kept(self._read(body)), "", True
+            return _Kept(self._read(body)), True
         pod = read_pod(body, namespace)
         pod_class = self._rulebook.classes.classify(pod.labels, namespace, facts.namespaces)
         if pod_class is None or pod.reason_to_skip():
-            return _Kept(self._read(body)), "", True
+            return _Kept(self._read(body)), True
         rules = self._rulebook.rules[pod_class.name]
-        case = self._case(pod, rules, facts, now)
+        key = pod_key(namespace, pod.name)
+        case = Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
         asks_facts = rules.pod_class.home is not None or (
             rules.is_gated and any(self._rulebook.held(image) is not None for image in pod.images)
         )
@@ -238,10 +218,10 @@ class PodMaker:
         home = next(
             (one.value for one in changes if isinstance(one, Annotate) and one.key == HOME_TARGET_ANNOTATION), ""
         )
-        if home and case.pod_key not in facts.homes.pods:
-            self._ledger.record(case.pod_key, HomePod(pod_class.name, home), now)
+        if home and key not in facts.homes.pods:
+            self._ledger.record(key, HomePod(pod_class.name, home), now)
         state = self._read(jsonpatch.apply_patch(body, patch_for(pod, changes)))
-        return _Kept(state, pod, rules) if is_warm else _Kept(state), home, not asks_facts
+        return _Kept(state, case if is_warm else None), not asks_facts
 
     def _with_warm_nodes(self, state: PodState, case: Case) -> PodState:
         """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""
@@ -280,8 +260,3 @@ def image_reference(image: str) -> str:
     if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
         return image
     return f"r2d.invalid/{blake2b(image.encode(), digest_size=10).hexdigest()}:1"
-
-
-def no_facts() -> Facts:
-    """Facts of an empty cluster."""
-    return Facts(homes=Homes())

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 
 RELEASE: Final = Release("hub", "binder")
-# Kubernetes' own class for pods that name none.
-_NO_PRIORITY: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from simulator.assumptions import Assumptions
     from simulator.results import RunResult
 
-HOUR_SECONDS: Final = 3600
 # Bounds that follow from the assumptions or from the figure itself, beside those of simulator/bounds.py.
 FLOOR: Final = "start_floor"
 NOTHING: Final = "nothing"

@@ -119,7 +119,7 @@ class Spread(Protocol):
 
 def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
     """Replay one job's trace under its policy."""
-    from simulator.world import replay  # noqa: PLC0415 - the engine is only loaded where it works
+    from simulator.replay import replay  # noqa: PLC0415 - the engine is only loaded where it works
 
     if job.code != code_fingerprint():
         raise SweepError(

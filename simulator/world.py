@@ -7,11 +7,11 @@ what it decides about (nodes, pulls, people) is assumed, and `Assumptions` says 
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
+from placement.labels import HOSTNAME_LABEL
 from placement.nodes import NodeFact, Nodes
 from placement.scheduling.cycle import schedule
 from placement.scheduling.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState, PodState
@@ -26,7 +26,6 @@ from simulator.kubelet import BACKGROUND, Images, NodeImages, PullFigures
 from simulator.kubelet import USER as FOR_USER
 from simulator.measures import Measures
 from simulator.pods import BUILD, NODE_PURPOSE, PLACEHOLDER, USER, PodMaker, image_reference
-from simulator.pushes import with_pushes
 from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START, TOTAL
 from simulator.scaling import Scaling
 from webhook.facts import Facts, Homes, WarmFacts
@@ -46,6 +45,8 @@ AFTERMATH_SECONDS: Final = 3600.0
 # kube-scheduler tries everything again that has waited so long.
 FLUSH_SECONDS: Final = 300.0
 PROGRESS_EVERY: Final = 500
+# Kinds of pods that fit nowhere; all are forgotten when there are more.
+_MOST_HOPELESS: Final = 512
 _EFFECT: Final = "NoSchedule"
 _ENDLESS_BYTES: Final = 10**15
 
@@ -123,7 +124,7 @@ class SimNode:
     """One node that has joined."""
 
     __slots__ = (
-        "collects_at", "empty_since", "images", "joined_at", "name", "pods", "pullers", "shows_at", "state", "users",
+        "collects_at", "images", "joined_at", "name", "pods", "pullers", "shows_at", "state", "users",
     )  # fmt: skip
 
     def __init__(self, state: NodeState, images: NodeImages, now: float) -> None:
@@ -137,7 +138,6 @@ class SimNode:
         self.pullers: dict[str, PodState] = {}
         self.collects_at: float | None = None
         self.shows_at: float | None = None
-        self.empty_since: float | None = now
 
 
 class World:
@@ -203,7 +203,6 @@ class World:
 
     def play(self, attempts: Iterable[Attempt], on_progress: Callable[[int, float], None] | None = None) -> RunResult:
         """Play all attempts, which come in order of their moments; and see the last of them through."""
-        began = time.process_time()
         coming = iter(attempts)
         following = next(coming, None)
         result = self.measures.result
@@ -224,7 +223,6 @@ class World:
             while self._heap and self._starting and self._heap[0][0] <= last + AFTERMATH_SECONDS:
                 self._step()
         self._write()
-        result.cpu_seconds = time.process_time() - began
         return result
 
     def _step(self) -> None:
@@ -295,7 +293,7 @@ class World:
         self._made += 1
         name = f"user-{self._made}"
         made = self.maker.user(launch.attempt, name, self.now, self._current_facts())
-        pod = self._post(USER, made.state)
+        pod = self._post(USER, made)
         pod.launch = launch
 
     def _post_build(self, attempt: Attempt) -> None:
@@ -303,7 +301,7 @@ class World:
         self._building.add(attempt.image)
         self._made += 1
         made = self.maker.build(attempt.repository, f"build-{self._made}", self.now, self._current_facts())
-        self._post(BUILD, made.state).builds = attempt
+        self._post(BUILD, made).builds = attempt
 
     def _build(self, pod: SimPod, node: SimNode) -> None:
         if pod.builds is not None:
@@ -382,7 +380,7 @@ class World:
             if pod_name not in there:
                 made = self.maker.placeholder(one, pod_name, self.now, self._current_facts())
                 self._made += 1
-                pod = self._post(PLACEHOLDER, replace(made.state, uid=f"{pod_name}#{self._made}"))
+                pod = self._post(PLACEHOLDER, replace(made, uid=f"{pod_name}#{self._made}"))
                 pod.owner = one
                 there[pod_name] = pod
         for index in range(len(there) - 1, wanted - 1, -1):
@@ -427,7 +425,7 @@ class World:
                 self._bind(pod, decision.node)
             else:
                 if decision.nomination is None:
-                    if len(self._hopeless) > PROGRESS_EVERY:
+                    if len(self._hopeless) > _MOST_HOPELESS:
                         self._hopeless.clear()
                     self._hopeless[kind] = self._chances, state.spec
                 self._unfit(pod, decision)
@@ -579,7 +577,6 @@ class World:
         assumed = self.assumed
         image, asked = launch.image, self.now + assumed.bind_seconds
         node.users += 1
-        node.empty_since = None
         self.measures.level(USERS, 1, self.now)
         self.bounds.started(image, self.now, launch.attempt.memory_bytes)
         for layer in self.images.get(image).layers:
@@ -647,8 +644,6 @@ class World:
                 self.measures.level(USERS, -1, self.now)
                 self.bounds.ended(pod.launch.image, self.now, pod.launch.attempt.memory_bytes)
                 node.images.release(pod.launch.image, self.now)
-                if not node.users:
-                    node.empty_since = self.now
             elif pod.kind == PLACEHOLDER:
                 self.measures.level(SEATS, -1, self.now)
             if node.name in self.nodes:
@@ -672,7 +667,7 @@ class World:
     def template(self, name: str) -> NodeState:
         """A node as its group's template has it, with the labels and taints that it comes with."""
         assumed = self.assumed
-        labels = {NODE_PURPOSE: "user", "kubernetes.io/hostname": name}
+        labels = {NODE_PURPOSE: "user", HOSTNAME_LABEL: name}
         taints = (Taint(self.policy.startup_taint, "", _EFFECT),) if self.policy.startup_taint else ()
         allocatable = {
             CPU: assumed.node_cpu_millicores,
@@ -702,7 +697,7 @@ class World:
         for one in self.policy.pullers:
             if one.node_selector.items() <= state.fact.labels.items():
                 self._begin_pulling(node, one)
-        self.controls.node_joined(node)
+        self.controls.nodes_changed()
         if self.scaling is not None:
             self.scaling.nodes_changed()
         self.retry()
@@ -720,8 +715,6 @@ class World:
             if self.state.get_pod(pod.key) is not None:
                 self.state.remove_pod(pod.key)
         self.state.remove_node(node.name)
-        for puller in node.pullers.values():
-            self.pods.pop(puller.key, None)
         self._tell_facts(node.name, None)
         self.measures.level(NODES, -1, self.now)
         self.builds.node_left(node.name, self.now)
@@ -743,10 +736,10 @@ class World:
     def _tell_facts(self, name: str, fact: NodeFact | None) -> None:
         nodes = self._facts.nodes or Nodes()
         nodes = nodes.updated({name: fact})
-        # A builder is Ready on every node.
         warm = self._facts.warm
         if fact is None:
             warm = {one: found.without_nodes((name,)) for one, found in warm.items()}
+        # A builder is Ready on every node.
         builders = dict.fromkeys(self.maker.homes, nodes.names)
         self._facts = replace(self._facts, nodes=nodes, builder_nodes=builders, warm=warm)
 
@@ -813,7 +806,7 @@ class World:
         images = node.images.status_images(self.now)
         if images is not node.state.images:
             self._put(node, replace(node.state, images=images, image_count=len(images)))
-            self.controls.images_shown(node)
+            self.controls.images_shown()
 
     def _begin_pulling(self, node: SimNode, one: PullerSet) -> None:
         """The puller's pod begins on a node: one image after the other."""
@@ -839,18 +832,3 @@ class World:
                 assumed.node_cpu_millicores // max(1, assumed.user_cpu_millicores),
             ),
         )
-
-
-def replay(
-    attempts: Iterable[Attempt],
-    policy: Policy,
-    assumptions: Assumptions,
-    seed: int,
-    on_progress: Callable[[int, float], None] | None = None,
-) -> RunResult:
-    """Play attempts, in order of their moments, under a policy, and return what was measured.
-
-    on_progress: told the number of attempts played and the moment of the last, now and then.
-    """
-    pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)
-    return World(policy, assumptions, seed).play(pushed, on_progress)

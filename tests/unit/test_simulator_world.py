@@ -367,3 +367,17 @@ def test_hundreds_of_placeholders_less_are_no_matter() -> None:
     world.replicas[name] = 0
     world.fill_seats(name)
     assert not world.seats[name]
+
+
+@pytest.mark.parametrize(("name", "cold_why"), [("recommended", {}), ("z2jh", {ELSEWHERE: 1})])
+def test_a_warm_set_sends_a_user_to_the_image_where_packing_pulls_it_again(name: str, cold_why: dict[str, int]) -> None:
+    # Four fill the first node, the second gets e and another a; then d leaves room on the fuller first.
+    said = [
+        *(attempt(number, 100 * number, image) for number, image in enumerate("abc")),
+        attempt(3, 300, "d", stays=600),
+        attempt(4, 400, "e"),
+        attempt(5, 500, "a"),
+        attempt(6, 1200, "e"),
+    ]
+    result, _ = play(said, without_pullers(name), small(seats=4, nodes=2))
+    assert result.cold_why == {NOWHERE: 5, ONLY_FULL: 1, **cold_why}
