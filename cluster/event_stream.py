@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import random
 import time
+import traceback
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -137,6 +139,8 @@ class EventStream:
                     continue
             except ClusterError as error:
                 self._note_failure(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is: a thread that ends leaves a consumer that is deaf
+                self._note_failure(ClusterError(_unforeseen(error)))
             stop.wait(backoff_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
             backoff_seconds = min(2 * backoff_seconds, LAST_BACKOFF_SECONDS)
 
@@ -203,18 +207,21 @@ class EventStream:
             raise ClusterError("the watch sent something that is no event") from None
         if change == "ERROR":
             raise ApiError(int(item.get("code") or 0), f"watch ended: {item.get('reason')}")
-        self._hear()
+        began_at = self._clock()
         version = str(item["metadata"]["resourceVersion"])
         if change == "BOOKMARK":
             self._version = version
+            self._hear()
             self._say(Change.BOOKMARK)
         elif change in _WATCHED:
             read = self._read(item)
             is_late = _number(version) <= self._late_until
+            # Only what can be read was heard: a stream that fails of the same line again and again grows old.
+            self._hear()
             # Told with its own version: whoever stores it may go on after it.
             self._tell(Told(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
             self._version = version
-            if self._clock() - self._heard_at > LATE_SECONDS:
+            if self._clock() - began_at > LATE_SECONDS:
                 # Its consumer took its time, and what the server said meanwhile waits to be read.
                 self._find_late()
 
@@ -240,3 +247,9 @@ class EventStream:
 def _number(version: str) -> int:
     """A resourceVersion as a number (Kubernetes says they can be compared); 0 for anything else."""
     return int(version) if version.isdigit() else 0
+
+
+def _unforeseen(error: Exception) -> str:
+    """A fault that nobody thought of, in one line: what it is, and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"unforeseen {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"

@@ -27,7 +27,7 @@ from placement.scheduling.profile import (
 )
 from recorder.metrics import Metrics
 from recorder.model import Model
-from recorder.recording import Recording
+from recorder.recording import Recording, RecordingError
 from recorder.settings import load_settings
 from recorder.store import Store, StoreError, Unavailable
 
@@ -65,7 +65,7 @@ class RecorderOptions:
 
 
 def serve(options: RecorderOptions) -> int:
-    """Record until SIGTERM. 0: ended in order; 1: it could not start, and stderr says why."""
+    """Record until SIGTERM. 0: ended in order; 1: it could not start or go on, and stderr says why."""
     logs.configure(options.log_level)
     try:
         _run(options, load_settings(options.settings_path))
@@ -73,8 +73,12 @@ def serve(options: RecorderOptions) -> int:
         for fault in error.faults:
             print(f"roost record: {options.settings_path}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    except (ClusterError, OpsError, StoreError) as error:
+    except (ClusterError, OpsError, RecordingError, StoreError) as error:
         print(f"roost record: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except Exception as error:  # a fault of ours: whoever starts it again must see that it ended, and of what
+        log.exception("ended by an unforeseen fault")
+        print(f"roost record: unforeseen {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - as above
         return 1
     return 0
 
@@ -152,6 +156,8 @@ def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
             given = store.give_room_back()
         except StoreError as error:
             log.warning("nothing forgotten: %s", error)
+        except Exception:  # the thread must outlive any fault: without it the database would only grow
+            log.exception("nothing forgotten")
         else:
             if any(counts.values()):
                 log.info("forgotten: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count))

@@ -19,6 +19,7 @@ from cluster.watch_cache import WatchCache
 from placement.classes import Classes
 from recorder.assembler import EVENTS, NODES, PODS, Assembler
 from recorder.reading import MICRO_US, Unreadable, read_event, read_node, read_pod, unreadable
+from recorder.records import DecisionRecord
 from recorder.store import Refused, StoreError
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ STALE_SECONDS: Final = 180.0
 _US: Final = 1_000_000
 # After these, all up to their version has been told.
 _MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, Change.BOOKMARK)
+
+
+class RecordingError(Exception):
+    """Recording can't go on; the message says why."""
 
 
 class Recording:
@@ -101,7 +106,7 @@ class Recording:
                 client,
                 path,
                 kind,
-                readers[kind],
+                _guarded(readers[kind]),
                 self._take,
                 position=self._versions.get(kind, ""),
                 on_error=metrics.count_stream_error,
@@ -125,26 +130,37 @@ class Recording:
         return 0.0 if since is None else max(0.0, self._wall() - since)
 
     def run(self, stop: threading.Event) -> None:
-        """Record until `stop`; what was told by then is stored, as far as the database takes it."""
+        """Record until `stop`; what was told by then is stored, as far as the database takes it.
+
+        Raises RecordingError when it would go on without hearing all.
+        """
         self._stop = stop
         cache = threading.Thread(target=self._namespaces.run, args=(stop,), name="watch-namespaces", daemon=True)
         cache.start()
         while not stop.wait(0.02) and not (self._namespaces.synced or self._namespaces.is_forbidden):
             # A pod's class may hang on its namespace's labels.
             pass
-        for stream in self._streams:
-            threading.Thread(target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True).start()
+        threads = [
+            threading.Thread(target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True)
+            for stream in self._streams
+        ]
+        for thread in threads:
+            thread.start()
         flushed_at = time.monotonic()
         while not stop.is_set():
             self._collect(flushed_at + FLUSH_SECONDS)
-            self._rows += self._assembler.settle(int(self._wall() * _US))
+            self._settle(int(self._wall() * _US))
             if time.monotonic() - flushed_at >= FLUSH_SECONDS or len(self._rows) >= MAX_ROWS:
                 self._flush()
                 flushed_at = time.monotonic()
+                dead = [thread.name for thread in threads if not thread.is_alive()]
+                if dead and not stop.is_set():
+                    # Streams outlive their faults; whatever ended this one, nobody would listen from now on.
+                    raise RecordingError(f"{dead[0]} has ended, and nothing more of it would be recorded: start again")
         # What has been told already; the streams take nothing more.
         while not self._queue.empty() and len(self._rows) < MAX_ROWS:
             self._follow(self._queue.get_nowait())
-        self._rows += self._assembler.settle(None)
+        self._settle(None)
         self._try_flush()
 
     def _read_pod(self, item: JSONObject) -> SeenPod | Unreadable:
@@ -192,6 +208,13 @@ class Recording:
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = told.at
 
+    def _settle(self, now_us: int | None) -> None:
+        try:
+            self._rows += self._assembler.settle(now_us)
+        except Exception:  # what the model can't judge must not end the recording: that binding stays unjudged
+            log.exception("not judged")
+            self._metrics.count_odd(DecisionRecord.TABLE)
+
     def _late_us(self, told: Told, now_us: int) -> int:
         """How much earlier than now it may have been."""
         if not told.is_late:
@@ -238,7 +261,7 @@ class Recording:
             return []
         if told.kind == PODS:
             return self._assembler.pod_deleted(told.key, None, now_us, late_us=late_us)
-        return self._assembler.node_deleted(told.key, now_us)
+        return self._assembler.node_deleted(told.key, now_us) if told.kind == NODES else []
 
     def _flush(self) -> None:
         """Store what waits; try until it is stored or we are stopped."""
@@ -294,3 +317,13 @@ class Recording:
 
 def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
     return namespace["metadata"].get("labels") or {}
+
+
+def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
+    def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see Told.item
+        try:
+            return read(item)
+        except Exception:  # noqa: BLE001 - one odd object must not hold up all that come after it
+            return unreadable(item)
+
+    return read_any

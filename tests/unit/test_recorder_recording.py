@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from cluster.client import ApiError, Client
+from cluster.event_stream import EventStream
 from placement.scheduling.profile import NEWEST_MINOR, default_profile
 from recorder import recording as module
 from recorder import schema
@@ -17,7 +18,7 @@ from recorder.assembler import NODES, PODS, Assembler, Judgement, Known
 from recorder.metrics import Metrics
 from recorder.model import Model
 from recorder.reading import read_node, read_pod
-from recorder.recording import PATHS, Recording
+from recorder.recording import PATHS, Recording, RecordingError
 from recorder.records import DecisionRecord, Verdict, unpack_candidates
 from recorder.settings import parse_settings
 from recorder.store import Store, Unavailable
@@ -321,3 +322,37 @@ def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
     assert judged.candidates is not None
     stood = unpack_candidates(judged.candidates.nodes)
     assert {one["node_name"]: one["refused"] for one in stood} == {"chosen": "", "small": "Insufficient cpu"}
+
+
+def test_an_object_that_breaks_its_reader_is_counted_and_what_comes_after_it_is_recorded(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    odd = pod("odd", 11)
+    odd["status"] = {"conditions": 5}
+    cluster.said += [{"type": "ADDED", "object": odd}, {"type": "ADDED", "object": pod("plain", 12)}]
+    with Run(cluster, store) as run:
+        run.wait_for("12")
+        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) == 1.0
+    assert [row["name"] for row in rows(store, schema.pod)] == ["plain"]
+    assert "hub/odd" in caplog.text
+
+
+def test_a_model_that_fails_does_not_end_the_recording(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_now_us: int | None) -> list[Record]:
+        raise ZeroDivisionError
+
+    cluster = Cluster()
+    cluster.said += [{"type": "ADDED", "object": pod("plain", 11)}]
+    with Run(cluster, store) as run:
+        monkeypatch.setattr(run.recording._assembler, "settle", fail)
+        run.wait_for("11")
+    assert [row["name"] for row in rows(store, schema.pod)] == ["plain"]
+
+
+def test_a_recorder_whose_stream_has_ended_ends_too_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EventStream, "run", lambda _stream, _stop: None)
+    stop = threading.Event()
+    recording = Run(Cluster(), store).recording
+    with pytest.raises(RecordingError, match="stream-nodes has ended"):
+        recording.run(stop)
