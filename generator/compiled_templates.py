@@ -293,7 +293,7 @@ def macro_controllers_settings(given):
 
 def macro_recorder_settings(given):
     out = []
-    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'podClasses': read_key(given['values'], 'podClasses'), 'retentionDays': read_key(read_key(given['values'], 'recorder'), 'retentionDays')})))
+    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'retentionDays': read_key(read_key(given['values'], 'recorder'), 'retentionDays')})))
     return ''.join(out)
 
 def macro_only_the_controllers(given):
@@ -3258,7 +3258,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'ae987381613dbaf4b29b67c27dc8e9a4e8e7bebbac0f750c92aeb9d0f7c2b1dc'
+FINGERPRINT = '295781e52f87e0dd03fa335ede0ba63a1a91ddf45f0c409eeccb0104c2a95132'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -34,10 +34,10 @@ from recorder.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from placement.scheduling.objects import NodeState
-
     # (labels, namespace) -> a pod class's name, "" for none.
     Classify = Callable[[Mapping[str, str], str], str]
+    # A node's labels -> those with which the image gate says that it holds all images that belong on it.
+    GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
@@ -53,6 +53,7 @@ _REASON: Final = re.compile(r"(\d+) (.+)")
 _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")
 # As much as the schema takes.
 MAX_ID: Final = 160
+MAX_DETAIL: Final = 512
 MAX_IMAGE: Final = 512
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 _EVICTION_REASONS: Final = {
@@ -101,12 +102,25 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredNode:
+    """A node as its row has it; None: not known. See NodeRecord."""
+
+    name: str
+    is_ready: bool | None = None
+    is_unschedulable: bool | None = None
+    taints: str | None = None
+    allocatable: str | None = None
+    labels: str | None = None
+    has_images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What the database holds as still there, when recording begins."""
 
     # uid -> when it was created.
     pods: Mapping[str, int] = field(default_factory=dict)
-    nodes: Mapping[str, str] = field(default_factory=dict)
+    nodes: Mapping[str, StoredNode] = field(default_factory=dict)
     # Node uid -> image -> since when.
     images: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # Kind -> when its stream was last heard of.
@@ -123,12 +137,21 @@ class Step(NamedTuple):
 class Assembler:
     """One cluster's story so far. One thread owns it."""
 
-    def __init__(self, classify: Classify, known: Known, judge: Judge | None = None) -> None:
+    def __init__(
+        self,
+        classify: Classify,
+        known: Known,
+        judge: Judge | None = None,
+        gate_labels: GateLabels = lambda _labels: frozenset(),
+    ) -> None:
         """Prepare."""
         self._classify = classify
+        self._gate_labels = gate_labels
         self._judge = judge
         self._pods: dict[str, SeenPod] = {}
         self._nodes: dict[str, SeenNode] = {}
+        # Uids of nodes that once had all their images, or may have had them before they were seen.
+        self._with_images = {uid for uid, node in known.nodes.items() if node.has_images}
         self._images: dict[str, dict[str, int]] = {uid: dict(images) for uid, images in known.images.items()}
         # Those that the database has and no list has shown yet.
         self._unseen_pods = dict(known.pods)
@@ -170,8 +193,8 @@ class Assembler:
         elif kind == NODES:
             for name in [name for name in self._nodes if name not in listed]:
                 records += self._node_gone(name, now_us)
-            for uid, name in self._unseen_nodes.items():
-                records.append(_unseen_node(uid, name, now_us))
+            for uid, node in self._unseen_nodes.items():
+                records.append(_unseen_node(uid, node.name, now_us))
                 records += self._images_gone(uid, now_us)
             self._unseen_nodes.clear()
         self._synced.add(kind)
@@ -222,7 +245,12 @@ class Assembler:
         for (phase, detail), step in steps_of(pod).items():
             if told.get((phase, detail)) != step:
                 records.append(_phase(pod.state.uid, phase, step, "pod", detail))
-        records += self._pod_decisions(before, pod, Step(now_us, late_us), watched=not listed)
+        if listed and PODS in self._lost:
+            late_us = max(MICRO_US, now_us - self._lost[PODS][0])
+        seen = Step(now_us, late_us)
+        if before is not None and before.gates and not pod.gates:
+            records.append(_phase(pod.state.uid, Phase.UNGATED, seen, "watch"))
+        records += self._pod_decisions(before, pod, seen, watched=not listed)
         records += _disruption(before, pod)
         self._pods[key] = pod
         if self._judge is not None:
@@ -320,27 +348,47 @@ class Assembler:
 
     # Nodes
 
-    def node(self, name: str, node: SeenNode | None, now_us: int) -> list[Record]:
-        """A node as it is now."""
+    def node(
+        self, name: str, node: SeenNode | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
+    ) -> list[Record]:
+        """A node as it is now; `listed`: how it came to be so wasn't watched; late_us: so much later it is told."""
         if NODES in self._listed:
             self._listed[NODES].add(name)
         if node is None:
             return []
-        self._unseen_nodes.pop(node.state.uid, None)
+        uid = node.state.uid
         records: list[Record] = []
         before = self._nodes.get(name)
-        if before is not None and before.state.uid != node.state.uid:
+        if before is not None and before.state.uid != uid:
             records += self._node_gone(name, now_us)
             before = None
-        if before is None or before.ready_us != node.ready_us:
-            records.append(_node_record(node))
-        if before is not None:
-            records += _node_changes(before, node, now_us)
+        stored = self._unseen_nodes.pop(uid, None)
+        is_after_gap = listed and NODES in self._lost
+        if before is None and not is_after_gap:
+            # A list of the old position tells what is stored.
+            stored = None
+        old = _as_stored(before) if before is not None else stored
+        new = _as_stored(node)
+        if is_after_gap:
+            late_us = max(MICRO_US, now_us - self._lost[NODES][0])
+        changes = list(_node_changes(old, new, node, Step(now_us, late_us))) if old is not None else []
+        has_images = self._has_all_images(node)
+        is_filled = has_images and uid not in self._with_images and (not listed or old is not None)
+        if has_images:
+            self._with_images.add(uid)
+        if before is None or changes or is_filled or before.ready_us != node.ready_us:
+            records.append(_node_record(node, images_ready_us=now_us if is_filled else None))
+        records += changes
         records += self._image_changes(node, now_us)
         self._nodes[name] = node
         if self._judge is not None:
             self._judge.node_changed(name, node, now_us)
         return records
+
+    def _has_all_images(self, node: SeenNode) -> bool:
+        labels = node.state.fact.labels
+        wanted = self._gate_labels(labels)
+        return bool(wanted) and all(labels.get(label) == "true" for label in wanted)
 
     def node_deleted(self, name: str, now_us: int) -> list[Record]:
         """A node is gone."""
@@ -350,6 +398,7 @@ class Assembler:
         node = self._nodes.pop(name, None)
         if node is None:
             return
+        self._with_images.discard(node.state.uid)
         if self._judge is not None:
             self._judge.node_changed(name, None, now_us)
         yield _node_record(node, gone_us=now_us)
@@ -459,10 +508,11 @@ def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
     status, since_us, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
     if status == "True":
         put(Phase.SCHEDULED, since_us)
-    elif reason == "SchedulingGated":
-        put(Phase.GATED, since_us)
     elif reason == "Unschedulable":
         put(Phase.UNSCHEDULABLE, since_us)
+    for gate in pod.gates:
+        # The condition names no moment; but a pod has a gate from its beginning or never.
+        put(Phase.GATED, pod.created_us, gate[:MAX_DETAIL])
     put(Phase.ACCEPTED, pod.accepted_us)
     for phase, kind in ((Phase.INITIALIZED, "Initialized"), (Phase.READY, "Ready")):
         if pod.conditions.get(kind, ("", None, "", ""))[0] == "True":
@@ -631,16 +681,32 @@ def _disruption(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
         )
 
 
-def _node_record(node: SeenNode, gone_us: int | None = None) -> NodeRecord:
-    state = node.state
+def _node_record(node: SeenNode, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
+    stored = _as_stored(node)
     return NodeRecord(
-        uid=state.uid,
-        name=state.name,
+        uid=node.state.uid,
+        name=stored.name,
         created_us=node.created_us,
         ready_us=node.ready_us,
+        images_ready_us=images_ready_us,
         gone_us=gone_us,
+        allocatable=stored.allocatable,
+        labels=stored.labels,
+        taints=stored.taints,
+        is_ready=stored.is_ready,
+        is_unschedulable=stored.is_unschedulable,
+    )
+
+
+def _as_stored(node: SeenNode) -> StoredNode:
+    state, fact = node.state, node.state.fact
+    return StoredNode(
+        name=state.name,
+        is_ready=fact.ready,
+        is_unschedulable=fact.unschedulable,
+        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in fact.taints)),
         allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
-        labels=json.dumps(dict(state.fact.labels), sort_keys=True),
+        labels=json.dumps(dict(fact.labels), sort_keys=True),
     )
 
 
@@ -648,32 +714,31 @@ def _unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
     return NodeRecord(uid=uid, name=name, gone_us=now_us)
 
 
-def _node_changes(before: SeenNode, node: SeenNode, now_us: int) -> Iterator[Record]:
-    old, new = before.state, node.state
+def _node_changes(old: StoredNode, new: StoredNode, node: SeenNode, when: Step) -> Iterator[Record]:
     changes: list[tuple[str, str, str]] = []
 
     def compare(name: str, one: object, other: object) -> None:
-        if one != other:
+        if one is not None and one != other:
             changes.append((name, str(one), str(other)))
 
-    compare("ready", old.fact.ready, new.fact.ready)
-    compare("unschedulable", old.fact.unschedulable, new.fact.unschedulable)
-    compare("taints", _taints(old), _taints(new))
-    for label in sorted(old.fact.labels.keys() | new.fact.labels.keys()):
-        compare(f"label:{label}", old.fact.labels.get(label, ""), new.fact.labels.get(label, ""))
+    compare("ready", old.is_ready, new.is_ready)
+    compare("unschedulable", old.is_unschedulable, new.is_unschedulable)
+    compare("taints", old.taints, new.taints)
+    compare("allocatable", old.allocatable, new.allocatable)
+    if old.labels is not None and old.labels != new.labels:
+        before, after = json.loads(old.labels), node.state.fact.labels
+        for label in sorted(before.keys() | after.keys()):
+            compare(f"label:{label}", before.get(label, ""), after.get(label, ""))
     for name, one, other in changes:
         yield NodeChangeRecord(
-            node_uid=new.uid,
+            node_uid=node.state.uid,
             resource_version=node.resource_version,
             field=name[:320],
-            at_us=now_us,
+            at_us=when.at_us,
+            resolution_us=when.resolution_us,
             old=one,
             new=other,
         )
-
-
-def _taints(node: NodeState) -> str:
-    return ", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.fact.taints))
 
 
 def _image_record(
@@ -685,5 +750,4 @@ def _image_record(
         first_us=first_us,
         image_bytes=image_bytes,
         gone_us=gone_us,
-        source="node",
     )

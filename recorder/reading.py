@@ -26,6 +26,7 @@ from placement.scheduling.objects import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
+    from placement.pods import Pod
     from placement.settings import KeySource
 
 JSONObject = dict[str, Any]
@@ -34,6 +35,9 @@ US: Final = 1_000_000
 SECOND_US: Final = US
 MICRO_US: Final = 1
 _NOTHING: Final[JSONObject] = {}
+_PERSISTENT_REQUEST: Final = "BINDER_PERSISTENT_REQUEST"
+_REF: Final = "--ref="
+_MAX_REF: Final = 256
 # https://user:token@host/…; git@host:path names nobody.
 _USERINFO: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
 # Go's way to write spans: 1h2m3.5s, 250ms, 17µs.
@@ -79,6 +83,8 @@ class SeenPod:
     conditions: Mapping[str, tuple[str, int | None, str, str]]
     containers: tuple[ContainerTimes, ...]
     reason: str
+    # Names of the scheduling gates that are left.
+    gates: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +170,11 @@ def read_pod(
     """What the recorder keeps of a Pod; None when it can't be read. keep_containers: fill in `state.containers`."""
     try:
         state = read_pod_state(item, keep_containers, specs=specs)
-        repo = ""
+        repo = ref = ""
         if key_sources:
-            repo = without_userinfo(repository_of(read_whole_pod(item, state.namespace), key_sources))
+            whole = read_whole_pod(item, state.namespace)
+            repo = without_userinfo(repository_of(whole, key_sources))
+            ref = reference_of(whole) if repo else ""
     except OddPodError:
         return None
     metadata, status = item["metadata"], item.get("status") or _NOTHING
@@ -189,14 +197,27 @@ def read_pod(
         state=state,
         resource_version=str(metadata.get("resourceVersion") or ""),
         repo=repo,
-        ref="",
+        ref=ref,
         created_us=created_us,
         accepted_us=micros(status.get("startTime")),
         deletion_us=deletion_us,
         conditions=conditions,
         containers=tuple(_containers(item, status)),
         reason=str(status.get("reason") or ""),
+        gates=tuple(str(one.get("name") or "") for one in item["spec"]["schedulingGates"]) if state.gated else (),
     )
+
+
+def reference_of(pod: Pod) -> str:
+    """The resolved reference (a commit, a record's number) that a pod of BinderHub's is for; "" when it tells none.
+
+    A user's is the end of BINDER_PERSISTENT_REQUEST (`v2/gh/owner/name/commit`), a build's the argument `--ref`.
+    """
+    found = pod.environment(_PERSISTENT_REQUEST).rpartition("/")[2]
+    if not found and pod.containers:
+        arguments = [*(pod.containers[0].get("command") or ()), *(pod.containers[0].get("args") or ())]
+        found = next((str(one).removeprefix(_REF) for one in arguments if str(one).startswith(_REF)), "")
+    return found[:_MAX_REF]
 
 
 def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:

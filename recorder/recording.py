@@ -92,7 +92,7 @@ class Recording:
         self._late_since_us: dict[str, int] = {}
         self._model = model
         self._wall = wall
-        self._assembler = Assembler(self._classify, store.known(), model)
+        self._assembler = Assembler(self._classify, store.known(), model, settings.gate_labels)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
@@ -248,7 +248,8 @@ class Recording:
                 listed = told.change is Change.LISTED
                 return assembler.pod(told.key, told.item, now_us, listed=listed, late_us=late_us)
             case _ if kind == NODES:
-                return assembler.node(told.key, told.item, now_us)
+                listed = told.change is Change.LISTED
+                return assembler.node(told.key, told.item, now_us, listed=listed, late_us=late_us)
             case _ if told.item is not None:
                 return assembler.event(told.item)
         return []

@@ -49,8 +49,9 @@ class PodRecord:
     name: str = ""
     # A key of the values' `podClasses`; "" for a pod of none.
     pod_class: str = ""
-    # The hub's user or "" (never a token, never an environment variable's value).
+    # The release that the pod belongs to, by its labels.
     hub: str = ""
+    # BinderHub's: the repository, and the resolved reference within it, such as a commit.
     repo: str = ""
     ref: str = ""
     # Of the first main container.
@@ -70,28 +71,42 @@ class PodRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """One node."""
+    """One node; `node_change` tells how it came to stand so."""
 
     TABLE: ClassVar[str] = "node"
     KEY: ClassVar[tuple[str, ...]] = ("uid",)
-    MERGE: ClassVar[dict[str, Merge]] = {"ready_us": Merge.MIN, "gone_us": Merge.FIRST, "images_ready_us": Merge.MIN}
+    MERGE: ClassVar[dict[str, Merge]] = {
+        "ready_us": Merge.MIN,
+        "gone_us": Merge.FIRST,
+        "images_ready_us": Merge.MIN,
+        "allocatable": Merge.LAST,
+        "labels": Merge.LAST,
+        "taints": Merge.LAST,
+        "is_ready": Merge.LAST,
+        "is_unschedulable": Merge.LAST,
+    }
 
     uid: str
     name: str
     # 0: not known.
     created_us: int = 0
     ready_us: int | None = None
-    # When it first held every image that the hub's gate asks for.
+    # When the hub's image gate was first seen to have labelled it with every image that belongs on it; None: nobody saw
+    # that, or the gate labels no nodes.
     images_ready_us: int | None = None
     gone_us: int | None = None
-    # JSON objects as text: resource -> amount; key -> value.
-    allocatable: str = "{}"
-    labels: str = "{}"
+    # As it was told last; None: not known. JSON objects as text: resource -> amount; key -> value.
+    allocatable: str | None = None
+    labels: str | None = None
+    # `key=value:effect`, by commas.
+    taints: str | None = None
+    is_ready: bool | None = None
+    is_unschedulable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChangeRecord:
-    """One change of a node: ready, cordoned, taints, a label."""
+    """One change of a node: ready, cordoned, taints, a label, what it has to give."""
 
     TABLE: ClassVar[str] = "node_change"
     KEY: ClassVar[tuple[str, ...]] = ("node_uid", "resource_version", "field")
@@ -99,9 +114,12 @@ class NodeChangeRecord:
 
     node_uid: str
     resource_version: str
-    # ready, unschedulable, taints, label:KEY, condition:TYPE.
+    # ready, unschedulable, taints, allocatable, label:KEY.
     field: str
+    # When it was told.
     at_us: int
+    # So much earlier it may have been: 1, or the time for which nobody watched.
+    resolution_us: int
     old: str
     new: str
 
@@ -110,7 +128,10 @@ class Phase(StrEnum):
     """A step of a pod's start, in the usual order."""
 
     CREATED = "created"
+    # It may not be scheduled; one for each gate, in `detail`.
     GATED = "gated"
+    # The last gate was taken away.
+    UNGATED = "ungated"
     # The scheduler found no node; the first time.
     UNSCHEDULABLE = "unschedulable"
     NOMINATED = "nominated"
@@ -297,7 +318,7 @@ class PullRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRecord:
-    """An image on a node, from `status.images` or a pull."""
+    """An image on a node, as its `status.images` has it (a kubelet lists 50 at most)."""
 
     TABLE: ClassVar[str] = "image_on_node"
     KEY: ClassVar[tuple[str, ...]] = ("node_uid", "image", "first_us")
@@ -308,7 +329,6 @@ class ImageRecord:
     first_us: int
     image_bytes: int
     gone_us: int | None = None
-    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,24 +367,6 @@ class AutoscalerRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchRecord:
-    """One launch as BinderHub's archive has it; joined to a pod where one is known."""
-
-    TABLE: ClassVar[str] = "launch"
-    KEY: ClassVar[tuple[str, ...]] = ("id",)
-    MERGE: ClassVar[dict[str, Merge]] = {"pod_uid": Merge.LAST}
-
-    # A hash of what tells launches apart.
-    id: str
-    at_us: int
-    provider: str
-    spec: str
-    ref: str
-    status: str
-    pod_uid: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GapRecord:
     """A time in which something may have happened that nobody saw."""
 
@@ -390,6 +392,5 @@ Record = (
     | ImageRecord
     | PreemptionRecord
     | AutoscalerRecord
-    | LaunchRecord
     | GapRecord
 )

@@ -72,8 +72,11 @@ node = sa.Table(
     _moment("ready_us", optional=True),
     _moment("images_ready_us", optional=True),
     _moment("gone_us", optional=True),
-    _text("allocatable"),
-    _text("labels"),
+    _text("allocatable", optional=True),
+    _text("labels", optional=True),
+    _text("taints", optional=True),
+    sa.Column("is_ready", sa.Boolean, nullable=True),
+    sa.Column("is_unschedulable", sa.Boolean, nullable=True),
     sa.Index("node_by_name", "name", "created_us"),
 )
 node_change = sa.Table(
@@ -83,6 +86,7 @@ node_change = sa.Table(
     sa.Column("resource_version", sa.String(64), primary_key=True),
     sa.Column("field", sa.String(320), primary_key=True),
     _moment("at_us"),
+    sa.Column("resolution_us", sa.BigInteger, nullable=False),
     _text("old"),
     _text("new"),
     sa.Index("node_change_by_time", "at_us"),
@@ -152,7 +156,6 @@ image_on_node = sa.Table(
     sa.Column("first_us", _TIME, primary_key=True),
     sa.Column("image_bytes", sa.BigInteger, nullable=False),
     _moment("gone_us", optional=True),
-    _text("source", sa.String(8)),
 )
 preemption = sa.Table(
     "preemption",
@@ -175,18 +178,6 @@ autoscaler = sa.Table(
     _text("about"),
     _text("message"),
     sa.Index("autoscaler_by_time", "at_us"),
-)
-launch = sa.Table(
-    "launch",
-    metadata,
-    sa.Column("id", sa.String(64), primary_key=True),
-    _moment("at_us"),
-    _text("provider", sa.String(64)),
-    _text("spec"),
-    _text("ref"),
-    _text("status", sa.String(32)),
-    _text("pod_uid", _UID, optional=True),
-    sa.Index("launch_by_time", "at_us"),
 )
 gap = sa.Table(
     "gap",

@@ -135,7 +135,7 @@ def _keep(pod: _Pod, phase: Phase, at: tuple[int, int]) -> None:
 def _read_node(entry: dict[str, Any], at: tuple[int, int] | None, nodes: dict[str, NodeRecord]) -> str:
     name = entry["name"]
     before = nodes.get(name)
-    allocatable = before.allocatable if before is not None else "{}"
+    allocatable = before.allocatable if before is not None else None
     extra = entry.get("extra")
     if isinstance(extra, dict):
         allocatable = json.dumps(_allocatable(extra), sort_keys=True)
@@ -231,7 +231,7 @@ def show_time(at_us: int, resolution_us: int) -> str:
 
 def node_lines(node: Row) -> Iterator[str]:
     """The lines of one node: its resources, and when it was ready."""
-    allocatable = json.loads(node["allocatable"])
+    allocatable = json.loads(node["allocatable"] or "{}")
     extra = {
         f"allocatable-{resource}": f"{amount}m" if resource == "cpu" else str(amount)
         for resource, amount in sorted(allocatable.items())

@@ -25,7 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from recorder import schema
-from recorder.assembler import Known
+from recorder.assembler import Known, StoredNode
 from recorder.records import Merge, Record
 
 if TYPE_CHECKING:
@@ -172,10 +172,10 @@ class Store:
 
     def known(self) -> Known:
         """What is stored as still there: where an earlier run left off."""
-        pods, nodes, images = schema.pod.c, schema.node.c, schema.image_on_node.c
+        pods, node, images = schema.pod.c, schema.node, schema.image_on_node.c
         with self.reading() as connection:
             alive_pods = connection.execute(sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None)))
-            alive_nodes = connection.execute(sa.select(nodes.uid, nodes.name).where(nodes.gone_us.is_(None)))
+            alive_nodes = connection.execute(sa.select(node).where(node.c.gone_us.is_(None)))
             there = connection.execute(
                 sa.select(images.node_uid, images.image, images.first_us).where(images.gone_us.is_(None))
             )
@@ -183,7 +183,18 @@ class Store:
             for node_uid, image, first_us in there:
                 by_node.setdefault(node_uid, {})[image] = first_us
             known_pods = {row.uid: row.created_us for row in alive_pods}
-            known_nodes = {row.uid: row.name for row in alive_nodes}
+            known_nodes = {
+                row.uid: StoredNode(
+                    name=row.name,
+                    is_ready=row.is_ready,
+                    is_unschedulable=row.is_unschedulable,
+                    taints=row.taints,
+                    allocatable=row.allocatable,
+                    labels=row.labels,
+                    has_images=row.images_ready_us is not None,
+                )
+                for row in alive_nodes
+            }
         heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
         return Known(known_pods, known_nodes, by_node, heard_us)
 
@@ -233,7 +244,6 @@ class Store:
         deletions: Sequence[tuple[sa.Table, sa.ColumnElement[bool]]] = (
             (schema.preemption, schema.preemption.c.at_us < moment_us),
             (schema.autoscaler, schema.autoscaler.c.last_us < moment_us),
-            (schema.launch, schema.launch.c.at_us < moment_us),
             (schema.gap, schema.gap.c.to_us < moment_us),
             (schema.node_change, schema.node_change.c.at_us < moment_us),
             (schema.image_on_node, schema.image_on_node.c.gone_us < moment_us),

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from placement.settings import KeySource
 from recorder.assembler import Assembler, Known, end_reason, read_reasons, steps_of
 from recorder.reading import micros, read_event, read_node, read_pod, read_span
-from recorder.records import DecisionRecord, Phase, PreemptionRecord
+from recorder.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord
 from recorder.sniffer import _uid as node_uid
 
 Object = dict[str, Any]
+BINDER = [{"name": "BINDER_REPO_URL", "value": "https://example.org/repo"}]
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -198,6 +199,48 @@ def test_a_repository_is_kept_without_who_may_read_it(repo: str, kept: str) -> N
     seen = read_pod(body, (KeySource("env", "BINDER_REPO_URL"),), {})
     assert seen is not None
     assert seen.repo == kept
+
+
+COMMIT = "d1c7a09b9a1a4b5c6f2b7f1d1f7c2f3f8ee61b0a"
+
+
+@pytest.mark.parametrize(
+    ("container", "ref"),
+    [
+        ({"env": [{"name": "BINDER_PERSISTENT_REQUEST", "value": f"v2/gh/me/repo/{COMMIT}"}]}, COMMIT),
+        ({"args": ["jupyter-repo2docker", f"--ref={COMMIT}", "--no-clean"]}, COMMIT),
+        ({"command": ["jupyter-repo2docker", "--ref=3242074"]}, "3242074"),
+        ({}, ""),
+    ],
+)
+def test_the_reference_within_the_repository_is_read_of_users_and_builds(container: Object, ref: str) -> None:
+    body = pod()
+    body["spec"]["containers"][0] |= {**container, "env": [*BINDER, *container.get("env", [])]}
+    seen = read_pod(body, (KeySource("env", "BINDER_REPO_URL"),), {})
+    assert seen is not None
+    assert seen.ref == ref
+
+
+def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went() -> None:
+    body = pod(status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]})
+    del body["spec"]["nodeName"]
+    assembler = Assembler(lambda _labels, _namespace: "", Known())
+
+    def told(*gates: str, at_us: int) -> set[tuple[str, str, int]]:
+        body["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
+        records = assembler.pod("hub/p", read_pod(body, (), {}), at_us)
+        steps = (Phase.GATED, Phase.UNGATED)
+        return {
+            (one.phase, one.detail, one.at_us) for one in records if isinstance(one, PhaseRecord) and one.phase in steps
+        }
+
+    created_us = micros("2026-01-01T00:00:00Z") or 0
+    assert told("a.example/quota", "b.example/room", at_us=1) == {
+        (Phase.GATED, "a.example/quota", created_us),
+        (Phase.GATED, "b.example/room", created_us),
+    }
+    assert told("b.example/room", at_us=2) == set()
+    assert told(at_us=3) == {(Phase.UNGATED, "", 3)}
 
 
 def test_long_names_of_a_sniffers_pods_stay_apart() -> None:

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recorder import schema
-from recorder.assembler import EVENTS, NODES, PODS, Assembler, Known
+from recorder.assembler import EVENTS, NODES, PODS, Assembler
 from recorder.main import _forget
 from recorder.reading import read_event, read_node, read_pod
 from recorder.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord, PullRecord, Record
@@ -436,4 +436,6 @@ def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(open
     assert (pod["deleted_us"], pod["end_reason"], pod["name"]) == (later_us, "unseen", "p")
     assert gap["why"] == "it was told so"
     assert (gap["from_us"], gap["to_us"], gap["kind"]) == (1_800_000_001 * SECOND, later_us, PODS)
-    assert store.known() == Known({}, {"node-uid": "n"}, {}, {PODS: 1_800_000_001 * SECOND})
+    known = store.known()
+    assert {uid: node.name for uid, node in known.nodes.items()} == {"node-uid": "n"}
+    assert (known.pods, known.images, known.heard_us) == ({}, {}, {PODS: 1_800_000_001 * SECOND})
