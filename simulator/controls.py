@@ -23,7 +23,7 @@ from controllers.plans.actions import (
 from controllers.plans.popular_pods import read_pull
 from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
 from placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
-from placement.scheduling.objects import ContainerState, Owner, PodState
+from placement.scheduling.objects import ContainerState, Owner, PodState, copy_pod
 from simulator.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Controls:
     def user_runs(self, pod: SimPod, image: str) -> None:
         """A user's server is up."""
         container = ContainerState(image, image, running=True, ready=True, name="notebook")
-        pod.state = replace(pod.state, phase="Running", started=self._world.now, containers=(container,))
+        pod.state = copy_pod(pod.state, phase="Running", started=self._world.now, containers=(container,))
         self._world.pods[pod.key] = pod.state
 
     def puller_began(self, node: SimNode, one: PullerSet) -> None:

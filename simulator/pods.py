@@ -1,12 +1,11 @@
 """Make the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
 
-The webhook's own rules and patches run here; what they gave one image is kept, as long as they asked no changing fact.
+The webhook's own rules and patches run here; what they gave one image is kept, as long as the rules say the same.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,7 +16,15 @@ from placement.holders import Holders
 from placement.images import normalise_reference
 from placement.labels import HOME_TARGET_ANNOTATION, SAFE_TO_EVICT_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.pods import read_pod
-from placement.scheduling.objects import PodSpec, PodState, WeightedNodeTerm, read_node_term, read_pod_state
+from placement.scheduling.objects import (
+    PodSpec,
+    PodState,
+    WeightedNodeTerm,
+    copy_pod,
+    copy_spec,
+    read_node_term,
+    read_pod_state,
+)
 from webhook.facts import Facts, HomePod, WarmPod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger
@@ -27,6 +34,7 @@ from webhook.policies import Case, Degraded, Note, Rulebook, prefer_warm
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from placement.nodes import Nodes
     from placement.scheduling.objects import NodeTerm
     from simulator.assumptions import Assumptions
     from simulator.attempts import Attempt
@@ -60,9 +68,15 @@ _PREFERS_USER_NODES: Final = {
 
 
 class _Kept(NamedTuple):
-    """What pods of one kind are made of: all that doesn't change with the facts."""
+    """The last pod of one kind, for how long the next one would be the same, and what made it so."""
 
     state: PodState
+    # It would be the same whatever the facts.
+    is_constant: bool = True
+    # Else: it would be the same with these nodes; None where not even then.
+    nodes: Nodes | None = None
+    # What the webhook's rules said, each with its type: tuples of different types may be equal.
+    changes: tuple[tuple[type, Change], ...] = ()
     # The pod as the webhook met it, where its warm nodes are still to be chosen.
     case: Case | None = None
 
@@ -181,37 +195,33 @@ class PodMaker:
         self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]
     ) -> PodState:
         known = self._kept.get(key)
-        if known is None:
-            known, is_constant = self._admit(body(), facts, created)
-            if is_constant:
-                self._kept[key] = known
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(key)
-        state = replace(known.state, name=name, uid=name, created=created)
+        if known is None or not (known.is_constant or known.nodes is facts.nodes):
+            known = self._kept[key] = self._admit(body(), known, facts, created)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        state = copy_pod(known.state, name=name, uid=name, created=created)
         if known.case is not None:
             state = self._with_warm_nodes(state, known.case._replace(facts=facts, now=created))
         return state
 
-    def _admit(self, body: JSONObject, facts: Facts, now: float) -> tuple[_Kept, bool]:
-        """The pod after the webhook, and whether it would be the same whatever the facts."""
+    def _admit(self, body: JSONObject, before: _Kept | None, facts: Facts, now: float) -> _Kept:
+        """The pod after the webhook; before: the last of its kind."""
         namespace = self._policy.namespace
         body["metadata"]["namespace"] = namespace
         if self._rulebook is None:
-            return _Kept(self._read(body)), True
+            return _Kept(self._read(body))
         pod = read_pod(body, namespace)
         pod_class = self._rulebook.classes.classify(pod.labels, namespace, facts.namespaces)
         if pod_class is None or pod.reason_to_skip():
-            return _Kept(self._read(body)), True
+            return _Kept(self._read(body))
         rules = self._rulebook.rules[pod_class.name]
         key = pod_key(namespace, pod.name)
         case = Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
-        asks_facts = rules.pod_class.home is not None or (
-            rules.is_gated and any(self._rulebook.held(image) is not None for image in pod.images)
-        )
-        # Warm nodes differ from pod to pod, and nothing else does: they are put in afterwards.
-        is_warm = rules.warm is not None and not asks_facts
+        asks_homes = rules.pod_class.home is not None
+        asks_nodes = rules.is_gated and any(self._rulebook.held(image) is not None for image in pod.images)
+        # Warm nodes differ from pod to pod, and mostly nothing else does: they are put in afterwards.
+        is_warm = rules.warm is not None and not asks_homes
         policies = [one for one in rules.policies if not (is_warm and one is prefer_warm)]
         verdicts = [verdict for policy in policies for verdict in policy(case)]
         changes: list[Change] = [one for one in verdicts if not isinstance(one, Note | Degraded)]
@@ -220,8 +230,14 @@ class PodMaker:
         )
         if home and key not in facts.homes.pods:
             self._ledger.record(key, HomePod(pod_class.name, home), now)
-        state = self._read(jsonpatch.apply_patch(body, patch_for(pod, changes)))
-        return _Kept(state, case if is_warm else None), not asks_facts
+        typed = tuple([(type(one), one) for one in changes])
+        if before is not None and before.changes == typed:
+            # Making a patch, applying it and reading the pod again costs most of an admission.
+            state = before.state
+        else:
+            state = self._read(jsonpatch.apply_patch(body, patch_for(pod, changes)))
+        is_constant = not (asks_homes or asks_nodes)
+        return _Kept(state, is_constant, None if asks_homes else facts.nodes, typed, case if is_warm else None)
 
     def _with_warm_nodes(self, state: PodState, case: Case) -> PodState:
         """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""
@@ -233,7 +249,7 @@ class PodMaker:
                     terms.append(WeightedNodeTerm(verdict.term["weight"], term))
             elif isinstance(verdict, Annotate):
                 annotations[verdict.key] = verdict.value
-        return replace(state, spec=replace(state.spec, preferred_node_terms=tuple(terms)), annotations=annotations)
+        return copy_pod(state, spec=copy_spec(state.spec, preferred_node_terms=tuple(terms)), annotations=annotations)
 
     def _term(self, preference: JSONObject) -> NodeTerm | None:
         """The term that names a node, read once."""
@@ -252,7 +268,7 @@ class PodMaker:
         if len(self._specs) > _KEPT:
             self._specs.clear()
         name = body["spec"].get("priorityClassName", "")
-        return replace(state, priority=self._policy.priorities.get(name, state.priority))
+        return copy_pod(state, priority=self._policy.priorities.get(name, state.priority))
 
 
 def image_reference(image: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from placement.labels import HOSTNAME_LABEL
 from placement.nodes import NodeFact, Nodes
 from placement.scheduling.cycle import schedule
-from placement.scheduling.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState, PodState
+from placement.scheduling.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState, PodState, copy_pod
 from placement.scheduling.state import ClusterState
 from placement.selectors import Taint
 from simulator.assumptions import SESSIONS
@@ -380,7 +380,7 @@ class World:
             if pod_name not in there:
                 made = self.maker.placeholder(one, pod_name, self.now, self._current_facts())
                 self._made += 1
-                pod = self._post(PLACEHOLDER, replace(made, uid=f"{pod_name}#{self._made}"))
+                pod = self._post(PLACEHOLDER, copy_pod(made, uid=f"{pod_name}#{self._made}"))
                 pod.owner = one
                 there[pod_name] = pod
         for index in range(len(there) - 1, wanted - 1, -1):
@@ -443,7 +443,7 @@ class World:
         self.unschedulable[pod.key] = pod
         nomination = decision.nomination if decision is not None else None
         if nomination is not None:
-            pod.state = replace(pod.state, nominated_node=nomination.node)
+            pod.state = copy_pod(pod.state, nominated_node=nomination.node)
             self.pods[pod.key] = pod.state
             self.state.add_pod(pod.state)
             for victim in nomination.victims:
@@ -464,12 +464,12 @@ class World:
     def _drop_nomination(self, pod: SimPod) -> None:
         if self.state.get_pod(pod.key) is not None:
             self.state.remove_pod(pod.key)
-        pod.state = replace(pod.state, nominated_node="")
+        pod.state = copy_pod(pod.state, nominated_node="")
         self.pods[pod.key] = pod.state
 
     def _leave(self, pod: SimPod) -> None:
         """A victim is deleted: it keeps its room for a moment."""
-        pod.state = replace(pod.state, leaving=True, preempted=True)
+        pod.state = copy_pod(pod.state, leaving=True, preempted=True)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.at(self.now + self.assumed.preempted_gone_seconds, self._gone, pod)
@@ -520,7 +520,7 @@ class World:
         self.unschedulable.pop(pod.key, None)
         if pod.launch is not None:
             self._judge(pod.launch.image, node, pod)
-        pod.state = replace(pod.state, node_name=node_name, nominated_node="")
+        pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="")
         pod.bound_at, pod.node = now, node
         pod.waited_for_node = pod.waits_since is not None and node.joined_at > pod.waits_since
         self.pods[pod.key] = pod.state
@@ -541,7 +541,7 @@ class World:
         """A placeholder runs; its image is on every node."""
         self._count_pending(pod)
         pod.ready_at = self.now
-        pod.state = replace(pod.state, phase="Running", started=self.now)
+        pod.state = copy_pod(pod.state, phase="Running", started=self.now)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.measures.level(SEATS, 1, self.now)

@@ -14,6 +14,7 @@ from controllers.plans.placeholder_mover_marks import Mark, plan_marks
 from controllers.plans.placeholder_mover_model import Model
 from controllers.plans.placeholder_mover_moves import MoveMemory, Moving, note_moves, plan_moves
 from controllers.plans.placeholder_mover_nodes import NodeHistory, NodeJudge, follow_nodes
+from controllers.plans.placeholder_mover_pods import PodWatch
 from controllers.plans.placeholder_mover_seats import SeatMap
 from controllers.plans.placeholder_mover_view import View
 
@@ -48,8 +49,9 @@ class MoverMemory:
     # By set.
     marks: Mapping[str, Mark] = field(default_factory=dict)
     moves: MoveMemory = field(default_factory=MoveMemory)
-    # A cache.
+    # Caches.
     model: Model = field(default_factory=Model, compare=False)
+    pods: PodWatch = field(default_factory=PodWatch, compare=False)
 
 
 def plan_placeholder_mover(
@@ -57,15 +59,17 @@ def plan_placeholder_mover(
 ) -> Planned[MoverMemory]:
     """Mark a node for each set; evict placeholders that the scheduler would now put there."""
     history = follow_nodes(memory.nodes, snapshot, settings, now)
-    judge = NodeJudge(snapshot, settings, history, now)
-    seats = SeatMap(snapshot, settings)
+    pods = memory.pods
+    pods.follow(snapshot.pods)
+    judge = NodeJudge(snapshot, settings, history, pods, now)
+    seats = SeatMap(snapshot, settings, pods)
     view = View(snapshot, settings, judge, seats, now)
     marking = plan_marks(view, memory.marks)
     moving = plan_moves(view, marking.marks, memory.moves, memory.model)
     waits = [*marking.waits, *moving.waits]
     return Planned(
         actions=[*marking.actions, *moving.actions, *_complaints(snapshot, settings)],
-        memory=MoverMemory(replace(history, fitness=judge.fitness), marking.marks, moving.memory, memory.model),
+        memory=MoverMemory(replace(history, fitness=judge.fitness), marking.marks, moving.memory, memory.model, pods),
         # A moment later: at the very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(waits)) + 0.1 if waits else None,
         gauges=_gauges(view, marking.marks, moving),

@@ -6,11 +6,11 @@ what a plan tried.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from placement.scheduling.cycle import schedule
+from placement.scheduling.objects import copy_pod
 from placement.scheduling.state import ClusterState
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Model:
     def try_move(self, pod: PodState, target: str, profile: Profile) -> Answer:
         """Move the pod, until `undo`, if the scheduler, asked now, would put it there."""
         known = self._state.remove_pod(pod.key)
-        unbound = replace(pod, node_name="", nominated_node="", phase="Pending")
+        unbound = copy_pod(pod, node_name="", nominated_node="", phase="Pending")
         try:
             decision = schedule(unbound, self._state, profile, with_preemption=False)
         except Exception:
@@ -96,7 +96,7 @@ class Model:
             raise
         if decision.node == target:
             self._tried.append(known)
-            self._state.add_pod(replace(pod, node_name=target))
+            self._state.add_pod(copy_pod(pod, node_name=target))
             return Answer.THERE
         self._state.add_pod(known)
         return Answer.NOBODY if target in decision.rejections else Answer.ELSEWHERE

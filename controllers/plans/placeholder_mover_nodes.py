@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from controllers.plans.pull_failures import PULL_FAULTS
-from controllers.plans.pullers import is_popular_puller, is_puller
 from placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
 from placement.nodes import node_is_selected, node_is_tolerated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from controllers.plans.placeholder_mover_pods import PodWatch
     from controllers.plans.placeholder_mover_settings import MoverSettings, PlaceholderSet
     from controllers.plans.snapshot import Moment, Snapshot
-    from placement.scheduling.objects import NodeState, PodState
+    from placement.scheduling.objects import NodeState
 
 
 class Unfit(NamedTuple):
@@ -77,9 +76,12 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
 class NodeJudge:
     """Judges the nodes of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, settings: MoverSettings, history: NodeHistory, now: Moment) -> None:
-        """Look at nothing yet."""
+    def __init__(
+        self, snapshot: Snapshot, settings: MoverSettings, history: NodeHistory, pods: PodWatch, now: Moment
+    ) -> None:
+        """Look at nothing yet; pods: has followed the snapshot."""
         self._snapshot = snapshot
+        self._pods = pods
         self._settings = settings
         self._history = history
         self._now = now
@@ -182,15 +184,4 @@ class NodeJudge:
     @cached_property
     def pulling(self) -> frozenset[str]:
         """Names of nodes on which a puller's pod is at work: not done, and not stuck at an image that can't be had."""
-        return frozenset(
-            pod.node_name
-            for pod in self._snapshot.pods.values()
-            if pod.phase == "Pending"
-            and pod.node_name
-            and (is_puller(pod.labels) or is_popular_puller(pod.labels))
-            and not _is_stuck(pod)
-        )
-
-
-def _is_stuck(pod: PodState) -> bool:
-    return any(container.waiting_reason in PULL_FAULTS for container in pod.containers)
+        return self._pods.pulling_on

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from placement.labels import (
     OWN_COMPONENT_LABEL,
@@ -17,13 +16,12 @@ from placement.labels import (
 from placement.scheduling.objects import PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable
 
+    from controllers.plans.placeholder_mover_pods import PodWatch
     from controllers.plans.placeholder_mover_settings import MoverSettings, PlaceholderSet
     from controllers.plans.snapshot import Snapshot
     from placement.scheduling.objects import NodeState, PodSpec, PodState
-
-_NO_PODS: Final[Sequence[PodState]] = ()
 
 
 @dataclass(slots=True)
@@ -45,17 +43,15 @@ class Seats:
 class SeatMap:
     """The placeholders of a release in one snapshot, by set."""
 
-    def __init__(self, snapshot: Snapshot, settings: MoverSettings) -> None:
-        """Look at every pod once."""
-        self._snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, settings: MoverSettings, pods: PodWatch) -> None:
+        """Look at every placeholder once; pods: has followed the snapshot."""
+        self._pods = pods
         self.by_set: dict[str, Seats] = {one.name: Seats() for one in settings.sets}
         # Nodes on which a pod that pre-empted others waits for its room, or a placeholder was told to go for one. A
         # nomination may stay in a pod for ever, and name a node that has long gone.
-        self.preempted_on: set[str] = set()
+        self.preempted_on: set[str] = set(pods.nominated_to)
         owners = {one.name: _owner_of(one, snapshot) for one in settings.sets}
-        for pod in snapshot.pods.values():
-            if pod.nominated_node and not pod.node_name:
-                self.preempted_on.add(pod.nominated_node)
+        for pod in pods.placeholders(snapshot.pods):
             name = pod.labels.get(PLACEHOLDER_SET_LABEL)
             if name is None or name not in owners or not _is_own(pod, snapshot, owners[name]):
                 continue
@@ -64,17 +60,9 @@ class SeatMap:
             is_settled = pod.node_name and not pod.leaving and not pod.is_finished
             (self.by_set[name].bound if is_settled else self.by_set[name].unsettled).append(pod)
 
-    @cached_property
-    def _by_node(self) -> Mapping[str, Sequence[PodState]]:
-        found: dict[str, list[PodState]] = {}
-        for pod in self._snapshot.pods.values():
-            if pod.node_name and not pod.is_finished:
-                found.setdefault(pod.node_name, []).append(pod)
-        return found
-
-    def pods_on(self, node: str) -> Sequence[PodState]:
+    def pods_on(self, node: str) -> Collection[PodState]:
         """The pods that take room on a node."""
-        return self._by_node.get(node, _NO_PODS)
+        return self._pods.on_node(node)
 
     def has_room(self, node: NodeState, spec: PodSpec) -> bool:
         """Whether one more pod of this kind can be counted onto the node."""

@@ -16,6 +16,7 @@ from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from placement.copies import Copier
 from placement.labels import is_kept_annotation
 from placement.nodes import NodeFact
 from placement.pods import (
@@ -238,6 +239,11 @@ class PodState:
     def is_finished(self) -> bool:
         """Succeeded or Failed: it takes no room any more."""
         return self.phase in FINISHED_PHASES
+
+
+# As `dataclasses.replace`, for those who change thousands of pods.
+copy_spec: Final = Copier(PodSpec)
+copy_pod: Final = Copier(PodState)
 
 
 @dataclass(frozen=True, slots=True)
