@@ -72,6 +72,9 @@ def tell(story: PodStory) -> str:
         pulls=_plain(story.pulls),
         gaps=_plain(story.gaps),
         autoscaler=_plain(story.autoscaler),
+        phases=_plain(story.phases),
+        victims=_plain(story.victims),
+        preemptor=_plain([story.preemptor])[0] if story.preemptor is not None else None,
     )
     parts = (_head(story), _where(story), _alternatives(story), _waits(story), _end(story), _doubts(story))
     return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
@@ -113,6 +116,7 @@ def _where(story: PodStory) -> Iterator[str]:
                 f"and {_count(chosen['builds'], 'build')} on it; its image was "
                 f"{'there already' if chosen['has_image'] else 'not there yet'}."
             )
+        yield from _node_lines(story, bind)
         if bind["nodes_feasible"] == 1 and bind["model"] == Verdict.AGREES:
             yield "  No other node was possible."
         elif bind["model"] == Verdict.AGREES:
@@ -125,8 +129,21 @@ def _where(story: PodStory) -> Iterator[str]:
     for row in story.decisions:
         if row["kind"] == DecisionKind.NOMINATE:
             yield f"  Room was made for it on {row['node_name']} at {show_moment(row['at_us'])}."
-        elif row["kind"] == DecisionKind.PREEMPT:
-            yield f"  For it a pod of lower priority had to go from {row['node_name'] or 'its node'}."
+    for row in story.victims:
+        who = f"{row['namespace']}/{row['name']}" if row["name"] else "a pod of lower priority"
+        yield f"  For it {who} had to go from {row['node_name'] or 'its node'}."
+
+
+def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
+    node = story.node
+    if node is None or not 0 < node["created_us"] <= bind["at_us"]:
+        return
+    filled_us = node["images_ready_us"]
+    images = ""
+    if filled_us is not None:
+        span = show_span(abs(bind["at_us"] - filled_us))
+        images = f", and held all images of the hub {span} {'before' if filled_us <= bind['at_us'] else 'after'}"
+    yield f"  The node had joined {show_span(bind['at_us'] - node['created_us'])} before{images}."
 
 
 def _alternatives(story: PodStory) -> Iterator[str]:
@@ -164,16 +181,28 @@ def _waits(story: PodStory) -> Iterator[str]:
     if scheduled_us is None and bind is not None:
         scheduled_us = bind["at_us"]
     failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
+    gates, ungated_us = _gates(story), story.at(Phase.UNGATED)
+    gone_us = story.at(Phase.TERMINATING) or story.pod["deleted_us"]
+    is_looked_at = scheduled_us is not None or ungated_us is not None or bool(failures)
+    if gates and ungated_us is not None:
+        yield f"  {show_span(ungated_us - created_us)} for {gates} to be taken away"
+    elif gates and is_looked_at:
+        yield f"  at first for {gates} to be taken away; nobody saw when"
+    elif gates and gone_us is not None:
+        yield f"  {show_span(gone_us - created_us)} for {gates} to be taken away, in vain"
+    elif gates:
+        yield f"  {gates} to be taken away: until then no scheduler looks at it"
+    since_us = ungated_us if gates and ungated_us is not None else created_us
     if scheduled_us is not None:
-        yield f"  {show_span(scheduled_us - created_us)} for a node{_tries(failures)}"
-    elif story.at(Phase.GATED) is not None and not failures:
-        yield "  a scheduling gate of its own: no scheduler looks at it before that is taken away"
+        yield f"  {show_span(scheduled_us - since_us)} for a node{_tries(failures)}"
+    elif gates and not is_looked_at:
+        pass
+    elif gone_us is not None:
+        yield f"  {show_span(gone_us - since_us)} for a node, in vain{_tries(failures)}"
     else:
         yield f"  a node{_tries(failures)}"
-    for row in failures[:MAX_FAILURES]:
-        yield f"    {show_moment(row['at_us'])}: {_reasons(row)}"
-    for row in story.autoscaler[:MAX_FAILURES]:
-        yield f"    {show_moment(row['at_us'])}: {row['reason']}: {row['message']}"
+    yield from _some([f"{show_moment(row['at_us'])}: {_reasons(row)}" for row in failures], "tries that found none")
+    yield from _some([_autoscaler(row) for row in story.autoscaler], "words of an autoscaler")
     for row in story.pulls:
         yield f"  {_pull(row)}"
     steps: Sequence[tuple[str, int | None, int | None]] = (
@@ -189,6 +218,30 @@ def _waits(story: PodStory) -> Iterator[str]:
     for what, from_us, to_us in steps:
         if from_us is not None and to_us is not None and to_us - from_us >= _US:
             yield f"  {_WHOLE_SECONDS}{show_span(to_us - from_us)} {what}"
+
+
+def _gates(story: PodStory) -> str:
+    names = sorted({row["detail"] for row in story.phases if row["phase"] == Phase.GATED})
+    if not names:
+        return ""
+    named = ", ".join(filter(None, names))
+    return f"its scheduling gate{'s' if len(names) > 1 else ''}{f' {named}' if named else ''}"
+
+
+def _some(lines: Sequence[str], what: str) -> Iterator[str]:
+    """The first ones and the last one: how it began, and how it stands."""
+    for line in lines[: MAX_FAILURES - 1]:
+        yield f"    {line}"
+    left = len(lines) - MAX_FAILURES
+    if left > 0:
+        yield f"    … {left} more {what} …"
+    for line in lines[MAX_FAILURES - 1 :][-1:]:
+        yield f"    {line}"
+
+
+def _autoscaler(row: Row) -> str:
+    again = f" ({row['count']} times, last {show_moment(row['last_us'])})" if row["count"] > 1 else ""
+    return f"{show_moment(row['at_us'])}: {row['reason']}: {row['message']}{again}"
 
 
 def _tries(failures: Sequence[Row]) -> str:
@@ -219,7 +272,7 @@ def _end(story: PodStory) -> Iterator[str]:
     if pod["deleted_us"] is None:
         return
     words = {
-        "preempted": "it had to go for a pod of higher priority",
+        "preempted": f"it had to go for {_preemptor(story.preemptor)}",
         "evicted": "it was evicted",
         "finished": "it had finished",
         "failed": "it had failed",
@@ -228,6 +281,13 @@ def _end(story: PodStory) -> Iterator[str]:
         "deleted": "it was deleted",
     }
     yield f"Gone {show_moment(pod['deleted_us'])}: {words.get(pod['end_reason'], pod['end_reason'])}."
+
+
+def _preemptor(row: Row | None) -> str:
+    if row is None or not (row["name"] or row["is_told"]):
+        return "a pod of higher priority"
+    who = f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
+    return who if row["is_told"] else f"a pod of higher priority, likely {who}"
 
 
 def _doubts(story: PodStory) -> Iterator[str]:
