@@ -3258,7 +3258,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '295781e52f87e0dd03fa335ede0ba63a1a91ddf45f0c409eeccb0104c2a95132'
+FINGERPRINT = 'b5eb0e98fe1c055c71010c3b488faff341e9ebf32cfa962b0c895eeb924a2e87'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

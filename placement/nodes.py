@@ -31,6 +31,8 @@ class NodeFact:
     allocatable: Mapping[str, int] = field(default_factory=dict)
     # Tells a machine from the next one of its name; "": nobody asked for it.
     uid: str = ""
+    # When the Node object was made, seconds since 1970 UTC; 0: nobody asked for it.
+    created: float = 0.0
 
     @property
     def is_usable(self) -> bool:

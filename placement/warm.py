@@ -1,8 +1,8 @@
 """Count what a class's warm set is made of: seats of nodes, how many nodes carry the class, and weights in order.
 
 Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it holds; an image's
-holder alone empties no node. So the set keeps load together, and in it the pod goes where its images are known to be,
-and to the emptiest such node: `webhook.warm` finds these.
+holder alone empties no node. So the set keeps load together, and in it the pod goes where its images are known to be:
+`webhook.warm` finds these.
 """
 
 from __future__ import annotations

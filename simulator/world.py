@@ -676,7 +676,7 @@ class World:
             EPHEMERAL_STORAGE: assumed.node_disk_bytes or _ENDLESS_BYTES,
         }
         return NodeState(
-            fact=NodeFact(name, labels, taints, allocatable=allocatable),
+            fact=NodeFact(name, labels, taints, allocatable=allocatable, created=self.now),
             uid=name,
             created=self.now,
             allocatable=allocatable,

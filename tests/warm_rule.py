@@ -20,6 +20,8 @@ class WarmNode(NamedTuple):
     seats: int
     # It is known to hold the pod's images.
     holds: bool
+    # Seconds since 1970.
+    created: float = 0.0
 
 
 def choose_warm(nodes: Sequence[WarmNode], *, running: int, spare: int, limit: int) -> list[tuple[str, int]]:
@@ -28,8 +30,13 @@ def choose_warm(nodes: Sequence[WarmNode], *, running: int, spare: int, limit: i
     running: pods of the class on these nodes or on none yet. spare: seats that the set has beyond them and this pod;
     negative: that many pods too few, which then go wherever the profile packs them. limit: nodes named at most.
     """
-    order = sorted(nodes, key=lambda node: (-node.pods, node.name))
+    order = sorted(nodes, key=lambda node: (node.created, node.name))
     members = order[: set_size((node.seats for node in order), running + 1 + spare)]
     free = [node for node in members if node.pods < node.seats]
-    free.sort(key=lambda node: (not node.holds, node.pods, node.name))
-    return with_weights([node.name for node in free[:limit]])
+    holders = sorted((node for node in free if node.holds), key=lambda node: node.pods)
+    others = sorted((node for node in free if not node.holds), key=lambda node: -node.pods)
+    room = limit - len(holders)
+    emptiest = min(others, key=lambda node: node.pods, default=None)
+    if 1 < room < len(others) and emptiest is not None and emptiest not in others[:room]:
+        others[room - 1] = emptiest
+    return with_weights([node.name for node in [*holders, *others][:limit]])

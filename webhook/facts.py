@@ -6,7 +6,6 @@ so that a swap costs microseconds even with thousands of nodes.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,11 +15,11 @@ from placement.images import normalise_reference
 from placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.nodes import NodeFact, Nodes
 from placement.pods import OddPodError
-from placement.scheduling.objects import read_allocatable
+from placement.scheduling.objects import read_allocatable, read_moment
 from placement.selectors import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
+    from collections.abc import Iterable, Mapping, Set
 
     from placement.pods import JSONObject
 
@@ -103,20 +102,17 @@ class WarmFacts:
     Images stay known when their pods are gone, until their node goes: only the kubelet knows which it has collected.
     """
 
-    __slots__ = ("_holders", "_images", "_loads", "order", "pods")
+    __slots__ = ("_holders", "_images", "_loads", "pods")
 
     # By `pod_key`.
     pods: Mapping[str, WarmPod]
-    # (-pods, node) of each node that has some, sorted: the order in which a warm set takes nodes in.
-    order: Sequence[tuple[int, str]]
 
     def __init__(self, pods: Mapping[str, WarmPod] | None = None) -> None:
         self.pods = {}
-        self.order = []
         # Pods by node; under "" those without one.
         self._loads: Mapping[str, int] = {}
         # Images by node, that seen last at the end.
-        self._images: Mapping[str, tuple[str, ...]] = {}
+        self._images: Mapping[str, Mapping[str, None]] = {}
         self._holders: Mapping[str, frozenset[str]] = {}
         if pods:
             self._take_in(pods)
@@ -150,7 +146,8 @@ class WarmFacts:
         if not gone:
             return self
         new = self._copy()
-        new._remember(dict.fromkeys(gone, ()))
+        for node in gone:
+            new._remember(node, {}, came=(), went=self._images[node])
         return new
 
     @property
@@ -170,48 +167,50 @@ class WarmFacts:
                 loads[pod.node] = loads.get(pod.node, 0) + 1
                 if pod.node and pod.images:
                     seen.setdefault(pod.node, {}).update(dict.fromkeys(pod.images))
-        self.order = _reordered(self.order, self._loads, loads)
         self.pods, self._loads = pods, {node: count for node, count in loads.items() if count}
-        known = {node: [one for one in self._images.get(node, ()) if one not in new] for node, new in seen.items()}
-        self._remember({node: (*known[node], *new)[-MAX_IMAGES_A_NODE:] for node, new in seen.items()})
+        for node, new in seen.items():
+            self._see(node, new)
 
-    def _remember(self, images_by_node: Mapping[str, tuple[str, ...]]) -> None:
-        """Replace what is known of these nodes' images."""
-        images = {**self._images, **images_by_node}
-        holders: dict[str, set[str]] = {}
-        for node, now in images_by_node.items():
-            before = self._images.get(node, ())
-            for image in set(before).symmetric_difference(now):
-                holders.setdefault(image, set(self._holders.get(image, ()))).symmetric_difference_update((node,))
-            if not now:
-                del images[node]
-        self._images = images
-        merged = {**self._holders, **{image: frozenset(nodes) for image, nodes in holders.items()}}
-        for image, nodes in holders.items():
-            if not nodes:
-                del merged[image]
-        self._holders = merged
+    def _see(self, node: str, images: Iterable[str]) -> None:
+        """Images are on a node; each is the one seen last."""
+        before = self._images.get(node, {})
+        now = dict(before)
+        for image in images:
+            now.pop(image, None)
+            now[image] = None
+        went = [one for one, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]
+        for image in went:
+            del now[image]
+        came = [one for one in images if one in now and one not in before]
+        self._remember(node, now, came, [one for one in went if one in before])
+
+    def _remember(self, node: str, images: Mapping[str, None], came: Iterable[str], went: Iterable[str]) -> None:
+        """Replace what is known of a node's images."""
+        everywhere = dict(self._images)
+        if images:
+            everywhere[node] = images
+        else:
+            everywhere.pop(node, None)
+        self._images = everywhere
+        if not came and not went:
+            # Mostly so: thousands of images needn't be copied.
+            return
+        holders = dict(self._holders)
+        for image in came:
+            holders[image] = holders.get(image, frozenset()) | {node}
+        for image in went:
+            left = holders[image] - {node}
+            if left:
+                holders[image] = left
+            else:
+                del holders[image]
+        self._holders = holders
 
     def _copy(self) -> Self:
         new = type(self).__new__(type(self))
-        new.pods, new.order, new._loads = self.pods, self.order, self._loads
+        new.pods, new._loads = self.pods, self._loads
         new._images, new._holders = self._images, self._holders
         return new
-
-
-def _reordered(
-    order: Sequence[tuple[int, str]], before: Mapping[str, int], now: Mapping[str, int]
-) -> Sequence[tuple[int, str]]:
-    """`order` with the nodes whose loads differ at their new places. `now` may hold zeros; "" is no node."""
-    moved = [(node, before.get(node, 0), count) for node, count in now.items() if node and before.get(node, 0) != count]
-    new = list(order)
-    for node, old, count in moved:
-        # Few change at once; so thousands of nodes needn't be sorted again for each.
-        if old:
-            del new[bisect_left(new, (-old, node))]
-        if count:
-            insort(new, (-count, node))
-    return new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,10 +244,12 @@ def _is_true(obj: JSONObject, condition_type: str) -> bool:
 
 
 def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
-    """What placement needs of a Node, as the API's JSON has it; what it can allocate only when that is asked for."""
+    """What placement needs of a Node, as the API's JSON has it; its room and age only `with_allocatable`."""
     metadata, spec = _object(node, "metadata"), _object(node, "spec")
     allocatable: Mapping[str, int] = {}
+    created = 0.0
     if with_allocatable:
+        created = read_moment(metadata.get("creationTimestamp")) or 0.0
         # A node that says nothing readable of its room is one of which nothing is known.
         with suppress(OddPodError):
             allocatable = read_allocatable(_object(node, "status"))
@@ -264,6 +265,7 @@ def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
         ready=_is_true(node, "Ready"),
         allocatable=allocatable,
         uid=metadata.get("uid") or "",
+        created=created,
     )
 
 

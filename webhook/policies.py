@@ -167,6 +167,8 @@ class Case(NamedTuple):
     holders: Holders
     # Seconds, of any clock that only grows.
     now: float
+    # What the pod will ask for, as `requests_of` found it; None: nobody asked yet.
+    requests: tuple[tuple[str, int], ...] | None = None
 
 
 Policy = Callable[[Case], Iterable[Verdict]]
@@ -237,7 +239,7 @@ def _prefer_held(expression: JSONObject, weight: int) -> PreferNode:
 
 
 def prefer_warm(case: Case) -> Iterator[Verdict]:
-    """Prefer nodes of the smallest set that carries the class: first those known to hold the images, emptiest first."""
+    """Prefer nodes of the smallest set that carries the class: first those known to hold the images."""
     pod, finder = case.pod, case.rules.warm
     if finder is None or _keeps_target(pod, WARM_TARGET_ANNOTATION, _is_named):
         return
@@ -246,7 +248,7 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
         yield Note("warm", "nothing preferred: nodes can't be read")
         return
     try:
-        requests = _requests(case)
+        requests = requests_of(case) if case.requests is None else case.requests
     except OddPodError:
         # The API server will say what is wrong; the other rules need no requests.
         yield Note("warm", "nothing preferred: the pod's requests can't be read")
@@ -264,8 +266,8 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
 
 
-def _requests(case: Case) -> tuple[tuple[str, int], ...]:
-    """What the pod will ask for, with the requests that its class gives to pods without any."""
+def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
+    """What the pod will ask for, with the requests that its class gives to pods without any. Raises OddPodError."""
     pod, by_default = case.pod, case.rules.requests.requests
     asked = read_requests(pod.spec)
     if asked or not by_default:

@@ -6,8 +6,7 @@ Owns the order in the set, and what is kept for speed: sets and orders are made 
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import orjson
@@ -57,9 +56,8 @@ class _Kind(NamedTuple):
     nodes: Nodes
     # Of each usable node that the rules admit: the weights of the class's preferred terms that it meets, and its seats.
     judged: Mapping[str, tuple[int, int]]
-    # Seats of those of them that the class prefers most, and their names in order.
+    # Names and seats of those of them that the class prefers most, the oldest node first.
     seats: Mapping[str, int]
-    names: Sequence[str]
 
 
 class _Set(NamedTuple):
@@ -68,8 +66,9 @@ class _Set(NamedTuple):
     nodes: Nodes
     facts: WarmFacts
     size: int
-    # Those with room, emptiest first.
-    free: Sequence[str]
+    # Those with room, emptiest first, and fullest first; the older of two that are as full.
+    emptiest: Sequence[str]
+    fullest: Sequence[str]
 
 
 class WarmFinder:
@@ -93,12 +92,15 @@ class WarmFinder:
                 self._sets[key] = known
         limit = self._warm.nodes
         held = _held(wanted.holders)
-        holding = [name for name in known.free if name in held][:limit] if held else []
-        others: Iterator[str] = iter(())
-        if len(holding) < limit:
-            others = (name for name in known.free if name not in held)
-        names = [*holding, *(name for name, _ in zip(others, range(limit - len(holding)), strict=False))]
-        return WarmChoice(with_weights(names), len(holding), known.size)
+        names = [name for name in known.emptiest if name in held][:limit] if held else []
+        holding = len(names)
+        if holding < limit:
+            names += islice((name for name in known.fullest if name not in held), limit - holding)
+            # Seats leave out what daemons use: the fullest may be full in truth, so the last one is the emptiest.
+            emptiest = next((name for name in known.emptiest if name not in held), "")
+            if limit - holding > 1 and emptiest and emptiest not in names:
+                names[-1] = emptiest
+        return WarmChoice(with_weights(names), holding, known.size)
 
     def _question(self, wanted: WarmRequest) -> bytes:
         """What the kind is remembered by; b"" for rules too long, or nested deeper than JSON is written."""
@@ -117,7 +119,7 @@ class WarmFinder:
         elif changed:
             there = (nodes[name] for name in changed if name in nodes)
             judged = {name: found for name, found in known.judged.items() if name not in changed}
-            kind = _kind_of(nodes, judged | dict(self._judged(wanted, there)), known.names)
+            kind = _kind_of(nodes, judged | dict(self._judged(wanted, there)))
         else:
             kind = known._replace(nodes=nodes)
         if key:
@@ -136,35 +138,23 @@ class WarmFinder:
 
     def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
         seats = kind.seats
-        # Less its pods, and its name.
-        busy = [entry for entry in facts.order if entry[1] in seats]
+        loads = {name: facts.pods_on(name) for name in seats}
         # Pods where this one can't go are no load of its set.
-        running = facts.pods_on("") - sum(less for less, _ in busy)
-        wanted = running + 1 + self._warm.spare
-        size = set_size((seats[name] for _, name in busy), wanted)
-        members = busy[:size]
-        # In order of falling load, then name; turned round load by load it is that of rising load, then name.
-        loads = [list(same) for _, same in groupby((one for one in members if -one[0] < seats[one[1]]), itemgetter(0))]
-        idle: list[str] = []
-        missing = wanted - sum(seats[name] for _, name in members)
-        if size == len(busy) and (missing > 0 or not busy):
-            taken = {name for _, name in busy}
-            idle = [name for name in kind.names if name not in taken]
-            idle = idle[: set_size((seats[name] for name in idle), missing)]
-        free = [name for name in idle if seats[name]]
-        free += [name for same in reversed(loads) for _, name in same]
-        return _Set(kind.nodes, facts, size + len(idle), free)
+        running = facts.pods_on("") + sum(loads.values())
+        size = set_size(seats.values(), running + 1 + self._warm.spare)
+        free = [name for name in islice(seats, size) if loads[name] < seats[name]]
+        # Sorting keeps those that are as full in their order, turned round too.
+        emptiest = sorted(free, key=loads.__getitem__)
+        fullest = sorted(free, key=loads.__getitem__, reverse=True)
+        return _Set(kind.nodes, facts, size, emptiest, fullest)
 
 
-def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]], names_before: Sequence[str] = ()) -> _Kind:
-    """Only the nodes that the class likes best: else an idle node of another pool would join the set by its name."""
+def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]]) -> _Kind:
+    """Only the nodes that the class likes best: else an old node of another pool would join the set."""
     most = max((liked for liked, _ in judged.values()), default=0)
-    seats = {name: found for name, (liked, found) in judged.items() if liked == most}
-    # Sorting what is nearly sorted is quick.
-    names = [name for name in names_before if name in seats]
-    names += seats.keys() - set(names)
-    names.sort()
-    return _Kind(nodes, judged, seats, names)
+    names = [name for name, (liked, _) in judged.items() if liked == most]
+    names.sort(key=lambda name: (nodes[name].created, name))
+    return _Kind(nodes, judged, {name: judged[name][1] for name in names})
 
 
 def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:

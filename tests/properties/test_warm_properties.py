@@ -16,7 +16,14 @@ from webhook.warm import WarmFinder, WarmRequest
 
 NAMES = [f"n{number}" for number in range(5)]
 warm_nodes = st.lists(
-    st.builds(WarmNode, st.sampled_from(NAMES), st.integers(0, 6), st.integers(0, 6), st.booleans()),
+    st.builds(
+        WarmNode,
+        st.sampled_from(NAMES),
+        st.integers(0, 6),
+        st.integers(0, 6),
+        st.booleans(),
+        st.sampled_from([0.0, 1.0, 2.0]),
+    ),
     unique_by=lambda node: node.name,
 )
 spares = st.integers(-12, 12)
@@ -34,8 +41,9 @@ def test_only_nodes_with_room_are_named_each_once_holders_before_others_and_weig
     assert len(found) <= limit
     assert len({node.name for node in named}) == len(named)
     assert all(node.pods < node.seats for node in named)
-    ranks = [(not node.holds, node.pods, node.name) for node in named]
-    assert ranks == sorted(ranks)
+    ranks = [(not node.holds, node.pods if node.holds else -node.pods, node.created, node.name) for node in named]
+    # But for the last: that is the emptiest where there are more.
+    assert ranks[:-1] == sorted(ranks[:-1])
     weights = [weight for _, weight in found]
     assert all(1 <= weight <= 100 for weight in weights)
     assert all(first > second for first, second in pairwise(weights))
@@ -45,8 +53,8 @@ def test_only_nodes_with_room_are_named_each_once_holders_before_others_and_weig
 def test_the_set_is_no_larger_than_what_carries_the_load(nodes: list[WarmNode], spare: int) -> None:
     running = sum(node.pods for node in nodes)
     named = {name for name, _ in choose_warm(nodes, running=running, spare=spare, limit=MAX_NODES)}
-    # Every node that is at least as full as the emptiest of those named, but for that one.
-    order = sorted(nodes, key=lambda node: (-node.pods, node.name))
+    # Every node that is at least as old as the youngest of those named, but for that one.
+    order = sorted(nodes, key=lambda node: (node.created, node.name))
     last = max((place for place, node in enumerate(order) if node.name in named), default=0)
     assert not named or last == 0 or sum(node.seats for node in order[:last]) < running + 1 + spare
 
@@ -71,6 +79,7 @@ def node_called(name: st.SearchStrategy[str]) -> st.SearchStrategy[NodeFact]:
         name,
         st.fixed_dictionaries({"pool": st.sampled_from(["a", "a", "a", "b"])}),
         unschedulable=st.sampled_from([False, False, False, True]),
+        created=st.sampled_from([0.0, 1.0, 2.0]),
         allocatable=st.fixed_dictionaries({"pods": st.integers(3, 6), "cpu": st.sampled_from([12, 7, 4, 0])}),
     )
 
@@ -119,6 +128,7 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
                 facts.pods_on(one.name),
                 warm.pods_per_node or min(one.allocatable["pods"], one.allocatable["cpu"] // 2),
                 all(facts.holds(one.name, image) for image in IMAGES),
+                one.created,
             )
             for one in best
         ]
@@ -144,5 +154,5 @@ def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
                 ever |= {(pod.node, image) for image in pod.images if pod.node}
     whole = WarmFacts(there)
     assert facts.pods == whole.pods
-    assert list(facts.order) == list(whole.order) == sorted(whole.order)
+    assert all(facts.pods_on(node) == whole.pods_on(node) for node in ("", *NAMES))
     assert {(node, image) for node in NAMES for image in IMAGES if facts.holds(node, image)} == ever

@@ -29,8 +29,8 @@ IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
 
 
-def warm_node(name: str, pods: int, seats: int = 4, *, holds: bool = False) -> WarmNode:
-    return WarmNode(name, pods, seats, holds)
+def warm_node(name: str, pods: int, seats: int = 4, *, holds: bool = False, created: float = 0.0) -> WarmNode:
+    return WarmNode(name, pods, seats, holds, created)
 
 
 def chosen(*nodes: WarmNode, spare: int = 0, limit: int = 10) -> list[str]:
@@ -41,16 +41,23 @@ def chosen(*nodes: WarmNode, spare: int = 0, limit: int = 10) -> list[str]:
 # --- choosing ---
 
 
-def test_a_holder_comes_first_and_among_holders_the_emptiest() -> None:
-    nodes = [warm_node("a", 3), warm_node("b", 2, holds=True), warm_node("c", 1, holds=True), warm_node("d", 0)]
+def test_holders_come_first_and_the_emptiest_of_them_then_others_and_the_fullest_of_them() -> None:
+    nodes = [warm_node("a", 0), warm_node("b", 2, holds=True), warm_node("c", 1, holds=True), warm_node("d", 3)]
     assert chosen(*nodes, spare=7) == ["c", "b", "d", "a"]
 
 
-def test_the_set_is_the_fullest_nodes_that_carry_the_load_and_this_pod() -> None:
-    nodes = [warm_node("a", 3), warm_node("b", 2), warm_node("c", 1), warm_node("d", 0)]
+def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
+    nodes = [
+        warm_node(name, pods, created=age)
+        for name, pods, age in (("a", 0, 4.0), ("b", 1, 3.0), ("c", 3, 2.0), ("d", 2, 1.0))
+    ]
     # Seven pods, this one the last of them: two nodes of four seats.
-    assert chosen(*nodes) == ["b", "a"]
-    assert chosen(*nodes, spare=2) == ["c", "b", "a"]
+    assert chosen(*nodes) == ["c", "d"]
+    assert chosen(*nodes, spare=2) == ["c", "d", "b"]
+
+
+def test_of_nodes_of_one_age_the_first_by_name_is_in_the_set() -> None:
+    assert chosen(warm_node("b", 3), warm_node("a", 0)) == ["a"]
 
 
 def test_a_holder_outside_the_set_is_not_named() -> None:
@@ -65,13 +72,19 @@ def test_full_nodes_are_in_the_set_but_not_named() -> None:
     assert chosen(warm_node("a", 4, holds=True), warm_node("b", 4), warm_node("c", 0)) == ["c"]
 
 
-def test_with_too_little_room_wanted_the_fullest_node_alone_is_the_set() -> None:
+def test_with_too_little_room_wanted_the_oldest_node_alone_is_the_set() -> None:
     assert chosen(warm_node("a", 1), warm_node("b", 0), spare=-50) == ["a"]
 
 
 def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -> None:
     nodes = [warm_node(f"n{index}", 1, seats=2, holds=index == 7) for index in range(9)]
     assert chosen(*nodes, spare=9, limit=3) == ["n7", "n0", "n1"]
+
+
+def test_the_last_of_too_many_others_is_the_emptiest_as_the_fullest_may_have_no_room_in_truth() -> None:
+    nodes = [warm_node(name, pods) for name, pods in (("a", 1), ("b", 3), ("c", 2), ("d", 3))]
+    assert chosen(*nodes, spare=6, limit=3) == ["b", "d", "a"]
+    assert chosen(*nodes, spare=6, limit=1) == ["b"]
 
 
 def test_without_nodes_nothing_is_chosen() -> None:
@@ -170,12 +183,17 @@ def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
     assert read_node({"metadata": {"name": "n", "uid": "u"}}).uid == "u"
 
 
-def test_a_nodes_room_is_read_only_when_asked_for_and_nonsense_is_none() -> None:
-    body = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "3920m", "memory": "2Gi", "pods": "110"}}}
-    assert read_node(body).allocatable == {}
-    assert read_node(body, with_allocatable=True).allocatable == {"cpu": 3920, "memory": 2 * 2**30, "pods": 110}
-    body["status"] = {"allocatable": {"cpu": "plenty"}}
-    assert read_node(body, with_allocatable=True).allocatable == {}
+def test_a_nodes_room_and_age_are_read_only_when_asked_for_and_nonsense_is_none() -> None:
+    body = {
+        "metadata": {"name": "n", "creationTimestamp": "1970-01-01T00:01:00Z"},
+        "status": {"allocatable": {"cpu": "3920m", "memory": "2Gi", "pods": "110"}},
+    }
+    assert (read_node(body).allocatable, read_node(body).created) == ({}, 0)
+    asked = read_node(body, with_allocatable=True)
+    assert (asked.allocatable, asked.created) == ({"cpu": 3920, "memory": 2 * 2**30, "pods": 110}, 60)
+    body = {"metadata": {"creationTimestamp": "lately"}, "status": {"allocatable": {"cpu": "plenty"}}}
+    asked = read_node(body, with_allocatable=True)
+    assert (asked.allocatable, asked.created) == ({}, 0)
 
 
 # --- pods ---
@@ -197,10 +215,10 @@ def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
     assert placed["metadata"]["annotations"][WARM_TARGET_ANNOTATION] == "n2"
 
 
-def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first() -> None:
+def test_where_nobody_holds_the_image_the_fullest_of_the_set_comes_first() -> None:
     facts = known([N1, N2, N3], *[("n1", "x")] * 4, *[("n2", "x")] * 2, *[("n3", "x")] * 3)
     rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
-    assert homes_of(place(user_pod(IMAGE), facts, rules)) == [(100, "n2"), (66, "n3"), (33, "n1")]
+    assert homes_of(place(user_pod(IMAGE), facts, rules)) == [(100, "n1"), (66, "n3"), (33, "n2")]
 
 
 def test_without_the_rule_a_pod_names_no_node() -> None:
