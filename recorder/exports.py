@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from recorder import schema
+from recorder.records import Phase
 from recorder.sniffer import node_lines, pod_lines
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from recorder.store import Store
 
 LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"
-LAUNCH_VERSION: Final = 1
+LAUNCH_VERSION: Final = 2
 # Pods whose rows are fetched together.
 CHUNK: Final = 500
 _US: Final = 1_000_000
@@ -42,15 +43,17 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
 def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({"user"})) -> Iterator[str]:
     """One JSON object a launch, by creation: what the simulator needs to play it again.
 
-    timestamp (UTC, µs), class, repository, image, image_bytes (null: unknown), cpu_millicores, memory_bytes,
-    seconds (null: still running), status.
+    timestamp (of its creation; UTC, µs), class, repository, image, image_bytes (null: unknown), cpu_millicores,
+    memory_bytes, ready_seconds and seconds (until it was ready, until it was gone; both from its creation, null: not
+    yet, or never seen), status.
     """
     sizes = _image_sizes(store)
     for pods in _pods(store, since_us, classes):
+        ready = _ready(store, [pod["uid"] for pod in pods])
         for pod in pods:
-            ended_us = pod["deleted_us"]
+            created_us, ended_us = pod["created_us"], pod["deleted_us"]
             yield _json(
-                timestamp=datetime.fromtimestamp(pod["created_us"] / _US, UTC).isoformat(timespec="microseconds"),
+                timestamp=datetime.fromtimestamp(created_us / _US, UTC).isoformat(timespec="microseconds"),
                 schema=LAUNCH_SCHEMA,
                 version=LAUNCH_VERSION,
                 **{"class": pod["pod_class"]},
@@ -61,7 +64,8 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
                 image_bytes=sizes.get(pod["image"]),
                 cpu_millicores=pod["cpu_millicores"],
                 memory_bytes=pod["memory_bytes"],
-                seconds=None if ended_us is None else (ended_us - pod["created_us"]) / _US,
+                ready_seconds=_after(created_us, ready.get(pod["uid"])),
+                seconds=_after(created_us, ended_us),
                 status=pod["end_reason"] or "running",
             )
 
@@ -94,6 +98,19 @@ def _by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Ro
         for row in connection.execute(query).mappings():
             found.setdefault(row["pod_uid"], []).append(dict(row))
     return found
+
+
+def _ready(store: Store, uids: list[str]) -> dict[str, int]:
+    phase = schema.phase.c
+    query = sa.select(phase.pod_uid, phase.at_us).where(
+        phase.pod_uid.in_(uids), phase.phase == str(Phase.READY), phase.detail == ""
+    )
+    with store.reading() as connection:
+        return {row.pod_uid: row.at_us for row in connection.execute(query)}
+
+
+def _after(created_us: int, at_us: int | None) -> float | None:
+    return None if at_us is None else (at_us - created_us) / _US
 
 
 def _image_sizes(store: Store) -> dict[str, int]:

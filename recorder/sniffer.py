@@ -1,7 +1,8 @@
 """Read and write scheduler-sniffer's JSON lines: one object a line with object, name, endpoint, event, node, timestamp.
 
 Its lines name pods and nodes without namespace or uid, repeat themselves at every resync, and often lack a time; what
-can't be placed is counted with the reason, never passed over in silence.
+can't be placed is counted with the reason, never passed over in silence. What is written has two kinds of line more,
+so that it reads back the same: `Pending`, when the pod was created, and `Deleted`, when and why it went.
 Source: converged-computing/scheduler-sniffer, sniffer/pkg/types/types.go, and its recorded run on GKE.
 """
 
@@ -31,19 +32,25 @@ _GO_TIME: Final = re.compile(
 )
 _CONDITIONS: Final = {"PodScheduled": Phase.SCHEDULED, "Initialized": Phase.INITIALIZED, "Ready": Phase.READY}
 _ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
+# Lines of Roost's own: of the pod's creation, and of an end of another kind, with PodRecord.end_reason as `reason`.
+_PENDING: Final = "Pending"
+_DELETED: Final = "Deleted"
 # Marks uids that were made up from names.
 PREFIX: Final = "sniffer:"
 # As much as the schema takes.
 _MAX_UID: Final = 64
+_MAX_REASON: Final = 32
 
 
 @dataclass(slots=True)
 class _Pod:
-    first_us: int | None = None
+    name: str
+    # The earliest that is told, and how exactly: the nearest there is to its creation.
+    first: tuple[int, int] | None = None
     last_us: int | None = None
     node: str = ""
     end_reason: str | None = None
-    decided_us: int | None = None
+    decided: tuple[int, int] | None = None
     phases: dict[tuple[Phase, str], tuple[int, int]] = field(default_factory=dict)
 
 
@@ -61,7 +68,7 @@ class SnifferReport:
 
 def read_lines(lines: Iterable[str], report: SnifferReport) -> Iterator[Record]:
     """Records of a sniffer's log; `report` is filled in as it goes."""
-    pods: dict[str, _Pod] = {}
+    pods: dict[str, list[_Pod]] = {}
     nodes: dict[str, NodeRecord] = {}
     for number, line in enumerate(lines, start=1):
         report.lines += 1
@@ -69,13 +76,14 @@ def read_lines(lines: Iterable[str], report: SnifferReport) -> Iterator[Record]:
         if reason:
             report.skipped[reason] += 1
             report.first_skipped.setdefault(reason, number)
-    report.pods, report.nodes = len(pods), len(nodes)
+    report.pods, report.nodes = sum(map(len, pods.values())), len(nodes)
     yield from nodes.values()
-    for name, pod in pods.items():
-        yield from _pod_records(name, pod)
+    for name, lives in pods.items():
+        for number, pod in enumerate(lives, start=1):
+            yield from _pod_records(_uid(name if number == 1 else f"{name}#{number}"), pod)
 
 
-def _read_line(line: str, pods: dict[str, _Pod], nodes: dict[str, NodeRecord]) -> str:
+def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeRecord]) -> str:
     """Take in one line; returns why it was passed over, "" when it wasn't."""
     if not line.strip():
         return "empty"
@@ -90,7 +98,16 @@ def _read_line(line: str, pods: dict[str, _Pod], nodes: dict[str, NodeRecord]) -
         return _read_node(entry, at, nodes)
     if entry.get("object") != "Pod":
         return f"object {entry.get('object')!r} is not known"
-    return _read_pod(entry, at, pods.setdefault(entry["name"], _Pod()))
+    return _read_pod(entry, at, _life(entry, at, pods.setdefault(entry["name"], [])))
+
+
+def _life(entry: dict[str, Any], at: tuple[int, int] | None, lives: list[_Pod]) -> _Pod:
+    """The pod that a line is about: another one of that name, once the last one has ended and it begins anew."""
+    is_begin = at is not None and (entry.get("endpoint") == "schedulePod" or entry.get("event") == _PENDING)
+    last = lives[-1] if lives else None
+    if last is None or (is_begin and at is not None and last.end_reason is not None and at[0] >= (last.last_us or 0)):
+        lives.append(_Pod(entry["name"]))
+    return lives[-1]
 
 
 def _read_pod(entry: dict[str, Any], at: tuple[int, int] | None, pod: _Pod) -> str:
@@ -98,24 +115,31 @@ def _read_pod(entry: dict[str, Any], at: tuple[int, int] | None, pod: _Pod) -> s
     event = entry.get("event") if isinstance(entry.get("event"), str) else None
     if isinstance(node, str) and node:
         pod.node = node
-    if event in _ENDS:
-        pod.end_reason = _ENDS[event]
+    if event in _ENDS or event == _DELETED:
+        reason = entry.get("reason")
+        said = reason if isinstance(reason, str) and reason else "deleted"
+        pod.end_reason = _ENDS[event] if event in _ENDS else said[:_MAX_REASON]
+        # The sniffer itself gives no time here.
+        pod.last_us = at[0] if at is not None else pod.last_us
         return ""
     if event in ("Running", "ContainersReady"):
         # Said again by the conditions that have a time.
         return "" if event == "Running" or at is not None else "no time"
     if at is None:
         return "no time"
-    pod.first_us = at[0] if pod.first_us is None else min(pod.first_us, at[0])
+    if pod.first is None or _is_before(at, pod.first):
+        pod.first = at
     pod.last_us = at[0] if pod.last_us is None else max(pod.last_us, at[0])
     if endpoint == "schedulePod":
-        pod.decided_us = at[0]
+        pod.decided = at
     elif endpoint == "bindingCycle":
         _keep(pod, Phase.SCHEDULED, at)
     elif endpoint == "postStart":
         _keep(pod, Phase.STARTED, at)
     elif endpoint == "preStop":
         _keep(pod, Phase.TERMINATING, at)
+    elif event == _PENDING:
+        _keep(pod, Phase.CREATED, at)
     elif isinstance(event, str) and event in _CONDITIONS:
         # `PodCompleted` writes the condition anew: not the start's.
         if entry.get("reason") != "PodCompleted":
@@ -130,6 +154,12 @@ def _keep(pod: _Pod, phase: Phase, at: tuple[int, int]) -> None:
     before = pod.phases.get((phase, ""))
     if before is None or (at[1], at[0]) < (before[1], before[0]):
         pod.phases[phase, ""] = at
+
+
+def _is_before(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether one moment is earlier; of two within the coarser one's second, the finer is the one to believe."""
+    coarse = max(one[1], other[1])
+    return (one[0] // coarse, one[1], one[0]) < (other[0] // coarse, other[1], other[0])
 
 
 def _read_node(entry: dict[str, Any], at: tuple[int, int] | None, nodes: dict[str, NodeRecord]) -> str:
@@ -177,25 +207,25 @@ def _uid(name: str) -> str:
     return f"{uid[: _MAX_UID - len(digest) - 1]}-{digest}"
 
 
-def _pod_records(name: str, pod: _Pod) -> Iterator[Record]:
-    first_us = pod.first_us or 0
+def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
+    created = pod.phases.get((Phase.CREATED, ""), pod.first)
     yield PodRecord(
-        uid=_uid(name),
-        name=name,
-        created_us=first_us,
+        uid=uid,
+        name=pod.name,
+        created_us=created[0] if created is not None else 0,
         deleted_us=pod.last_us if pod.end_reason else None,
         end_reason=pod.end_reason,
     )
     for (phase, detail), (at_us, resolution_us) in pod.phases.items():
         yield PhaseRecord(
-            pod_uid=_uid(name), phase=phase, detail=detail, at_us=at_us, resolution_us=resolution_us, source="sniffer"
+            pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=resolution_us, source="sniffer"
         )
     bound = pod.phases.get((Phase.SCHEDULED, ""))
-    at = (pod.decided_us, MICRO_US) if pod.decided_us is not None else bound
+    at = pod.decided or bound
     if at is not None and pod.node:
         yield DecisionRecord(
-            id=f"{_uid(name)}/bind",
-            pod_uid=_uid(name),
+            id=f"{uid}/bind",
+            pod_uid=uid,
             kind=DecisionKind.BIND,
             node_name=pod.node,
             node_uid=_uid(pod.node),
@@ -248,7 +278,7 @@ def node_lines(node: Row) -> Iterator[str]:
 
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
-    """The lines of one pod: decided, bound, its conditions, started, stopped, ended."""
+    """The lines of one pod: created, decided, bound, its conditions, started, stopped, ended."""
     name, node = pod["name"], bind["node_name"] if bind is not None else ""
 
     def line(endpoint: str, event: str, row: Row) -> str:
@@ -260,7 +290,9 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
     words = {phase: event for event, phase in _CONDITIONS.items()}
     for row in phases:
         phase = Phase(row["phase"])
-        if phase is Phase.SCHEDULED:
+        if phase is Phase.CREATED:
+            yield line("podAdd", _PENDING, row)
+        elif phase is Phase.SCHEDULED:
             yield line("bindingCycle", "BindingSuccess", row)
         elif phase is Phase.STARTED:
             yield line("postStart", "postStart", row)
@@ -268,9 +300,18 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
             yield line("preStop", "preStop", row)
         elif phase in words:
             yield line("podUpdate", words[phase], row)
-    for event, reason in _ENDS.items():
-        if pod["end_reason"] == reason:
-            yield _line(object="Pod", name=name, endpoint="podDelete", node=node, event=event)
+    ended_us, reason = pod["deleted_us"], pod["end_reason"]
+    if ended_us is not None:
+        event = next((event for event, word in _ENDS.items() if word == reason), _DELETED)
+        yield _line(
+            object="Pod",
+            name=name,
+            endpoint="podDelete",
+            reason=reason if event == _DELETED else "",
+            node=node,
+            event=event,
+            timestamp=show_time(ended_us, MICRO_US),
+        )
 
 
 def _line(**entry: object) -> str:

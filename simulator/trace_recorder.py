@@ -1,4 +1,4 @@
-"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, version 1."""
+"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, versions 1 and 2."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SCHEMA: Final = "roost.hub.jupyter.org/launch"
-FIELDS: Final[Mapping[int, frozenset[str]]] = {
-    1: frozenset(
-        {
-            "timestamp",
-            "schema",
-            "version",
-            "class",
-            "name",
-            "repository",
-            "ref",
-            "image",
-            "image_bytes",
-            "cpu_millicores",
-            "memory_bytes",
-            "seconds",
-            "status",
-        }
-    )
-}
+_V1: Final = frozenset(
+    {
+        "timestamp",
+        "schema",
+        "version",
+        "class",
+        "name",
+        "repository",
+        "ref",
+        "image",
+        "image_bytes",
+        "cpu_millicores",
+        "memory_bytes",
+        "seconds",
+        "status",
+    }
+)
+FIELDS: Final[Mapping[int, frozenset[str]]] = {1: _V1, 2: _V1 | {"ready_seconds"}}
+_TIMES: Final = ("seconds", "ready_seconds")
 _LONGEST: Final = 4096
 _USER: Final = "user"
 _GITHUB: Final = "https://github.com/"
@@ -42,7 +42,8 @@ _MOST_SECONDS: Final = 366 * 86400.0
 def read_launch(entry: Mapping[str, Any]) -> Launch:
     """What was launched; amounts that can't be are left out and noted. Raises Odd when the line isn't a user's launch.
 
-    `repository` is "" where no pod said which it belongs to, as on a hub without BinderHub.
+    `repository` is "" where no pod said which it belongs to, as on a hub without BinderHub. A session lasts from ready
+    to gone; in version 1, which doesn't tell when a pod was ready, the wait for its start is in it.
     """
     if entry.get("class", _USER) != _USER:
         raise Odd(f"class {show(entry['class'])} isn't `user`")
@@ -54,6 +55,9 @@ def read_launch(entry: Mapping[str, Any]) -> Launch:
         image = f"{repository}@{ref}" if ref else repository
     notes: list[str] = []
     seconds = _amount(entry, "seconds", _MOST_SECONDS, notes)
+    if entry["version"] != 1:
+        ready_seconds = _amount(entry, "ready_seconds", _MOST_SECONDS, notes)
+        seconds = None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds)
     return Launch(
         folded.removesuffix(".git"),
         image,
@@ -82,7 +86,7 @@ def _amount(entry: Mapping[str, Any], key: str, most: float, notes: list[str]) -
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= most:
         notes.append(f"`{key}` isn't a number of 0 to {most:g}: drawn instead")
         return None
-    return found if found or key == "seconds" else None
+    return found if found or key in _TIMES else None
 
 
 def _whole(number: float | None) -> int | None:

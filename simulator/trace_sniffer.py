@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from recorder.records import Phase, PhaseRecord, PodRecord, Record
-from recorder.sniffer import PREFIX, SnifferReport, read_lines
+from recorder.sniffer import SnifferReport, read_lines
 from simulator.trace_records import EXACT, Launch
 from simulator.trace_records import Record as Timed
 
@@ -61,7 +61,7 @@ def _keep(record: Record, pods: dict[str, PodRecord], phases: dict[str, dict[Pha
 
 
 def _launch(pod: PodRecord, reached: Mapping[Phase, int]) -> Launch:
-    workload = workload_of(pod.uid.removeprefix(PREFIX))
+    workload = workload_of(pod.name)
     begin_us = next((reached[phase] for phase in _BEGINS if phase in reached), None)
     end_us = reached.get(Phase.TERMINATING, pod.deleted_us)
     seconds = None

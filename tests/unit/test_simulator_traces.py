@@ -54,7 +54,7 @@ def recorded(second: float = 0, **more: Any) -> dict[str, Any]:
     return {
         "timestamp": stamp(NOON + second, "microseconds"),
         "schema": "roost.hub.jupyter.org/launch",
-        "version": 1,
+        "version": 2,
         "class": "user",
         "name": "hub/jupyter-ada",
         "repository": "https://github.com/Ada/Engine",
@@ -63,7 +63,8 @@ def recorded(second: float = 0, **more: Any) -> dict[str, Any]:
         "image_bytes": 1_500_000_000,
         "cpu_millicores": 10,
         "memory_bytes": 550_000_000,
-        "seconds": 900.5,
+        "ready_seconds": 12.25,
+        "seconds": 912.75,
         "status": "deleted",
     } | more
 
@@ -169,10 +170,29 @@ def test_a_recorded_export_has_just_the_fields_that_are_read() -> None:
 
     assert exports.LAUNCH_SCHEMA == trace_recorder.SCHEMA
     assert exports.LAUNCH_VERSION in trace_recorder.FIELDS
-    assert recorded().keys() == trace_recorder.FIELDS[1]
+    assert recorded().keys() == trace_recorder.FIELDS[exports.LAUNCH_VERSION]
 
 
-@pytest.mark.parametrize("key", ["image_bytes", "cpu_millicores", "memory_bytes", "seconds"])
+@pytest.mark.parametrize(
+    ("ready_seconds", "seconds", "session"),
+    [(0, 5, 5), (2.5, 2.5, 0), (3, 2, 0), (None, 5, None), (2, None, None)],
+)
+def test_a_recorded_session_lasts_from_ready_to_gone(
+    tmp_path: Path, ready_seconds: float | None, seconds: float | None, session: float | None
+) -> None:
+    attempts, counts = read(write(tmp_path, recorded(ready_seconds=ready_seconds, seconds=seconds)))
+    assert [one.session_seconds for one in attempts] == [session]
+    assert not counts.notes
+
+
+def test_an_export_of_an_earlier_roost_is_read_with_the_wait_in_its_sessions(tmp_path: Path) -> None:
+    earlier = {key: found for key, found in recorded(version=1).items() if key != "ready_seconds"}
+    attempts, counts = read(write(tmp_path, earlier))
+    assert [one.session_seconds for one in attempts] == [912.75]
+    assert not counts.notes
+
+
+@pytest.mark.parametrize("key", ["image_bytes", "cpu_millicores", "memory_bytes", "seconds", "ready_seconds"])
 @pytest.mark.parametrize("found", [-1, True, "many", 1e300, []])
 def test_impossible_amounts_are_noted_and_drawn_instead(tmp_path: Path, key: str, found: object) -> None:
     attempts, counts = read(write(tmp_path, recorded() | {key: found}))
@@ -327,7 +347,7 @@ def test_kinds_may_be_mixed_over_files_and_lines(tmp_path: Path) -> None:
         (launch(version=7), "version 7 of binderhub.jupyter.org/launch isn't known"),
         (launch(version="2"), 'version "2" of binderhub.jupyter.org/launch isn\'t known'),
         (launch(version=True), "version true of binderhub.jupyter.org/launch isn't known"),
-        (recorded(version=2), "version 2 of roost.hub.jupyter.org/launch isn't known"),
+        (recorded(version=3), "version 3 of roost.hub.jupyter.org/launch isn't known"),
         (launch(provider=None), "`provider` isn't a name"),
         (launch(spec=["x"]), "`spec` isn't a text of 1 to 4096 characters"),
         (launch(spec=""), "`spec` isn't a text of 1 to 4096 characters"),
