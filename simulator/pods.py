@@ -29,7 +29,7 @@ from webhook.facts import Facts, HomePod, WarmPod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger
 from webhook.patch import Annotate, Change, PreferNode, patch_for
-from webhook.policies import Case, Degraded, Note, Rulebook, prefer_warm
+from webhook.policies import Case, Degraded, Note, Rulebook, prefer_warm, requests_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,6 +230,8 @@ class PodMaker:
         )
         if home and key not in facts.homes.pods:
             self._ledger.record(key, HomePod(pod_class.name, home), now)
+        if is_warm:
+            case = case._replace(requests=requests_of(case))
         typed = tuple([(type(one), one) for one in changes])
         if before is not None and before.changes == typed:
             # Making a patch, applying it and reading the pod again costs most of an admission.
