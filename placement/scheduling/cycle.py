@@ -7,13 +7,14 @@ Source: kube-scheduler's schedule_one.go, v1.34 to v1.36.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from placement.scheduling.filters import NOT_NAMED, Cycle, Rejection
+from placement.scheduling.filters import NOT_NAMED, Cycle, Rejection, Verdict
 from placement.scheduling.preemption import Nomination, NoNomination, no_node_text, preempt
 from placement.scheduling.profile import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES, Profile
-from placement.scheduling.scores import ScoreTable, pick, score_nodes
+from placement.scheduling.scores import Chosen, ScoreTable, pick, score_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,18 +87,13 @@ def schedule(
                 return Decision(nominated.name, next_start=start)
             # Looked at, so it counts even where the search below doesn't come to it.
             rejections[nominated.name] = verdict
-        rows: Sequence[NodeRow] = state.ordered
-        if cycle.named_nodes is not None:
-            rows = [row for row in rows if row.name in cycle.named_nodes]
-        feasible = _find_feasible(cycle, rows, start, rejections)
+        feasible = _find_feasible(cycle, state, start, rejections)
         next_start = (start + len(feasible) + len(rejections)) % len(state.rows)
         if feasible:
-            if len(feasible) == 1:
-                return Decision(feasible[0], None, rejections, next_start=next_start)
-            if not profile.scores:
-                return Decision(feasible[0], None, rejections, next_start=next_start)
-            table = score_nodes(pod, feasible, state, profile, cycle)
-            return Decision(feasible[pick(table.totals)], table, rejections, next_start=next_start)
+            if len(feasible) == 1 or not profile.scores:
+                return Decision(state.names[feasible[0]], None, rejections, next_start=next_start)
+            table = score_chosen(Chosen(state, feasible), cycle)
+            return Decision(table.nodes[pick(table.totals)], table, rejections, next_start=next_start)
         text = no_node_text(len(state.rows), rejections, absent)
     else:
         text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
@@ -108,12 +104,25 @@ def schedule(
     return Decision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
 
 
-def _find_feasible(cycle: Cycle, rows: Sequence[NodeRow], start: int, rejections: dict[str, Rejection]) -> list[str]:
-    """Names of nodes that fit, as many as are looked for; fills in the rejections of those passed by."""
+class _SortedOut(NamedTuple):
+    """Places of nodes that fit, of those that don't, and why not by name."""
+
+    feasible: Sequence[int]
+    rejected: Sequence[int]
+    reasons: Mapping[str, Rejection]
+
+
+def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
+    """Places in `ordered` of nodes that fit, as many as are looked for; fills in the rejections of those passed by."""
+    if cycle.named_nodes is None and not cycle.asks_others and not state.nominations:
+        return _find_alone(cycle, state, start, rejections)
+    rows: Sequence[NodeRow] = state.ordered
+    if cycle.named_nodes is not None:
+        rows = [row for row in rows if row.name in cycle.named_nodes]
     number = len(rows)
     wanted = feasible_wanted(number, cycle.profile)
     begin = start % number if number else 0
-    feasible: list[str] = []
+    feasible: list[int] = []
     for row, verdict in cycle.check_all((*rows[begin:], *rows[:begin]) if begin else rows):
         if verdict is not None:
             rejections[row.name] = verdict
@@ -121,8 +130,45 @@ def _find_feasible(cycle: Cycle, rows: Sequence[NodeRow], start: int, rejections
             # kube-scheduler stops at the first that is too many.
             break
         else:
-            feasible.append(row.name)
+            feasible.append(state.places[row.name])
     return feasible
+
+
+def _find_alone(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
+    """The same where each row decides for itself: what fits is known but for rows that changed."""
+    column, names = cycle.alone, state.names
+    number = len(names)
+    if column.made_of_it is None:
+        column.made_of_it = _sort_out(column.values, names)
+    sorted_out: _SortedOut = column.made_of_it
+    feasible, rejected, reasons = sorted_out
+    wanted, begin = feasible_wanted(number, cycle.profile), start % number
+    if not begin and len(feasible) <= wanted:
+        rejections.update(reasons)
+        return feasible
+    feasible, rejected = _turned(feasible, begin), _turned(rejected, begin)
+    if len(feasible) > wanted:
+        # kube-scheduler stops at the first that is too many.
+        looked_at = (feasible[wanted] - begin) % number
+        feasible = feasible[:wanted]
+        rejected = [place for place in rejected if (place - begin) % number < looked_at]
+    for place in rejected:
+        rejections[names[place]] = reasons[names[place]]
+    return feasible
+
+
+def _sort_out(verdicts: Sequence[Verdict], names: Sequence[str]) -> _SortedOut:
+    reasons = {name: verdict for name, verdict in zip(names, verdicts, strict=True) if verdict is not None}
+    if not reasons:
+        return _SortedOut(range(len(names)), (), reasons)
+    feasible = [place for place, verdict in enumerate(verdicts) if verdict is None]
+    return _SortedOut(feasible, [place for place, verdict in enumerate(verdicts) if verdict is not None], reasons)
+
+
+def _turned(places: Sequence[int], begin: int) -> Sequence[int]:
+    """Rising places, those from `begin` on first."""
+    cut = bisect_left(places, begin)
+    return (*places[cut:], *places[:cut]) if cut else places
 
 
 def feasible_wanted(nodes: int, profile: Profile) -> int:

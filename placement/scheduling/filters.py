@@ -31,6 +31,7 @@ from placement.scheduling.profile import (
 from placement.scheduling.state import (
     REQUIRED_ANTI_AFFINITY,
     ClusterState,
+    Column,
     Condition,
     NodeRow,
     PodQuery,
@@ -40,7 +41,7 @@ from placement.scheduling.state import (
 from placement.selectors import Requirement
 
 if TYPE_CHECKING:
-    from placement.scheduling.objects import HostPort, PodState, PodTerm, SpreadConstraint, WeightedNodeTerm
+    from placement.scheduling.objects import HostPort, NodeTerm, PodState, PodTerm, SpreadConstraint, WeightedNodeTerm
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
 # Verdicts of so many different specs are kept while no node changes.
@@ -55,7 +56,6 @@ class Rejection(NamedTuple):
 
 
 Verdict = Rejection | None
-_UNKNOWN: Final = Rejection((), False)
 Check = Callable[[NodeRow], Verdict]
 
 UNSCHEDULABLE: Final = Rejection(("node(s) were unschedulable",), True)
@@ -179,25 +179,45 @@ class Cycle:
         return _first(self._checks, row)
 
     def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Verdict]]:
-        """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but quick.
-
-        What one row alone decides is kept until it changes: for the next pod with these needs most of it still holds.
-        """
-        needs = self.state.needs_of(self.pod.spec)
-        # Filters behind one that asks of other pods are not asked of a row alone, so their number belongs to the key.
-        key = (type(self), id(needs), id(self.profile), self._number_alone)
-        known = self.state.memo(key, (needs, self.profile))
-        alone, others = self._checks[: self._number_alone], self._checks[self._number_alone :]
+        """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but quick."""
+        known, places = self.alone.values, self.state.places
+        others = self._checks[self._number_alone :]
         for row in rows:
             if row.nominated:
                 yield row, self.check_with_nominated(row)
                 continue
-            verdict = known.get(row.name, _UNKNOWN)
-            if verdict is _UNKNOWN:
-                verdict = known[row.name] = _first(alone, row)
+            verdict = known[places[row.name]]
             if verdict is None and others:
                 verdict = _first(others, row)
             yield row, verdict
+
+    @property
+    def asks_others(self) -> bool:
+        """Whether a row's verdict follows from more than that row."""
+        return self._number_alone < len(self._checks)
+
+    @property
+    def alone(self) -> Column[Verdict]:
+        """What one row alone decides, nominations aside: for the next pod with these needs most of it still holds."""
+        needs = self.state.needs_of(self.pod.spec)
+        # Filters behind one that asks of other pods are not asked of a row alone, so their number belongs to the key.
+        key = (type(self), id(needs), id(self.profile), self._number_alone)
+        checks = self._checks[: self._number_alone]
+        if len(checks) == 1:
+            find = checks[0]
+        elif len(checks) == 2:
+            one, two = checks
+
+            def find(row: NodeRow) -> Verdict:
+                verdict = one(row)
+                return two(row) if verdict is None else verdict
+
+        else:
+
+            def find(row: NodeRow) -> Verdict:
+                return _first(checks, row)
+
+        return self.state.column(key, find, (needs, self.profile))
 
     def check_with_nominated(self, row: NodeRow) -> Verdict:
         """As `check`; the pod must also fit beside pods of its priority or above that are nominated to the node."""
@@ -291,15 +311,26 @@ class Cycle:
         kept, asked = self.verdicts.preferred, self.pod.spec.preferred_node_terms
         found = kept.get(asked)
         if found is None:
-            terms = (*self.profile.added_preferred_terms, *asked)
             found = {}
-            for name, row in self.state.rows.items():
-                points = sum(weight for weight, term in terms if node_term_matches(term, name, row.labels))
-                if points:
-                    found[name] = points
+            for weight, term in (*self.profile.added_preferred_terms, *asked):
+                if weight:
+                    for name in self._meeting(term):
+                        found[name] = found.get(name, 0) + weight
             if len(kept) >= _REMEMBERED_VERDICTS:
                 kept.clear()
             kept[asked] = found
+        return found
+
+    def _meeting(self, term: NodeTerm) -> Sequence[str]:
+        """The nodes that meet a node selector term."""
+        known, rows = self.state.meeting, self.state.rows
+        found = known.get(term)
+        if found is None:
+            if len(known) >= _REMEMBERED_VERDICTS:
+                known.clear()
+            found = known[term] = tuple(
+                [name for name, row in rows.items() if node_term_matches(term, name, row.labels)]
+            )
         return found
 
     @property

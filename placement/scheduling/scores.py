@@ -9,10 +9,11 @@ v1.36.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from itertools import repeat
+from operator import add
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from placement.scheduling.filters import Cycle, admits, spread_constraints, spread_query
 from placement.scheduling.objects import CPU, MEMORY, PodState
@@ -32,7 +33,7 @@ from placement.scheduling.profile import (
 from placement.scheduling.state import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from placement.scheduling.objects import SpreadConstraint
     from placement.scheduling.state import ClusterState, NodeRow
@@ -46,7 +47,40 @@ _MAX_IMAGE_BYTES: Final = 1000 * _MIB
 
 # Scores of the nodes that fit, in their order; None: the plugin stays out of this pod's table.
 Scores = list[int] | None
-Rows = Sequence["NodeRow"]
+_T = TypeVar("_T")
+
+
+class Chosen:
+    """The nodes that fit, by their places in `ClusterState.ordered`."""
+
+    __slots__ = ("_names", "places", "state")
+
+    def __init__(self, state: ClusterState, places: Sequence[int]) -> None:
+        self.state = state
+        self.places = places
+        self._names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def of(self, values: Sequence[_T]) -> list[_T]:
+        """Their values, of such as are in the order of `ClusterState.ordered`."""
+        places = self.places
+        if isinstance(places, range):
+            return list(values[places.start : places.stop])
+        return list(map(values.__getitem__, places))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        if self._names is None:
+            self._names = tuple(self.of(self.state.names))
+        return self._names
+
+    @property
+    def rows(self) -> list[NodeRow]:
+        """Their rows."""
+        return self.of(self.state.ordered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,66 +110,64 @@ def score_nodes(
 
     cycle: the one that filtered them, to spare making it again.
     """
-    cycle = cycle or Cycle(pod, state, profile)
-    rows = [state.rows[name] for name in feasible]
+    places = state.places
+    return score_chosen(Chosen(state, [places[name] for name in feasible]), cycle or Cycle(pod, state, profile))
+
+
+def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
+    """The same for nodes that are known by their places."""
     points: dict[str, list[int]] = {}
-    totals = [0] * len(rows)
-    for plugin, weight in profile.scores:
-        scores = SCORERS[plugin](cycle, rows)
+    totals: list[int] | None = None
+    for plugin, weight in cycle.profile.scores:
+        scores = SCORERS[plugin](cycle, chosen)
         if scores is None:
             continue
-        weighted = points[plugin] = [score * weight for score in scores]
-        totals = [total + more for total, more in zip(totals, weighted, strict=True)]
-    return ScoreTable(tuple(row.name for row in rows), points, totals)
+        weighted = points[plugin] = scores if weight == 1 else [score * weight for score in scores]
+        totals = weighted if totals is None else list(map(add, totals, weighted))
+    return ScoreTable(chosen.names, points, [0] * len(chosen) if totals is None else list(totals))
 
 
 def pick(totals: Sequence[int]) -> int:
     """The index of the node that kube-scheduler takes: the root of a binary heap made of the totals in their order.
 
-    That is not the first of several best ones. 1.34 draws lots among them instead: then this is one of them.
+    That is not the first of several best ones: a parent stays above equal children, and a left child comes before a
+    right one. 1.34 draws lots among them instead: then this is one of them.
     """
-    highest = max(totals)
-    if totals.count(highest) == 1:
-        return totals.index(highest)
-    heap = list(range(len(totals)))
-    size = len(heap)
-    for start in range(size // 2 - 1, -1, -1):
-        parent = start
-        while (child := 2 * parent + 1) < size:
-            right = child + 1
-            if right < size and totals[heap[right]] > totals[heap[child]]:
-                child = right
-            if totals[heap[child]] <= totals[heap[parent]]:
-                break
-            heap[parent], heap[child] = heap[child], heap[parent]
-            parent = child
-    return heap[0]
+    highest, size = max(totals), len(totals)
+    place = 0
+    while totals[place] != highest:
+        # The left subtree's nodes are a run on each level.
+        begin = end = 2 * place + 1
+        while begin < size and highest not in totals[begin : end + 1]:
+            begin, end = 2 * begin + 1, 2 * end + 2
+        place = 2 * place + (1 if begin < size else 2)
+    return place
 
 
 # Nodes alone
 
 
-def score_taints(cycle: Cycle, rows: Rows) -> Scores:
+def score_taints(cycle: Cycle, chosen: Chosen) -> Scores:
     """TaintToleration: the fewer PreferNoSchedule taints that aren't tolerated, the better."""
     unwanted = cycle.unwanted
     if not unwanted:
-        return [MAX_SCORE] * len(rows)
-    raw = [unwanted.get(row.name, 0) for row in rows]
+        return [MAX_SCORE] * len(chosen)
+    raw = list(map(unwanted.get, chosen.names, repeat(0)))
     most = max(raw)
     return [MAX_SCORE - (MAX_SCORE * number // most if most else 0) for number in raw]
 
 
-def score_node_affinity(cycle: Cycle, rows: Rows) -> Scores:
+def score_node_affinity(cycle: Cycle, chosen: Chosen) -> Scores:
     """NodeAffinity: the weights of preferred terms that hold, measured by the best node's."""
     if not cycle.pod.spec.preferred_node_terms and not cycle.profile.added_preferred_terms:
         return None
     preferred = cycle.preferred
-    raw = [preferred.get(row.name, 0) for row in rows]
+    raw = list(map(preferred.get, chosen.names, repeat(0)))
     most = max(raw)
     return [MAX_SCORE * points // most for points in raw] if most else raw
 
 
-def score_images(cycle: Cycle, rows: Rows) -> Scores:
+def score_images(cycle: Cycle, chosen: Chosen) -> Scores:
     """ImageLocality: bytes of the pod's images that are there, each times the share of all nodes that hold it."""
     spec, state = cycle.pod.spec, cycle.state
     names = [_image_name(image) for image in spec.images]
@@ -160,12 +192,13 @@ def score_images(cycle: Cycle, rows: Rows) -> Scores:
                 share = int(size_bytes * (number / all_nodes))
             held[holder] = held.get(holder, 0) + share
     most = _MAX_IMAGE_BYTES * len(spec.images)
-    return [
-        MAX_SCORE
-        * (min(max(held.get(row.name, 0), _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES)
-        // (most - _MIN_IMAGE_BYTES)
-        for row in rows
-    ]
+    scores = {
+        present: MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // (most - _MIN_IMAGE_BYTES)
+        for present in {0, *held.values()}
+    }
+    if not held:
+        return [scores[0]] * len(chosen)
+    return [scores[present] for present in map(held.get, chosen.names, repeat(0))]
 
 
 @lru_cache(maxsize=4096)
@@ -173,15 +206,15 @@ def _image_name(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-def score_claims(cycle: Cycle, rows: Rows) -> Scores:  # noqa: ARG001 (every scorer is given the same)
+def score_claims(cycle: Cycle, chosen: Chosen) -> Scores:  # noqa: ARG001 (every scorer is given the same)
     """DynamicResources: 0 everywhere, for a pod without resource claims."""
-    return [0] * len(rows)
+    return [0] * len(chosen)
 
 
 # Room
 
 
-def score_fit(cycle: Cycle, rows: Rows) -> Scores:
+def score_fit(cycle: Cycle, chosen: Chosen) -> Scores:
     """NodeResourcesFit: by what would be left, what would be taken, or a curve over that."""
     fit = cycle.profile.fit
     asked = dict(cycle.pod.spec.fit_requests)
@@ -191,18 +224,14 @@ def score_fit(cycle: Cycle, rows: Rows) -> Scores:
         # An extended resource that isn't asked for stays out of the mean.
         if name in (CPU, MEMORY) or asked.get(name, 0) or not _is_scalar(name)
     ]
-    known = cycle.state.memo((NODE_RESOURCES_FIT, fit, cycle.pod.spec.fit_requests))
-    scores: list[int] = []
-    for row in rows:
-        score = known.get(row.name)
-        if score is None:
-            if fit.strategy == CAPACITY_RATIO:
-                score = _ratio_score(row, resources, fit.shape)
-            else:
-                score = (_least if fit.strategy == LEAST_ALLOCATED else _most)(row, resources)
-            known[row.name] = score
-        scores.append(score)
-    return scores
+
+    def find(row: NodeRow) -> int:
+        if fit.strategy == CAPACITY_RATIO:
+            return _ratio_score(row, resources, fit.shape)
+        return (_least if fit.strategy == LEAST_ALLOCATED else _most)(row, resources)
+
+    key = (NODE_RESOURCES_FIT, id(fit), cycle.pod.spec.fit_requests)
+    return chosen.of(cycle.state.column(key, find, fit).values)
 
 
 _Asked = list[tuple[str, int, int]]
@@ -263,7 +292,7 @@ def _on_curve(utilization: int, shape: Sequence[tuple[int, int]]) -> int:
     return shape[-1][1]
 
 
-def score_balance(cycle: Cycle, rows: Rows) -> Scores:
+def score_balance(cycle: Cycle, chosen: Chosen) -> Scores:
     """NodeResourcesBalancedAllocation: how evenly resources would be taken; from 1.36 on, how much more evenly."""
     asked = dict(cycle.pod.spec.requests)
     resources = [(name, asked.get(name, 0)) for name in cycle.profile.balanced_resources]
@@ -271,14 +300,11 @@ def score_balance(cycle: Cycle, rows: Rows) -> Scores:
         return None
     resources = [(name, amount) for name, amount in resources if amount or not _is_scalar(name)]
     by_change = cycle.profile.minor >= 36
-    known = cycle.state.memo((BALANCED_ALLOCATION, by_change, tuple(resources)))
-    scores: list[int] = []
-    for row in rows:
-        score = known.get(row.name)
-        if score is None:
-            score = known[row.name] = _balance_score(row, resources, by_change=by_change)
-        scores.append(score)
-    return scores
+
+    def find(row: NodeRow) -> int:
+        return _balance_score(row, resources, by_change=by_change)
+
+    return chosen.of(cycle.state.column((BALANCED_ALLOCATION, by_change, tuple(resources)), find).values)
 
 
 def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_change: bool) -> int:
@@ -313,50 +339,77 @@ def _balance(shares: Sequence[float]) -> int:
 # Other pods
 
 
-def score_other_pods(cycle: Cycle, rows: Rows) -> Scores:
+def score_other_pods(cycle: Cycle, chosen: Chosen) -> Scores:
     """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the worst and best node."""
     pod, state, profile = cycle.pod, cycle.state, cycle.profile
     spec = pod.spec
     has_own = bool(spec.preferred_affinity or spec.preferred_anti_affinity)
     if profile.ignore_preferred_terms_of_existing_pods and not has_own:
         return None
-    domains: dict[str, dict[str, int]] = {}
+    company = _Company(chosen)
     for sign, terms in ((1, spec.preferred_affinity), (-1, spec.preferred_anti_affinity)):
         for weight, term in terms:
             counts = state.count_pods(PodQuery((state.condition_of(term, pod.namespace),)))
-            _add_weights(domains, state, counts.items(), term.topology_key, sign * weight)
+            company.add(counts, term.topology_key, sign * weight)
     labels = state.labels_of_namespace(pod.namespace)
     hard_weight = profile.hard_pod_affinity_weight
     for owned, counts in state.terms.items():
         weight = owned.weight if owned.kind == PREFERRED else hard_weight if owned.kind == REQUIRED_AFFINITY else 0
         if weight and term_means(owned, pod, labels):
-            _add_weights(domains, state, counts.items(), owned.term.topology_key, weight)
-    if not domains:
+            company.add(counts, owned.term.topology_key, weight)
+    raw = company.points()
+    if raw is None:
         return None
-    raw = [0] * len(rows)
-    for key, weights in domains.items():
-        raw = [
-            points + weights.get(value, 0) if (value := row.labels.get(key)) is not None else points
-            for points, row in zip(raw, rows, strict=True)
-        ]
     lowest, highest = min(raw), max(raw)
     if lowest == highest:
-        return [0] * len(rows)
+        return [0] * len(raw)
     width = highest - lowest
-    return [int(100.0 * ((points - lowest) / width)) for points in raw]
+    stretched = {points: int(100.0 * ((points - lowest) / width)) for points in set(raw)}
+    return [stretched[points] for points in raw]
 
 
-def _add_weights(
-    domains: dict[str, dict[str, int]], state: ClusterState, counts: Iterable[tuple[str, int]], key: str, weight: int
-) -> None:
-    for name, number in counts:
-        value = state.rows[name].labels.get(key)
-        if value is not None:
-            weights = domains.setdefault(key, {})
-            weights[value] = weights.get(value, 0) + number * weight
+class _Company:
+    """Adds up the weights of the pods in each node's domains."""
+
+    def __init__(self, chosen: Chosen) -> None:
+        self._chosen = chosen
+        # By a label that each node has a value of its own of: by name of the node.
+        self._by_node: list[tuple[Mapping[str, int], int]] = []
+        # By other labels, by their values.
+        self._domains: dict[str, dict[str, int]] = {}
+
+    def add(self, counts: Mapping[str, int], key: str, weight: int) -> None:
+        """Add pods, counted by node, with this weight each."""
+        state = self._chosen.state
+        if state.label_values(key)[1]:
+            if counts:
+                self._by_node.append((counts, weight))
+            return
+        for name, number in counts.items():
+            value = state.rows[name].labels.get(key)
+            if value is not None:
+                weights = self._domains.setdefault(key, {})
+                weights[value] = weights.get(value, 0) + number * weight
+
+    def points(self) -> list[int] | None:
+        """The sum for each chosen node; None when there is no pod to reckon with."""
+        if not self._by_node and not self._domains:
+            return None
+        chosen = self._chosen
+        raw = [0] * len(chosen)
+        for counts, weight in self._by_node:
+            numbers = map(counts.get, chosen.names, repeat(0))
+            raw = [points + weight * number for points, number in zip(raw, numbers, strict=True)]
+        for key, weights in self._domains.items():
+            values = chosen.of(chosen.state.label_values(key)[0])
+            raw = [
+                points + weights.get(value, 0) if value is not None else points
+                for points, value in zip(raw, values, strict=True)
+            ]
+        return raw
 
 
-def score_spread(cycle: Cycle, rows: Rows) -> Scores:
+def score_spread(cycle: Cycle, chosen: Chosen) -> Scores:
     """PodTopologySpread: the fewer matching pods in a node's domains, the better."""
     pod, state, profile = cycle.pod, cycle.state, cycle.profile
     constraints = spread_constraints(pod, profile, state, required=False)
@@ -364,6 +417,7 @@ def score_spread(cycle: Cycle, rows: Rows) -> Scores:
         return None
     require_all = bool(pod.spec.spread_constraints) or not profile.spread_is_system_default
     keys = [one.topology_key for one in constraints]
+    rows = chosen.rows
     ignored = {row.name for row in rows if require_all and not all(key in row.labels for key in keys)}
     counted = [row for row in rows if row.name not in ignored]
     parts = [_spread_part(cycle, one, counted, keys if require_all else []) for one in constraints]
@@ -390,7 +444,7 @@ def score_spread(cycle: Cycle, rows: Rows) -> Scores:
 
 
 def _spread_part(
-    cycle: Cycle, constraint: SpreadConstraint, counted: Rows, required_keys: Sequence[str]
+    cycle: Cycle, constraint: SpreadConstraint, counted: Sequence[NodeRow], required_keys: Sequence[str]
 ) -> tuple[float, Mapping[str, int]]:
     """A constraint's weight, and its pods by domain; by node for the hostname."""
     key = constraint.topology_key
@@ -426,7 +480,7 @@ def _round_half_up(number: float) -> int:
     return whole + 1 if number - whole >= 0.5 else whole
 
 
-SCORERS: Final[dict[str, Callable[[Cycle, Rows], Scores]]] = {
+SCORERS: Final[dict[str, Callable[[Cycle, Chosen], Scores]]] = {
     TAINT_TOLERATION: score_taints,
     NODE_AFFINITY: score_node_affinity,
     NODE_RESOURCES_FIT: score_fit,

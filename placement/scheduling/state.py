@@ -6,6 +6,7 @@ has its exact opposite, in any order: a state that a pod was added to and remove
 
 What each edit keeps up to date beside the sums: how many pods a node holds that have one (anti-)affinity term, by term,
 and how many that one selector finds, by selector asked before. So a decision costs the terms that exist, not the pods.
+What was found out of each row alone is kept in a `Column`, and found out anew only of rows that changed since.
 """
 
 from __future__ import annotations
@@ -13,22 +14,25 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from placement.scheduling.matching import selector_matches
 from placement.scheduling.objects import CPU, MEMORY, PODS, HostPort, NodeState, PodSpec, PodState, PodTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from placement.scheduling.objects import NodeTerm, Toleration
     from placement.selectors import Requirement
 
 _Key = TypeVar("_Key")
+_Found = TypeVar("_Found")
 # Selectors whose counts are kept; the one asked longest ago goes first.
 _REMEMBERED_QUERIES: Final = 128
 # Likewise tables of what was found out of each node and its pods.
 _REMEMBERED_MEMOS: Final = 64
+# Changes of rows that columns may catch up with; one that is further behind is made anew.
+_REMEMBERED_CHANGES: Final = 4096
 # Specs whose terms are kept; all go when there are more.
 _REMEMBERED_SPECS: Final = 4096
 # Kinds of pods' terms, as they act on a pod that comes.
@@ -197,6 +201,36 @@ class ImageUse:
         self.holders: set[str] = set()
 
 
+class Column(Generic[_Found]):
+    """What was found out of each row, in the order of `ClusterState.ordered`. Look, don't touch."""
+
+    __slots__ = ("_keep_alive", "_order", "_seen", "made_of_it", "values")
+
+    def __init__(self, keep_alive: object) -> None:
+        self.values: list[_Found] = []
+        # What the asker made of all values together; None since one of them became another.
+        self.made_of_it: Any = None
+        self._keep_alive = keep_alive
+        self._order: tuple[NodeRow, ...] | None = None
+        self._seen = 0
+
+    def follow(self, state: ClusterState, find: Callable[[NodeRow], _Found]) -> None:
+        """Find out what changed."""
+        order, (changes, first) = state.ordered, state.changes
+        behind = len(changes) - (self._seen - first)
+        if self._order is not order or self._seen < first or behind > len(order):
+            self.values = list(map(find, order))
+            self.made_of_it, self._order = None, order
+        elif behind:
+            places, values = state.places, self.values
+            for name in set(changes[-behind:]):
+                place = places[name]
+                value = find(order[place])
+                if value != values[place]:
+                    values[place], self.made_of_it = value, None
+        self._seen = first + len(changes)
+
+
 class ClusterState:
     """Nodes and pods, to be asked by `filters`, `scores` and `preemption`.
 
@@ -224,19 +258,28 @@ class ClusterState:
         self._homeless: dict[str, dict[str, PodState]] = {}
         # Pods with a term, counted by node name.
         self.terms: dict[OwnedTerm, dict[str, int]] = {}
-        self._owned: dict[tuple[int, str], tuple[PodSpec, list[OwnedTerm]]] = {}
+        self._owned: dict[tuple[object, ...], tuple[PodSpec, list[OwnedTerm]]] = {}
         self._needs: dict[int, tuple[PodSpec, Needs]] = {}
         self._equal_needs: dict[Needs, Needs] = {}
         self._queries: OrderedDict[PodQuery, dict[str, int]] = OrderedDict()
         # Names by zone, zones and names in order of arrival.
         self._zones: dict[str, dict[str, None]] = {}
         self._ordered: tuple[NodeRow, ...] | None = None
+        self._names: tuple[str, ...] = ()
+        self._places: dict[str, int] = {}
+        self._labels: dict[str, tuple[list[str | None], bool]] = {}
+        # Pods that are nominated to a node, known or not.
+        self.nominations = 0
+        # Names of rows in the order in which they changed, and how many were forgotten before the first of them.
+        self.changes: tuple[list[str], int] = ([], 0)
+        self._columns: OrderedDict[tuple[object, ...], Column[Any]] = OrderedDict()
         # Bumped when a node itself changes; pods don't.
         self.nodes_version = 0
         # See `memo`.
         self._memos: OrderedDict[tuple[object, ...], tuple[object, dict[str, Any]]] = OrderedDict()
-        # For `filters`: verdicts that hold while no node changes.
+        # For `filters`: verdicts that hold while no node changes, and the nodes that meet a term.
         self.verdicts: dict[tuple[int, int], tuple[object, object, Any]] = {}
+        self.meeting: dict[NodeTerm, tuple[str, ...]] = {}
         for node in nodes:
             self.set_node(node)
         for pod in pods:
@@ -253,7 +296,29 @@ class ClusterState:
             for index in range(max(map(len, lists), default=0)):
                 rows += [self.rows[names[index]] for names in lists if index < len(names)]
             self._ordered = tuple(rows)
+            self._names = tuple([row.name for row in rows])
+            self._places = {name: place for place, name in enumerate(self._names)}
         return self._ordered
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of `ordered`."""
+        return self._names if self._ordered is not None else tuple([row.name for row in self.ordered])
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Where in `ordered` each node is, by name."""
+        if self._ordered is None:
+            _ = self.ordered
+        return self._places
+
+    def label_values(self, key: str) -> tuple[list[str | None], bool]:
+        """A label's value of each of `ordered`, and whether each has one of its own."""
+        found = self._labels.get(key)
+        if found is None:
+            values = [row.labels.get(key) for row in self.ordered]
+            found = self._labels[key] = values, None not in values and len(set(values)) == len(values)
+        return found
 
     def set_node(self, node: NodeState) -> None:
         """Add a node, or replace what is known of it; its pods stay."""
@@ -306,6 +371,8 @@ class ClusterState:
     def _forget_verdicts(self) -> None:
         self.nodes_version += 1
         self.verdicts.clear()
+        self.meeting.clear()
+        self._labels.clear()
 
     def _move_images(self, before: Mapping[str, int], after: Mapping[str, int], name: str) -> None:
         if before is after:
@@ -353,6 +420,10 @@ class ClusterState:
     def _changed(self, row: NodeRow) -> None:
         for _, found in self._memos.values():
             found.pop(row.name, None)
+        changes, first = self.changes
+        changes.append(row.name)
+        if len(changes) > _REMEMBERED_CHANGES:
+            self.changes = [], first + len(changes)
         if self.stale_images:
             self._unseen.add(row.name)
 
@@ -375,13 +446,16 @@ class ClusterState:
                 self._homeless.setdefault(pod.node_name, {})[pod.key] = pod
             else:
                 self._place(row, pod)
-        elif (row := self.rows.get(pod.nominated_node)) is not None:
+            return
+        self.nominations += 1
+        if (row := self.rows.get(pod.nominated_node)) is not None:
             row.nominated[pod.key] = pod
 
     def remove_pod(self, key: str) -> PodState:
         """Forget a pod and return it. Raises KeyError when it isn't there."""
         pod = self._pods.pop(key)
         if not pod.node_name:
+            self.nominations -= 1
             if pod.nominated_node in self.rows:
                 self.rows[pod.nominated_node].nominated.pop(key, None)
             return pod
@@ -427,14 +501,21 @@ class ClusterState:
                 _bump(counts, node_name, sign)
 
     def _owned_terms(self, pod: PodState) -> list[OwnedTerm]:
-        """`owned_terms`, made once for all pods of a namespace that share a spec."""
-        key = id(pod.spec), pod.namespace
+        """`owned_terms`, made once for all pods of a namespace that share their terms."""
+        spec = pod.spec
+        key = (
+            id(spec.required_affinity),
+            id(spec.required_anti_affinity),
+            id(spec.preferred_affinity),
+            id(spec.preferred_anti_affinity),
+            pod.namespace,
+        )
         known = self._owned.get(key)
         if known is None:
             if len(self._owned) >= _REMEMBERED_SPECS:
                 self._owned.clear()
-            # The spec is kept, so that its id stays its own.
-            known = self._owned[key] = (pod.spec, owned_terms(pod))
+            # The spec is kept, so that those ids stay its own.
+            known = self._owned[key] = (spec, owned_terms(pod))
         return known[1]
 
     # Questions
@@ -452,6 +533,23 @@ class ClusterState:
             # The spec is kept, so that its id stays its own.
             known = self._needs[id(spec)] = (spec, self._equal_needs.setdefault(needs, needs))
         return known[1]
+
+    def column(
+        self, key: tuple[object, ...], find: Callable[[NodeRow], _Found], keep_alive: object = None
+    ) -> Column[_Found]:
+        """What `find` says of each row, for whoever asks with this key.
+
+        It may look at nothing but the row, its nominated pods aside. keep_alive: what `key` names by identity.
+        """
+        found = self._columns.get(key)
+        if found is None:
+            found = self._columns[key] = Column(keep_alive)
+            if len(self._columns) > _REMEMBERED_MEMOS:
+                self._columns.popitem(last=False)
+        else:
+            self._columns.move_to_end(key)
+        found.follow(self, find)
+        return found
 
     def memo(self, key: tuple[object, ...], keep_alive: object = None) -> dict[str, Any]:
         """A table by node name for whoever asks with this key; an entry is dropped when that node or its pods change.

@@ -9,7 +9,7 @@ import pytest
 from placement.scheduling.filters import Cycle
 from placement.scheduling.objects import NodeState, PodState, read_node_state
 from placement.scheduling.profile import default_profile
-from placement.scheduling.scores import SCORERS, pick, score_nodes
+from placement.scheduling.scores import SCORERS, Chosen, pick, score_nodes
 from placement.scheduling.state import ClusterState, Surroundings
 from placement.selectors import Requirement
 from tests.unit.scheduling_builders import GIB, HOSTNAME, MIB, ZONE, app, arguments, node, pod, preferred, profile, term
@@ -33,7 +33,9 @@ def scores(
     surroundings: Surroundings | None = None,
 ) -> list[int] | None:
     state = ClusterState(nodes, pods, surroundings or Surroundings())
-    return SCORERS[plugin](Cycle(incoming, state, using or default_profile()), [state.rows[one.name] for one in nodes])
+    return SCORERS[plugin](
+        Cycle(incoming, state, using or default_profile()), Chosen(state, [state.places[one.name] for one in nodes])
+    )
 
 
 class TestFit:
