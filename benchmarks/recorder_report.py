@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
-from recorder import schema
+from recorder import schema, starts
 from recorder.records import Merge
-from recorder.store import Store
+from recorder.store import CHUNK, Store
 from tools.recorded_story import US, Story, records
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def fill(path: Path, decisions: int, story: Story) -> int:
     """Write a record of at least so many decisions; returns how many."""
     store = Store.open(str(path))
     store.migrate()
-    store.close()
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA synchronous=OFF")
     tables: dict[str, list[Record]] = {}
@@ -92,7 +91,12 @@ def fill(path: Path, decisions: int, story: Story) -> int:
             )
         connection.commit()
     found = count(connection)
+    uids = [uid for (uid,) in connection.execute("SELECT uid FROM pod ORDER BY created_us, uid")]
     connection.close()
+    with store.engine.begin() as writing:
+        for at in range(0, len(uids), CHUNK):
+            starts.refresh(writing, uids[at : at + CHUNK])
+    store.close()
     return found
 
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from recorder.model import BUILD, PLACEHOLDER, USER
 from recorder.records import Verdict
-from recorder.report_queries import AGE_NAMES, Asking, Extent, asking, read_extent
-from recorder.statistics import Edges, Span, Spans, Steps, busiest, covered, cut, means, share, unite
+from recorder.report_queries import AGE_NAMES, MOST_STEPS, Asking, Extent, asking, read_extent
+from recorder.statistics import Edges, Span, Spans, Steps, busiest, covered, cut, edge_at, means, share, unite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from sqlalchemy import Row
 
     from recorder.store import Store
 
 DAY_US: Final = 24 * 3600 * 1_000_000
 # A report without --since reaches so far back.
 USUAL_US: Final = 7 * DAY_US
-MOST_STEPS: Final = 240
 # Images with a line of their own; the others share one.
 MOST_IMAGES: Final = 12
 # Nodes whose occupancy is told step by step; all others are told as one number each.
@@ -180,8 +181,9 @@ def gather(store: Store, since_us: int | None = None, until_us: int | None = Non
             return report
         asked = Asking(connection, window)
         report.gaps = [*_around(window, extent), *(Gap(kind, span, why) for kind, span, why in asked.gaps())]
-        report.counts = asked.counts()
-        _gather_starts(report, asked)
+        kinds = list(asked.kinds())
+        report.counts = asked.counts() | {"pod": sum(row.pods for row in kinds)}
+        _gather_starts(report, asked, kinds)
         _gather_pulls(report, asked)
         _gather_occupancy(report, asked)
         _gather_failures(report, asked)
@@ -209,29 +211,42 @@ def _around(window: Span, extent: Extent) -> Iterable[Gap]:
         yield Gap(EVERYTHING, Span(max(extent.to_us, window.from_us), window.to_us), "nothing was recorded since")
 
 
-def _gather_starts(report: Report, asked: Asking) -> None:
-    pairs = list(asked.pairs())[:MOST_PAIRS]
+def _gather_starts(report: Report, asked: Asking, kinds: Sequence[Row[Any]]) -> None:
+    pods: Counter[tuple[str, str]] = Counter()
+    for kind in kinds:
+        pods[kind.pod_class, kind.scheduler] += kind.pods
+    pairs = busiest(pods, MOST_PAIRS)
     classes = sorted({pod_class for pod_class, _ in pairs})
     # Placeholders start an image of nothing; pods of no class are the cluster's own, unless there are no others.
     chosen = [name for name in classes if name not in ("", PLACEHOLDER)]
     chosen = chosen or [name for name in classes if name != PLACEHOLDER]
     report.start_classes = chosen
-    images = asked.images(chosen, MOST_IMAGES)
+    by_name: Counter[str] = Counter()
+    for kind in kinds:
+        if kind.pod_class in chosen and kind.image:
+            by_name[kind.image] += kind.pods
+    images = busiest(by_name, MOST_IMAGES)
     names = [*images, OTHER_IMAGES]
     by_image = report.starts_by_image = {name: {} for name in names}
     by_age = report.starts_by_age = {name: {} for name in AGE_NAMES}
-    for row in asked.starts(pairs, images):
+    of_kind = {kind.id: kind for kind in kinds}
+    for row in asked.starts():
+        kind = of_kind[row.kind_id]
+        pair = (kind.pod_class, kind.scheduler)
+        if pair not in pairs:
+            continue
         targets = [
-            report.starts_by_class.setdefault(row.pair, {}).setdefault(row.span, Spans()),
-            report.starts.setdefault(StartKey(row.span, *row.pair, row.age), Spans()),
+            report.starts_by_class.setdefault(pair, {}).setdefault(row.span, Spans()),
+            report.starts.setdefault(StartKey(row.span, *pair, row.age), Spans()),
         ]
-        if row.pair[0] in chosen:
-            targets.append(by_image[names[row.image]].setdefault(row.span, Spans()))
+        if kind.pod_class in chosen:
+            image = kind.image if kind.image in by_image else OTHER_IMAGES
+            targets.append(by_image[image].setdefault(row.span, Spans()))
             targets.append(by_age[row.age].setdefault(row.span, Spans()))
         for spans in targets:
             spans.add(row.edge_us, row.number, row.sum_us)
     for pull in asked.cold_pulls(images):
-        by_image[names[pull.image]].setdefault(PULL, Spans()).add(pull.edge_us, pull.number, pull.sum_us)
+        by_image[names[pull.image]].setdefault(PULL, Spans()).add(edge_at(pull.edge), pull.number, pull.sum_us)
     for named in (by_image, by_age):
         for name in [name for name, spans in named.items() if not spans]:
             del named[name]
@@ -255,19 +270,24 @@ def _gather_pulls(report: Report, asked: Asking) -> None:
     report.pulls_by_step = [Pulls() for _ in range(report.steps.number)]
     for row in asked.pulls_by_step(report.steps):
         report.pulls_by_step[row.step].add(_pulls(row.warm, row.number))
-    for column, target in (("image", report.pulls_by_image), ("node_name", report.pulls_by_node)):
-        found: dict[str, Pulls] = {}
-        for row in asked.pulls_by(column):
-            one = _pulls(row.warm, row.number)
-            one.image_bytes, one.pull_us, one.wait_us = row.bytes, row.pull_us, row.wait_us
-            found.setdefault(row.name, Pulls()).add(one)
-        names = busiest({name: one.warm + one.cold for name, one in found.items()}, len(found))
-        kept = names if column == "node_name" else names[:MOST_IMAGES]
-        target.update({name: found[name] for name in kept})
-        if len(kept) < len(names):
-            rest = target[OTHER_IMAGES] = Pulls()
-            for name in names[len(kept) :]:
-                rest.add(found[name])
+    by_image: dict[str, Pulls] = {}
+    by_node: dict[str, Pulls] = {}
+    for row in asked.pulls():
+        one = _pulls(row.warm, row.number)
+        one.image_bytes, one.pull_us, one.wait_us = row.bytes, row.pull_us, row.wait_us
+        by_image.setdefault(row.image, Pulls()).add(one)
+        by_node.setdefault(row.node_name, Pulls()).add(one)
+    report.pulls_by_node = {name: by_node[name] for name in _most_pulled(by_node)}
+    names = _most_pulled(by_image)
+    report.pulls_by_image = {name: by_image[name] for name in names[:MOST_IMAGES]}
+    if len(names) > MOST_IMAGES:
+        rest = report.pulls_by_image[OTHER_IMAGES] = Pulls()
+        for name in names[MOST_IMAGES:]:
+            rest.add(by_image[name])
+
+
+def _most_pulled(found: Mapping[str, Pulls]) -> list[str]:
+    return busiest({name: one.warm + one.cold for name, one in found.items()}, len(found))
 
 
 def _pulls(warm: bool, number: int) -> Pulls:

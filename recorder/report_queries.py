@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from recorder import schema
-from recorder.records import DecisionKind, Phase
-from recorder.statistics import LONGEST_STEP_US, STEPS, Span, Steps
+from recorder.records import DecisionKind
+from recorder.statistics import LAST_INDEX, LONGEST_BEFORE, LONGEST_STEP_US, LONGEST_US, STEPS, Span, Steps, edge_at
 from recorder.store import SQLITE
 
 if TYPE_CHECKING:
@@ -30,8 +30,10 @@ AGES: Final[tuple[tuple[int, str], ...]] = ((600_000_000, "newer than 10 min"), 
 OLD: Final = "older than 1 h"
 UNKNOWN_AGE: Final = "unknown"
 AGE_NAMES: Final = (*(name for _, name in AGES), OLD, UNKNOWN_AGE)
-# Above every edge, in µs: 50 days times a thousand.
-_EDGES: Final = 2**42
+# Steps of a report at most.
+MOST_STEPS: Final = 240
+# Above every index of an edge.
+_MOST_INDEXES: Final = 2**20
 # So much of an SQLite file is mapped, SQLite's own most: lookups by uid touch its pages at random, and are twice as
 # fast so as by reads. It is the kernel's page cache, given back when others need it.
 _MAPPED_BYTES: Final = 2**31 - 2**16
@@ -41,14 +43,24 @@ class StartCount(NamedTuple):
     """So many starts of one kind that took, for one of their spans, so long."""
 
     span: str
-    pair: tuple[str, str]
+    # See `Asking.kinds`.
+    kind_id: int
     # Of the node, a name of AGE_NAMES.
     age: str
-    # An index of the images that were asked for; their number: another.
-    image: int
     edge_us: int
     number: int
     sum_us: int
+
+
+class Stays(NamedTuple):
+    """So many more pods of one class on one node; negative: fewer."""
+
+    node_name: str
+    pod_class: str
+    step: int
+    number: int
+    # Sum of how long after the step's start they came or went, with the sign of `number`.
+    after_us: int
 
 
 class Asking:
@@ -59,15 +71,15 @@ class Asking:
         self._window = window
 
     def counts(self) -> dict[str, int]:
-        """Rows within the window: pods created, decisions, pulls, pre-emptions."""
+        """Rows within the window: decisions, pulls, pre-emptions."""
         found = {}
-        for table, moment in (
-            (schema.pod, schema.pod.c.created_us),
-            (schema.decision, schema.decision.c.at_us),
-            (schema.pull, schema.pull.c.at_us),
-            (schema.preemption, schema.preemption.c.at_us),
+        for table, moment, among in (
+            # Of all kinds: its index has them one after the other.
+            (schema.decision, schema.decision.c.at_us, schema.decision.c.kind.in_([str(one) for one in DecisionKind])),
+            (schema.pull, schema.pull.c.at_us, sa.true()),
+            (schema.preemption, schema.preemption.c.at_us, sa.true()),
         ):
-            query = sa.select(sa.func.count()).select_from(table).where(self._within(moment))
+            query = sa.select(sa.func.count()).select_from(table).where(self._within(moment), among)
             found[table.name] = int(self._connection.execute(query).scalar_one())
         return found
 
@@ -81,132 +93,108 @@ class Asking:
         )
         return [(row.kind, Span(row.from_us, row.to_us), row.why) for row in self._connection.execute(query)]
 
-    def pairs(self) -> dict[tuple[str, str], int]:
-        """Pods created, by (class, scheduler), most first."""
-        pod = schema.pod.c
-        query = sa.select(pod.pod_class, pod.scheduler, sa.func.count().label("pods"))
-        query = query.where(self._within(pod.created_us)).group_by(pod.pod_class, pod.scheduler)
-        query = query.order_by(sa.func.count().desc(), pod.pod_class, pod.scheduler)
-        return {(row.pod_class, row.scheduler): row.pods for row in self._connection.execute(query)}
+    def kinds(self) -> Iterator[sa.Row[Any]]:
+        """Kinds of pods created: id, pod_class, scheduler, image, pods."""
+        start, kind = schema.start.c, schema.start_kind
+        counted = (
+            sa.select(start.kind_id, sa.func.count().label("pods"))
+            .where(self._within(start.created_us))
+            .group_by(start.kind_id)
+            .subquery()
+        )
+        yield from self._stream(sa.select(kind, counted.c.pods).join(counted, counted.c.kind_id == kind.c.id))
 
-    def images(self, classes: Sequence[str], most: int) -> list[str]:
-        """The images of most of the pods created, of those classes, most first."""
-        pod = schema.pod.c
-        query = (
-            sa.select(pod.image)
-            .where(self._within(pod.created_us), pod.pod_class.in_(classes), pod.image != "")
-            .group_by(pod.image)
-            .order_by(sa.func.count().desc(), pod.image)
-            .limit(most)
-        )
-        return [row.image for row in self._connection.execute(query)]
-
-    def starts(self, pairs: Sequence[tuple[str, str]], images: Sequence[str]) -> Iterator[StartCount]:
-        """Spans of starts of pods created in the window, counted; of those (class, scheduler) only."""
-        pod, bind = schema.pod.c, schema.decision.c
-        phase, ready = schema.phase.c, schema.phase.alias("ready")
-        started = (
-            sa.select(sa.func.max(phase.at_us))
-            .where(phase.pod_uid == pod.uid, phase.phase == str(Phase.STARTED))
-            .scalar_subquery()
-        )
-        joined = schema.pod.outerjoin(schema.decision, bind.id == pod.uid + f"/{DecisionKind.BIND}")
-        joined = joined.outerjoin(schema.node, schema.node.c.uid == bind.node_uid)
-        joined = joined.outerjoin(
-            ready, sa.and_(ready.c.pod_uid == pod.uid, ready.c.phase == str(Phase.READY), ready.c.detail == "")
-        )
-        # One number for all that spans are counted by: a million rows are sorted by it, four times.
-        pair = _index(pairs, lambda one: sa.and_(pod.pod_class == one[0], pod.scheduler == one[1]))
-        image = _index(images, lambda one: pod.image == one)
-        age = _age(bind.at_us - schema.node.c.created_us, schema.node.c.created_us)
-        key = (pair * len(AGE_NAMES) + age) * (len(images) + 1) + image
-        base = (
-            sa.select(
-                sa.cast(key, sa.BigInteger).label("key"),
-                pod.created_us,
-                bind.at_us.label("scheduled_us"),
-                started.label("started_us"),
-                ready.c.at_us.label("ready_us"),
-            )
-            .select_from(joined)
-            .where(self._within(pod.created_us), pair < len(pairs))
-            .cte("start")
-            # Asked four times below, gathered once.
-            .prefix_with("MATERIALIZED", dialect="postgresql")
-        )
+    def starts(self) -> Iterator[StartCount]:
+        """Spans of starts of pods created in the window, counted."""
+        start = schema.start.c
         spans = (
-            (NODE, base.c.created_us, base.c.scheduled_us),
-            (CONTAINERS, base.c.scheduled_us, base.c.started_us),
-            (READY, base.c.started_us, base.c.ready_us),
-            (WHOLE, base.c.created_us, base.c.ready_us),
+            (NODE, start.created_us, start.bound_us),
+            (CONTAINERS, start.bound_us, start.started_us),
+            (READY, start.started_us, start.ready_us),
+            (WHOLE, start.created_us, start.ready_us),
         )
+        age = _age(start.bound_us - start.node_created_us)
         parts = []
         for name, from_us, to_us in spans:
-            # One number to sort by is twice as quick as two.
-            key_and_edge = (base.c.key * _EDGES + _edge(to_us - from_us)).label("key_and_edge")
-            # A whole second may seem to come before the fraction of it that it follows.
-            sum_us = _sum(sa.case((to_us > from_us, to_us - from_us), else_=0)).label("sum_us")
+            span_us = to_us - from_us
+            # One small number for all that spans are counted by: a million rows are sorted by it, four times.
+            key = (sa.cast(start.kind_id, sa.BigInteger) * len(AGE_NAMES) + age) * _MOST_INDEXES + _index_of(span_us)
+            counted = (
+                # A whole second may seem to come before the fraction of it that it follows.
+                sa.select(key.label("key"), sa.case((span_us > 0, span_us), else_=0).label("span_us"))
+                .where(self._within(start.created_us), from_us.is_not(None), to_us.is_not(None))
+                .offset(0)
+                .subquery()
+            )
             parts.append(
-                sa.select(sa.literal(name).label("span"), key_and_edge, sa.func.count().label("number"), sum_us)
-                .where(from_us.is_not(None), to_us.is_not(None))
-                .group_by(key_and_edge)
+                sa.select(
+                    sa.literal(name).label("span"),
+                    counted.c.key,
+                    sa.func.count().label("number"),
+                    _sum(counted.c.span_us).label("sum_us"),
+                ).group_by(counted.c.key)
             )
         for row in self._stream(sa.union_all(*parts)):
-            key_found, edge_us = divmod(row.key_and_edge, _EDGES)
-            rest, image_index = divmod(key_found, len(images) + 1)
-            pair_index, age_index = divmod(rest, len(AGE_NAMES))
-            yield StartCount(
-                row.span, pairs[pair_index], AGE_NAMES[age_index], image_index, edge_us, row.number, row.sum_us
-            )
+            rest, index = divmod(row.key, _MOST_INDEXES)
+            kind_id, age_index = divmod(rest, len(AGE_NAMES))
+            yield StartCount(row.span, kind_id, AGE_NAMES[age_index], edge_at(index), row.number, row.sum_us)
 
     def cold_pulls(self, images: Sequence[str]) -> Iterator[sa.Row[Any]]:
         """Pulls that weren't warm, with their wait, counted.
 
-        image (an index of `images`, their number for another), edge_us, number, sum_us.
+        image (an index of `images`, their number for another), edge (an index of edges), number, sum_us.
         """
         pull = schema.pull.c
         image = _index(images, lambda one: pull.image == one).label("image")
-        edge_us = _edge(pull.pull_and_wait_us).label("edge_us")
+        edge = _index_of(pull.pull_and_wait_us).label("edge")
         yield from self._stream(
-            sa.select(image, edge_us, sa.func.count().label("number"), _sum(pull.pull_and_wait_us).label("sum_us"))
+            sa.select(image, edge, sa.func.count().label("number"), _sum(pull.pull_and_wait_us).label("sum_us"))
             .where(self._within(pull.at_us), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
-            .group_by(image, edge_us)
+            .group_by(image, edge)
         )
 
-    def stays(self, steps: Steps) -> Iterator[sa.Row[Any]]:
-        """Arrivals (+) and departures (-) on nodes: node_name, pod_class, step, number, after_us (after its start)."""
-        pod, bind = schema.pod.c, schema.decision.c
-        base = (
-            sa.select(bind.node_name, pod.pod_class, bind.at_us.label("from_us"), pod.deleted_us.label("to_us"))
-            .select_from(schema.decision.join(schema.pod, pod.uid == bind.pod_uid))
-            .where(
-                bind.kind == str(DecisionKind.BIND),
-                bind.at_us < steps.to_us,
-                sa.or_(pod.deleted_us.is_(None), pod.deleted_us > steps.from_us),
-            )
-            .cte("stay")
-            .prefix_with("MATERIALIZED", dialect="postgresql")
-        )
+    def stays(self, steps: Steps) -> Iterator[Stays]:
+        """Arrivals and departures of pods on nodes, counted by step; of pods that are there within the steps."""
+        start, place = schema.start.c, schema.start_place.c
         parts = []
         for sign, moment_us, among in (
-            (1, base.c.from_us, sa.true()),
-            (-1, base.c.to_us, sa.and_(base.c.to_us < steps.to_us, base.c.to_us > base.c.from_us)),
-            # Gone as it came, by the clocks: never there.
-            (-1, base.c.from_us, base.c.to_us <= base.c.from_us),
+            (1, start.bound_us, sa.true()),
+            # Who is gone as it came, by the clocks, was never there.
+            (
+                -1,
+                sa.case((start.deleted_us > start.bound_us, start.deleted_us), else_=start.bound_us),
+                start.deleted_us < steps.to_us,
+            ),
         ):
             inside_us = sa.case((moment_us > steps.from_us, moment_us - steps.from_us), else_=0)
-            step = (inside_us // steps.step_us).label("step")
-            keys = (base.c.node_name, base.c.pod_class, step)
-            parts.append(
-                sa.select(
-                    *keys,
-                    (sign * sa.func.count()).label("number"),
-                    (sign * _sum(inside_us % steps.step_us)).label("after_us"),
+            key = sa.cast(start.place_id, sa.BigInteger) * MOST_STEPS + inside_us // steps.step_us
+            # Apart, so that each is found by an index: those that came within the time, and those that were there.
+            for there in (
+                sa.and_(
+                    start.created_us >= steps.from_us,
+                    sa.or_(start.deleted_us.is_(None), start.deleted_us > steps.from_us),
+                ),
+                sa.and_(start.created_us < steps.from_us, start.deleted_us > steps.from_us),
+                sa.and_(start.created_us < steps.from_us, start.deleted_us.is_(None)),
+            ):
+                counted = (
+                    sa.select(key.label("key"), (inside_us % steps.step_us).label("after_us"))
+                    .where(there, start.bound_us < steps.to_us, among)
+                    .offset(0)
+                    .subquery()
                 )
-                .where(among)
-                .group_by(*keys)
-            )
-        yield from self._stream(sa.union_all(*parts))
+                parts.append(
+                    sa.select(
+                        counted.c.key,
+                        (sign * sa.func.count()).label("number"),
+                        (sign * _sum(counted.c.after_us)).label("after_us"),
+                    ).group_by(counted.c.key)
+                )
+        found = self._connection.execute(sa.select(place.id, place.node_name, place.pod_class))
+        places = {row.id: (row.node_name, row.pod_class) for row in found}
+        for row in self._stream(sa.union_all(*parts)):
+            place_id, step = divmod(row.key, MOST_STEPS)
+            yield Stays(*places[place_id], step, row.number, row.after_us)
 
     def failures(self) -> Iterator[sa.Row[Any]]:
         """Tries that found no node: reasons (JSON: reason -> nodes), number (of different ones), tries."""
@@ -237,13 +225,13 @@ class Asking:
             .group_by(step, pull.warm)
         )
 
-    def pulls_by(self, column: str) -> Iterator[sa.Row[Any]]:
-        """name (image or node), warm, number, bytes, pull_us (without), wait_us (in the kubelet's queue)."""
+    def pulls(self) -> Iterator[sa.Row[Any]]:
+        """image, node_name, warm, number, bytes, pull_us (without), wait_us (in the kubelet's queue)."""
         pull = schema.pull.c
-        name = pull[column].label("name")
         yield from self._stream(
             sa.select(
-                name,
+                pull.image,
+                pull.node_name,
                 pull.warm,
                 sa.func.count().label("number"),
                 _sum(pull.image_bytes).label("bytes"),
@@ -251,7 +239,7 @@ class Asking:
                 _sum(pull.pull_and_wait_us - pull.pull_us).label("wait_us"),
             )
             .where(self._within(pull.at_us))
-            .group_by(name, pull.warm)
+            .group_by(pull.node_name, pull.image, pull.warm)
         )
 
     def victims(self, steps: Steps) -> Iterator[sa.Row[Any]]:
@@ -283,8 +271,8 @@ class Extent(NamedTuple):
 def read_extent(connection: sa.Connection) -> Extent | None:
     """Of what time the database tells; None: of none."""
 
-    def ask(aggregate: Any, column: sa.ColumnElement[int]) -> int | None:  # noqa: ANN401 - sa.func.min or max
-        found: int | None = connection.execute(sa.select(aggregate(column))).scalar()
+    def ask(aggregate: Any, column: sa.ColumnElement[int], *among: sa.ColumnElement[bool]) -> int | None:  # noqa: ANN401 - sa.func.min or max
+        found: int | None = connection.execute(sa.select(aggregate(column)).where(*among)).scalar()
         return found
 
     least, most = sa.func.min, sa.func.max
@@ -295,7 +283,7 @@ def read_extent(connection: sa.Connection) -> Extent | None:
         from_us = ask(least, pod.created_us)
     ends = [
         ask(most, schema.checkpoint.c.at_us),
-        ask(most, decision.at_us),
+        *(ask(most, decision.at_us, decision.kind == str(kind)) for kind in DecisionKind),
         ask(most, pod.created_us),
         ask(most, schema.gap.c.to_us),
     ]
@@ -322,18 +310,18 @@ def _sum(amount: sa.ColumnElement[Any]) -> Number:
     return sa.cast(sa.func.coalesce(sa.func.sum(amount), 0), sa.BigInteger)
 
 
-def _edge(span_us: sa.ColumnElement[int]) -> Number:
-    """statistics.edge_of, by the database; a test holds the two together."""
-
-    def up(step_us: int) -> sa.ColumnElement[int]:
-        return (span_us + (step_us - 1)) // step_us * step_us
-
+def _index_of(span_us: sa.ColumnElement[int]) -> Number:
+    """statistics.index_of, by the database; a test holds the two together."""
     return sa.case(
         (span_us <= 0, 0),
-        *((span_us <= longest_us, up(step_us)) for longest_us, step_us in STEPS),
-        (span_us < _EDGES - LONGEST_STEP_US, up(LONGEST_STEP_US)),
-        else_=_EDGES - 1,
+        *((span_us <= longest_us, _up(span_us, step_us) + before) for longest_us, step_us, before in STEPS),
+        (span_us < LONGEST_US, _up(span_us, LONGEST_STEP_US) + LONGEST_BEFORE),
+        else_=LAST_INDEX,
     )
+
+
+def _up(span_us: sa.ColumnElement[int], step_us: int) -> sa.ColumnElement[int]:
+    return (span_us + (step_us - 1)) // step_us
 
 
 def _index(names: Sequence[T], condition: Callable[[T], sa.ColumnElement[bool]]) -> Number:
@@ -343,11 +331,10 @@ def _index(names: Sequence[T], condition: Callable[[T], sa.ColumnElement[bool]])
     return sa.case(*((condition(name), index) for index, name in enumerate(names)), else_=len(names))
 
 
-def _age(age_us: sa.ColumnElement[int], created_us: sa.ColumnElement[int]) -> Number:
+def _age(age_us: sa.ColumnElement[int]) -> Number:
     """An index of AGE_NAMES."""
     return sa.case(
-        # 0: a node that only its end is known of.
-        (sa.or_(age_us.is_(None), created_us == 0), AGE_NAMES.index(UNKNOWN_AGE)),
+        (age_us.is_(None), AGE_NAMES.index(UNKNOWN_AGE)),
         *((age_us < limit_us, AGE_NAMES.index(name)) for limit_us, name in AGES),
         else_=AGE_NAMES.index(OLD),
     )

@@ -9,29 +9,53 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+# What is told apart by it.
+Name = TypeVar("Name", str, tuple[str, str])
 US: Final = 1_000_000
-# (Spans up to this, are counted in steps of this); the last step holds for all that are longer.
-STEPS: Final[tuple[tuple[int, int], ...]] = (
-    (10 * US, 10_000),
-    (100 * US, 100_000),
-    (1000 * US, US),
+# (Spans up to this, are counted in steps of this, so many more steps come before than if all were as long).
+STEPS: Final[tuple[tuple[int, int, int], ...]] = (
+    (10 * US, 10_000, 0),
+    (100 * US, 100_000, 900),
+    (1000 * US, US, 1800),
 )
+# The last step holds for all that are longer; 50 days and more are one.
 LONGEST_STEP_US: Final = 10 * US
+LONGEST_BEFORE: Final = 2700
+_LAST_EDGE_US: Final = 2**42 - 1
+LONGEST_US: Final = _LAST_EDGE_US + 1 - LONGEST_STEP_US
+LAST_INDEX: Final = LONGEST_BEFORE + _LAST_EDGE_US // LONGEST_STEP_US + 1
 # Upper bounds of OpenMetrics' buckets, in seconds; each is an edge of a step, so that counts below it are exact.
 BOUNDS_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
-def edge_of(span_us: int) -> int:
-    """The edge of the step that a span counts in, in µs: the least that isn't below it; 0 for negative spans."""
+def index_of(span_us: int) -> int:
+    """The number of the step that a span counts in: 0 for negative spans and none at all."""
     if span_us <= 0:
         return 0
-    step_us = next((step for longest, step in STEPS if span_us <= longest), LONGEST_STEP_US)
-    return -(-span_us // step_us) * step_us
+    if span_us >= LONGEST_US:
+        return LAST_INDEX
+    found = ((step_us, before) for longest_us, step_us, before in STEPS if span_us <= longest_us)
+    step_us, before = next(found, (LONGEST_STEP_US, LONGEST_BEFORE))
+    return -(-span_us // step_us) + before
+
+
+def edge_at(index: int) -> int:
+    """The edge of a step by its number, in µs: the longest span that counts in it."""
+    if index >= LAST_INDEX:
+        return _LAST_EDGE_US
+    steps = ((step_us, before) for longest_us, step_us, before in STEPS if index <= longest_us // step_us + before)
+    step_us, before = next(steps, (LONGEST_STEP_US, LONGEST_BEFORE))
+    return (index - before) * step_us
+
+
+def edge_of(span_us: int) -> int:
+    """The edge of the step that a span counts in, in µs: the least that isn't below it; 0 for negative spans."""
+    return edge_at(index_of(span_us))
 
 
 @dataclass(slots=True)
@@ -179,6 +203,6 @@ def share(part: int, rest: int) -> float | None:
     return part / (part + rest) if part + rest else None
 
 
-def busiest(amounts: Mapping[str, float], most: int) -> list[str]:
+def busiest(amounts: Mapping[Name, float], most: int) -> list[Name]:
     """The names with the largest amounts, at most so many, largest first, equals by name."""
     return sorted(amounts, key=lambda name: (-amounts[name], name))[:most]

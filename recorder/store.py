@@ -24,9 +24,9 @@ from alembic.util import CommandError
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from recorder import schema
+from recorder import schema, starts
 from recorder.assembler import Known, StoredNode
-from recorder.records import Merge, Record
+from recorder.records import DecisionKind, Merge, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -147,8 +147,12 @@ class Store:
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""
         by_kind: dict[type[Record], dict[Any, Sequence[Any]]] = {}
+        started: set[str] = set()
         for record in records:
             kind = type(record)
+            pod_uid = starts.concerned(record)
+            if pod_uid is not None:
+                started.add(pod_uid)
             form = _FORMS[kind]
             key, values = form.key_of(record), form.values_of(record)
             kept = by_kind.setdefault(kind, {})
@@ -161,6 +165,7 @@ class Store:
             for kind, kept in by_kind.items():
                 # In the order of the key, so that neighbours in its tree are written together.
                 self._upsert(connection, kind, [kept[key] for key in sorted(kept)])
+            starts.refresh(connection, started)
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)
 
@@ -232,6 +237,8 @@ class Store:
         is_known = sa.select(pod.uid)
         orphans = (
             sa.select(decision.pod_uid)
+            # Of all kinds: its index has them one after the other.
+            .where(decision.kind.in_([str(one) for one in DecisionKind]))
             .where(decision.at_us < moment_us, decision.last_us < moment_us, decision.pod_uid.not_in(is_known))
             .limit(FORGOTTEN_PODS),
             sa.select(pull.pod_uid).where(pull.at_us < moment_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
@@ -253,12 +260,16 @@ class Store:
         for table, condition in deletions:
             with self._faults(), self.engine.begin() as connection:
                 counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
+        if counts[schema.pod.name]:
+            with self._faults(), self.engine.begin() as connection:
+                starts.forget_unused(connection)
         return dict(counts)
 
     def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> list[str]:
         """Delete all about the pods that a query names, in a transaction: a recorder waits no longer than for that."""
         with self._faults(), self.engine.begin() as connection:
             uids = list(connection.execute(query).scalars())
+            starts.forget(connection, uids)
             decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
             for table, condition in (
                 (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),

@@ -23,7 +23,7 @@ from recorder import schema
 from recorder.assembler import EVENTS, NODES, PODS, Assembler
 from recorder.main import _forget
 from recorder.reading import read_event, read_node, read_pod
-from recorder.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord, PullRecord, Record
+from recorder.records import DecisionKind, DecisionRecord, NodeRecord, Phase, PhaseRecord, PodRecord, PullRecord, Record
 from recorder.store import FORGOTTEN_PODS, FREE_SHARE, POSTGRESQL, SQLITE, Store, StoreError, Unavailable
 from roost.commands import records, report, why
 from tests.harness.binaries import HarnessUnavailableError
@@ -195,6 +195,125 @@ def test_what_events_told_of_pods_that_nobody_saw_is_forgotten_too(open_store: C
     store.forget_before(20)
     assert [row[0] for row in rows(store, schema.pull)] == ["nobody-30"]
     assert [row[0] for row in rows(store, schema.phase)] == ["nobody-30"]
+
+
+# Starts, which are only what other tables say
+
+NODE = NodeRecord(uid="uid-n", name="n", created_us=5)
+
+
+def start_records(uid: str) -> list[Record]:
+    """What may be told of one pod's start, the same steps by more than one source."""
+
+    def bind(at_us: int, resolution_us: int) -> DecisionRecord:
+        return DecisionRecord(
+            id=f"{uid}/bind",
+            pod_uid=uid,
+            kind=DecisionKind.BIND,
+            node_name="n",
+            node_uid=NODE.uid,
+            at_us=at_us,
+            resolution_us=resolution_us,
+            last_us=at_us,
+            scheduler="s",
+            source="watch" if resolution_us > 1 else "event",
+        )
+
+    def step(kind: Phase, detail: str, at_us: int) -> PhaseRecord:
+        return PhaseRecord(pod_uid=uid, phase=kind, detail=detail, at_us=at_us, resolution_us=SECOND, source="pod")
+
+    pod = PodRecord(uid=uid, created_us=10, pod_class="user", scheduler="s", image="i")
+    return [
+        pod,
+        replace(pod, deleted_us=90, end_reason="deleted"),
+        bind(20, SECOND),
+        bind(21, 1),
+        step(Phase.STARTED, "init", 30),
+        step(Phase.STARTED, "main", 40),
+        step(Phase.STARTED, "main", 70),
+        step(Phase.READY, "", 50),
+        step(Phase.READY, "", 80),
+    ]
+
+
+def told_starts(store: Store) -> list[tuple[Any, ...]]:
+    """The starts as the other tables tell them, looked up one by one."""
+    tables = {
+        table.name: [dict(zip(table.c.keys(), row, strict=True)) for row in rows(store, table)]
+        for table in (schema.pod, schema.decision, schema.phase, schema.node)
+    }
+    found = []
+    for pod in tables["pod"]:
+        uid = pod["uid"]
+        bind = next((one for one in tables["decision"] if one["id"] == f"{uid}/bind"), {})
+        steps = [one for one in tables["phase"] if one["pod_uid"] == uid]
+        started = [one["at_us"] for one in steps if one["phase"] == "started"]
+        ready = [one["at_us"] for one in steps if one["phase"] == "ready"]
+        node = next((one["created_us"] for one in tables["node"] if one["uid"] == bind.get("node_uid")), None)
+        names = (pod["pod_class"], pod["scheduler"], pod["image"], bind.get("node_name"))
+        moments = (pod["created_us"], node, bind.get("at_us"), max(started, default=None), *(ready or [None]))
+        found.append((uid, *names, *moments, pod["deleted_us"]))
+    return sorted(found, key=repr)
+
+
+def kept_starts(store: Store) -> list[tuple[Any, ...]]:
+    start, kind, place = schema.start, schema.start_kind, schema.start_place
+    moments = (start.c.created_us, start.c.node_created_us, start.c.bound_us, start.c.started_us, start.c.ready_us)
+    query = sa.select(
+        start.c.pod_uid,
+        kind.c.pod_class,
+        kind.c.scheduler,
+        kind.c.image,
+        place.c.node_name,
+        *moments,
+        start.c.deleted_us,
+    )
+    query = query.join(kind, kind.c.id == start.c.kind_id).outerjoin(place, place.c.id == start.c.place_id)
+    with store.reading() as connection:
+        return sorted((tuple(row) for row in connection.execute(query)), key=repr)
+
+
+@given(st.permutations(start_records("a") + start_records("b")), st.lists(st.integers(1, 17), max_size=4))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_starts_say_what_the_other_tables_say_however_it_was_told(
+    open_store: Callable[[], Store], told: list[Record], cuts: list[int]
+) -> None:
+    store = open_store()
+    edges = [0, *sorted(cuts), len(told)]
+    store.write([NODE], {})
+    for begin, end in itertools.pairwise(edges):
+        store.write(told[begin:end], {})
+        assert kept_starts(store) == told_starts(store)
+
+
+def test_a_database_of_the_time_before_gets_its_starts(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    store = Store.open(str(path))
+    store.migrate()
+    nothing = PodRecord(uid="c", created_us=12, image="other")
+    store.write([NODE, *start_records("a"), *start_records("b")[:3], nothing], {})
+    kept = kept_starts(store)
+    with store.engine.begin() as connection:
+        for name in ("start", "start_kind", "start_place"):
+            connection.exec_driver_sql(f"DROP TABLE {name}")
+        connection.exec_driver_sql("DROP INDEX decision_by_kind")
+        connection.exec_driver_sql("CREATE INDEX decision_by_time ON decision (at_us)")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
+    store.migrate()
+    assert kept_starts(store) == kept == told_starts(store)
+    store.close()
+
+
+def test_starts_are_forgotten_with_their_pods_and_what_only_they_had(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    stays = PodRecord(uid="here", created_us=1, image="other")
+    store.write([NODE, stays, *start_records("a")], {})
+    assert len(rows(store, schema.start_kind)) == 2
+    assert len(rows(store, schema.start_place)) == 1
+    store.forget_before(100)
+    assert [row[1] for row in rows(store, schema.start)] == ["here"]
+    assert [row[3] for row in rows(store, schema.start_kind)] == ["other"]
+    assert rows(store, schema.start_place) == []
 
 
 def test_forgetting_many_gives_a_files_room_back_while_it_is_written_to(tmp_path: Path) -> None:
