@@ -39,4 +39,5 @@ def choose_warm(nodes: Sequence[WarmNode], *, running: int, spare: int, limit: i
     emptiest = min(others, key=lambda node: node.pods, default=None)
     if 1 < room < len(others) and emptiest is not None and emptiest not in others[:room]:
         others[room - 1] = emptiest
-    return with_weights([node.name for node in [*holders, *others][:limit]])
+    beyond = [node for node in order[len(members) :] if node.pods < node.seats]
+    return with_weights([node.name for node in [*holders, *others, *beyond][:limit]])

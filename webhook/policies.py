@@ -256,7 +256,7 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     wanted = WarmRequest(pod.rules, requests, [_known_holders(case, nodes, facts, one) for one in pod.images])
     choice = finder.find(wanted, nodes, facts)
     if not choice.nodes:
-        yield Note("warm", f"nothing preferred: no node of {choice.set_size} in the set has room")
+        yield Note("warm", f"nothing preferred: no node has room; {choice.set_size} in the set")
         return
     for node, weight in choice.nodes:
         yield PreferNode({"weight": weight, "preference": _is_named(node)})

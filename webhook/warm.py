@@ -69,6 +69,8 @@ class _Set(NamedTuple):
     # Those with room, emptiest first, and fullest first; the older of two that are as full.
     emptiest: Sequence[str]
     fullest: Sequence[str]
+    # The oldest outside the set with room, as many as may be named.
+    beyond: Sequence[str]
 
 
 class WarmFinder:
@@ -100,7 +102,8 @@ class WarmFinder:
             emptiest = next((name for name in known.emptiest if name not in held), "")
             if limit - holding > 1 and emptiest and emptiest not in names:
                 names[-1] = emptiest
-        return WarmChoice(with_weights(names), holding, known.size)
+        names += known.beyond[: limit - len(names)]
+        return WarmChoice(with_weights(names), sum(name in held for name in names), known.size)
 
     def _question(self, wanted: WarmRequest) -> bytes:
         """What the kind is remembered by; b"" for rules too long, or nested deeper than JSON is written."""
@@ -142,11 +145,20 @@ class WarmFinder:
         # Pods where this one can't go are no load of its set.
         running = facts.pods_on("") + sum(loads.values())
         size = set_size(seats.values(), running + 1 + self._warm.spare)
-        free = [name for name in islice(seats, size) if loads[name] < seats[name]]
+        with_room = ((place, name) for place, name in enumerate(seats) if loads[name] < seats[name])
+        free: list[str] = []
+        beyond: list[str] = []
+        for place, name in with_room:
+            if place < size:
+                free.append(name)
+            elif len(beyond) == self._warm.nodes:
+                break
+            else:
+                beyond.append(name)
         # Sorting keeps those that are as full in their order, turned round too.
         emptiest = sorted(free, key=loads.__getitem__)
         fullest = sorted(free, key=loads.__getitem__, reverse=True)
-        return _Set(kind.nodes, facts, size, emptiest, fullest)
+        return _Set(kind.nodes, facts, size, emptiest, fullest, beyond)
 
 
 def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]]) -> _Kind:

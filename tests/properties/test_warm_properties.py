@@ -31,7 +31,7 @@ limits = st.integers(1, MAX_NODES)
 
 
 @given(nodes=warm_nodes, more=st.integers(0, 9), spare=spares, limit=limits)
-def test_only_nodes_with_room_are_named_each_once_holders_before_others_and_weights_fall(
+def test_only_nodes_with_room_are_named_each_once_and_weights_fall(
     nodes: list[WarmNode], more: int, spare: int, limit: int
 ) -> None:
     running = sum(node.pods for node in nodes) + more
@@ -41,22 +41,24 @@ def test_only_nodes_with_room_are_named_each_once_holders_before_others_and_weig
     assert len(found) <= limit
     assert len({node.name for node in named}) == len(named)
     assert all(node.pods < node.seats for node in named)
-    ranks = [(not node.holds, node.pods if node.holds else -node.pods, node.created, node.name) for node in named]
-    # But for the last: that is the emptiest where there are more.
-    assert ranks[:-1] == sorted(ranks[:-1])
     weights = [weight for _, weight in found]
     assert all(1 <= weight <= 100 for weight in weights)
     assert all(first > second for first, second in pairwise(weights))
 
 
 @given(nodes=warm_nodes, spare=spares)
-def test_the_set_is_no_larger_than_what_carries_the_load(nodes: list[WarmNode], spare: int) -> None:
-    running = sum(node.pods for node in nodes)
-    named = {name for name, _ in choose_warm(nodes, running=running, spare=spare, limit=MAX_NODES)}
-    # Every node that is at least as old as the youngest of those named, but for that one.
+def test_the_set_is_as_few_of_the_oldest_nodes_as_carry_the_load_and_comes_before_the_others(
+    nodes: list[WarmNode], spare: int
+) -> None:
+    wanted = sum(node.pods for node in nodes) + 1 + spare
     order = sorted(nodes, key=lambda node: (node.created, node.name))
-    last = max((place for place, node in enumerate(order) if node.name in named), default=0)
-    assert not named or last == 0 or sum(node.seats for node in order[:last]) < running + 1 + spare
+    enough = (count for count in range(1, len(order)) if sum(node.seats for node in order[:count]) >= wanted)
+    size = next(enough, len(order))
+    places = {node.name: place for place, node in enumerate(order)}
+    named = [places[name] for name, _ in choose_warm(nodes, running=wanted - 1 - spare, spare=spare, limit=MAX_NODES)]
+    members = [place for place in named if place < size]
+    assert named == [*members, *sorted(named[len(members) :])]
+    assert len(named) == sum(node.pods < node.seats for node in nodes)
 
 
 @given(count=st.integers(1, MAX_NODES), others=st.integers(0, 200))

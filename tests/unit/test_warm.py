@@ -51,17 +51,18 @@ def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
         warm_node(name, pods, created=age)
         for name, pods, age in (("a", 0, 4.0), ("b", 1, 3.0), ("c", 3, 2.0), ("d", 2, 1.0))
     ]
-    # Seven pods, this one the last of them: two nodes of four seats.
-    assert chosen(*nodes) == ["c", "d"]
-    assert chosen(*nodes, spare=2) == ["c", "d", "b"]
+    # Seven pods, this one the last of them: two nodes of four seats. Then the others by age.
+    assert chosen(*nodes) == ["c", "d", "b", "a"]
+    assert chosen(*nodes, limit=2) == ["c", "d"]
+    assert chosen(*nodes, spare=6) == ["c", "d", "b", "a"]
 
 
 def test_of_nodes_of_one_age_the_first_by_name_is_in_the_set() -> None:
-    assert chosen(warm_node("b", 3), warm_node("a", 0)) == ["a"]
+    assert chosen(warm_node("b", 3), warm_node("a", 0)) == ["a", "b"]
 
 
-def test_a_holder_outside_the_set_is_not_named() -> None:
-    assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True)) == ["a"]
+def test_a_holder_outside_the_set_comes_after_it() -> None:
+    assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True)) == ["a", "b"]
 
 
 def test_spare_seats_bring_the_holder_in() -> None:
@@ -73,7 +74,12 @@ def test_full_nodes_are_in_the_set_but_not_named() -> None:
 
 
 def test_with_too_little_room_wanted_the_oldest_node_alone_is_the_set() -> None:
-    assert chosen(warm_node("a", 1), warm_node("b", 0), spare=-50) == ["a"]
+    assert chosen(warm_node("a", 1), warm_node("b", 2, holds=True), spare=-50) == ["a", "b"]
+
+
+def test_beyond_a_full_set_the_oldest_node_with_room_comes_first() -> None:
+    nodes = [warm_node("a", 4, created=1.0), warm_node("b", 0, created=3.0), warm_node("c", 1, created=2.0)]
+    assert chosen(*nodes, spare=-5) == ["c", "b"]
 
 
 def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -> None:
@@ -211,7 +217,7 @@ def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
     facts = known([N1, N2, N3], ("n1", "x"), ("n1", "x"), ("n2", IMAGE))
     rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 1}}})
     placed = place(user_pod(IMAGE), facts, rules)
-    assert homes_of(placed) == [(100, "n2"), (50, "n1")]
+    assert homes_of(placed) == [(100, "n2"), (66, "n1"), (33, "n3")]
     assert placed["metadata"]["annotations"][WARM_TARGET_ANNOTATION] == "n2"
 
 
@@ -249,7 +255,7 @@ def test_all_images_of_the_pod_must_be_known() -> None:
 @pytest.mark.parametrize("gone", [node("n2", ready=False), node("n2", unschedulable=True)])
 def test_a_node_that_takes_nobody_is_neither_named_nor_is_its_load_counted(gone: NodeFact) -> None:
     facts = known([N1, gone, N3], ("n2", IMAGE), ("n2", IMAGE), ("n2", IMAGE))
-    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "n1")]
+    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "n1"), (50, "n3")]
 
 
 def test_nodes_that_the_pods_own_rules_shut_out_are_not_named() -> None:
@@ -262,7 +268,7 @@ def test_the_set_is_made_of_the_nodes_that_the_class_prefers_most() -> None:
     users = {"hub.jupyter.org/node-purpose": "user"}
     facts = known([node("core-1"), node("user-1", labels=users), node("user-2", labels=users)], ("core-1", IMAGE))
     # The core node would come first: it holds the image, has most users, and is first by name.
-    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "user-1")]
+    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "user-1"), (50, "user-2")]
     assert homes_of(place(user_pod(IMAGE), known([node("core-1")]), settings(podClasses=WARM))) == [(100, "core-1")]
 
 
@@ -286,14 +292,14 @@ def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
     assert placed["spec"]["schedulerName"] != user_pod(IMAGE)["spec"].get("schedulerName")
 
 
-def test_when_the_set_is_full_nothing_is_preferred_and_it_is_said() -> None:
+def test_when_all_nodes_are_full_nothing_is_preferred_and_it_is_said() -> None:
     full = known([N1], *[("n1", IMAGE)] * 3)
-    assert note(full) == "nothing preferred: no node of 1 in the set has room"
+    assert note(full) == "nothing preferred: no node has room; 1 in the set"
 
 
 def test_the_note_says_what_was_found() -> None:
     found = note(known([N1, N2], ("n1", "x"), ("n1", IMAGE)))
-    assert found == "n1; 1 of 1 preferred nodes hold the images; 1 nodes in the set"
+    assert found == "n1; 1 of 2 preferred nodes hold the images; 1 nodes in the set"
 
 
 def test_seats_come_from_the_nodes_room_and_the_pods_requests() -> None:
@@ -301,7 +307,7 @@ def test_seats_come_from_the_nodes_room_and_the_pods_requests() -> None:
     large = NodeFact("n2", allocatable={"cpu": 4000, "memory": 9 * 2**30, "pods": 110})
     rules = settings(podClasses={"user": {"warm": {"spare": 0}}})
     # Users of 1 GiB: two seats, one taken and one for this pod.
-    assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", "")), rules)) == [(100, "n1")]
+    assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", "")), rules)) == [(100, "n1"), (50, "n2")]
     assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", ""), ("n1", "")), rules)) == [(100, "n2")]
 
 
@@ -317,7 +323,7 @@ def test_a_pod_without_requests_counts_by_those_that_its_class_gives() -> None:
 def test_a_pod_reviewed_again_keeps_its_nodes_whatever_is_known_by_then() -> None:
     desk = Desk(settings(podClasses=WARM), known([N1, N2], ("n1", IMAGE)))
     placed = desk.place(user_pod(IMAGE))
-    assert homes_of(placed) == [(100, "n1")]
+    assert homes_of(placed) == [(100, "n1"), (50, "n2")]
     desk.facts = known([N1, N2], ("n2", IMAGE), ("n2", IMAGE))
     assert desk.place(copy.deepcopy(placed)) == placed
 
