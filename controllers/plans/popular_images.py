@@ -18,7 +18,7 @@ from controllers.plans.popular_nodes import disk_bytes_of
 from controllers.plans.popular_pulls import Pulls
 from controllers.plans.popular_scene import Scene
 from controllers.plans.popular_settings import EMPTY_NODE_SECONDS, NEW_NODE_SECONDS
-from controllers.plans.popular_wanted import find_popular, wanted_lists
+from controllers.plans.popular_wanted import find_popular, large_uses, wanted_lists
 from controllers.plans.popularity import UNCOUNTED, Launch, count_users, launch_from, users_by_use
 from placement.classes import Classes
 
@@ -148,6 +148,7 @@ class _Work:
 
     def begin_pulls(self, users: Mapping[Use, float]) -> None:
         """Begin what is worth most, as far as every limit allows."""
+        users = large_uses(users, self.settings.min_users)
         popular = find_popular(users, self.settings.min_users)
         self._gauge("popular_images", len(popular))
         top = sorted(popular, key=lambda image: (-popular[image], image))[: self.settings.per_node]

@@ -254,13 +254,19 @@ class Pulls:
             if not brought:
                 continue
             lost: list[str] = []
+            holds, kept = view.holds, self.brought.get(view.state.uid, {})
             for reference, one in brought.items():
-                if view.holds.isdisjoint((reference, one.image)) and not (
-                    self._now.steady - one.since < REPORT_SECONDS or one.image_bytes < view.unseen_below_bytes
+                if not (
+                    reference in holds
+                    or one.image in holds
+                    or self._now.steady - one.since < REPORT_SECONDS
+                    or one.image_bytes < view.unseen_below_bytes
                 ):
                     lost.append(one.image)
                 else:
-                    self.brought.setdefault(view.state.uid, {}).setdefault(reference, one)
+                    kept.setdefault(reference, one)
+            if kept:
+                self.brought[view.state.uid] = kept
             if lost:
                 self._let_rest(view.state.uid, FIRST_REST_SECONDS, LAST_REST_SECONDS)
                 self.actions.append(

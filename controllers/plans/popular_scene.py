@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from controllers.plans.popular_nodes import NodeViews, image_sizes
@@ -86,8 +87,8 @@ class Scene:
         weights: Counter[Rules] = Counter()
         for launch, pods in popularity.launches.items():
             weights[launch.rules] += pods
-        for use in popularity.gone:
-            weights.setdefault(use.rules, 0)
+        for one in set(map(itemgetter(1), popularity.gone)):
+            weights.setdefault(one, 0)
         rules = sorted(weights, key=lambda one: (-weights[one], repr(one)))[:MOST_RULES]
         # The same object: views made for it stay good.
         return self._memory.rules if set(rules) == set(self._memory.rules) else tuple(rules)

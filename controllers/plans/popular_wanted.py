@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from controllers.plans.popular_settings import (
@@ -44,6 +45,18 @@ def use_per_byte(launches: float, image_bytes: int) -> float:
     """Seconds that users are spared for each byte pulled; see the module's docstring."""
     size = max(1, image_bytes)
     return launches * (PULL_ROUND_TRIPS_SECONDS + size / PULL_BYTES_PER_SECOND) / size
+
+
+def large_uses(users: Mapping[Use, float], min_users: float) -> Mapping[Use, float]:
+    """All uses of those images that may have enough users: most have far too few, and are looked at once."""
+    # No image has more uses than this, as each image has one at least.
+    most_uses = len(users) - len(set(map(itemgetter(0), users))) + 1
+    # One of them has its share of the image's users; half of that, to be on the safe side of all rounding.
+    least = min_users / most_uses / 2
+    if most_uses == 1:
+        return {use: amount for use, amount in users.items() if amount >= least}
+    images = {use.image for use, amount in users.items() if amount >= least}
+    return {use: amount for use, amount in users.items() if use.image in images}
 
 
 def find_popular(users: Mapping[Use, float], min_users: float) -> dict[str, float]:

@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from placement.images import image_repository, normalise_reference, split_reference
@@ -166,7 +167,7 @@ def count_users(
     for use, pods_gone in just_gone.items():
         gone[use] = gone.get(use, 0.0) + pods_gone
     launches = _count_launches(running)
-    in_use = {image for launch in launches for image in launch.images} | {use.image for use in gone}
+    in_use = set(map(itemgetter(0), gone)).union(*[launch.images for launch in launches])
     return Popularity(
         as_of=steady,
         running=running,
@@ -226,7 +227,10 @@ def _decayed(before: Popularity, half_life_seconds: float, steady: float) -> dic
     if before.as_of is None:
         return {}
     factor = 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
-    return {use: weight for use, old in before.gone.items() if (weight := old * factor) >= LEAST_USERS}
+    weights = [weight * factor for weight in before.gone.values()]
+    if min(weights, default=LEAST_USERS) >= LEAST_USERS:
+        return dict(zip(before.gone, weights, strict=True))
+    return {use: weight for use, weight in zip(before.gone, weights, strict=True) if weight >= LEAST_USERS}
 
 
 def _newest_tags(before: Popularity, arrivals: Iterable[tuple[float, Launch]], in_use: set[str]) -> dict[str, Newest]:
@@ -236,7 +240,7 @@ def _newest_tags(before: Popularity, arrivals: Iterable[tuple[float, Launch]], i
             repository = _built_repository(image)
             if repository:
                 by_repository.setdefault(repository, []).append((started, image))
-    used = {_built_repository(image) for image in in_use}
+    used = {_built_repository(image) for image in in_use} if before.newest else set()
     newest = {repository: one for repository, one in before.newest.items() if repository in used}
     for repository, launched in by_repository.items():
         last = newest.get(repository)
@@ -274,11 +278,18 @@ def _digests(before: Popularity, launches: Mapping[Launch, int], in_use: set[str
     """One digest an image: that of most pods that run, else the one known before; "" when none is known."""
     votes: dict[str, dict[str, int]] = {}
     for launch, pods in launches.items():
+        if not any(launch.digests):
+            continue
         for image, digest in zip(launch.images, launch.digests, strict=True):
             if digest:
                 by_digest = votes.setdefault(image, {})
                 by_digest[digest] = by_digest.get(digest, 0) + pods
-    found = {image: before.digests.get(image, "") for image in in_use}
+    # Few come and go from one count to the next.
+    found = dict(before.digests)
+    for image in found.keys() - in_use:
+        del found[image]
+    for image in in_use - found.keys():
+        found[image] = ""
     for image, by_digest in votes.items():
         found[image] = max(by_digest, key=lambda digest: (by_digest[digest], digest))
     return found
@@ -286,6 +297,8 @@ def _digests(before: Popularity, launches: Mapping[Launch, int], in_use: set[str
 
 def _inherited(users: dict[Use, float], newest: Mapping[str, Newest]) -> dict[Use, float]:
     """`users` with those of each repository that has several tags shared out anew."""
+    if not newest:
+        return users
     repositories = Counter(_built_repository(image) for image in {use.image for use in users})
     rebuilt = {repository for repository, tags in repositories.items() if tags > 1 and repository in newest}
     if not rebuilt:
