@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.plans.placeholder_mover_model import Answer, Model
+from controllers.plans.placeholder_mover_pods import PodWatch
 from controllers.plans.snapshot import Snapshot
+from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL
 from placement.nodes import NodeFact
-from placement.scheduling.objects import NodeState, PodSpec, PodState
+from placement.scheduling.objects import ContainerState, NodeState, PodSpec, PodState
 from placement.scheduling.profile import default_profile
 from placement.scheduling.state import ClusterState
 
@@ -81,3 +83,50 @@ def test_each_move_is_in_the_model_before_the_next_is_asked_for() -> None:
     model.follow(snapshot)
     answers = [model.try_move(pod, "b", profile) for pod in snapshot.pods.values()]
     assert answers == [Answer.THERE, Answer.THERE, Answer.NOBODY, Answer.NOBODY]
+
+
+WATCHED = st.tuples(
+    st.sampled_from(["", *NAMES]),
+    st.sampled_from(["Pending", "Running", "Succeeded"]),
+    st.sampled_from(["", "a", "b"]),
+    st.sampled_from(["user", "placeholder", "puller", "popular-puller"]),
+    st.sampled_from(["", "ImagePullBackOff"]),
+)
+
+
+def _watched(name: str, drawn: tuple[str, str, str, str, str]) -> PodState:
+    node, phase, nominated, component, waiting = drawn
+    labels = {OWN_COMPONENT_LABEL: component, PART_OF_LABEL: OWN_PART}
+    if component == "placeholder":
+        labels[PLACEHOLDER_SET_LABEL] = "default"
+    containers = (ContainerState("image", waiting_reason=waiting),)
+    return PodState("n", name, "", labels, {}, node, nominated, phase, containers=containers)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from([f"n/p{i}" for i in range(6)]), WATCHED), min_size=1, max_size=6))
+def test_after_any_history_what_is_known_of_pods_is_what_they_alone_say(
+    histories: list[dict[str, tuple[str, str, str, str, str]]],
+) -> None:
+    watch = PodWatch()
+    before: dict[str, PodState] = {}
+    for drawn in histories:
+        pods = {key: _watched(key, one) for key, one in drawn.items()}
+        # What didn't change is the same object, as the watches have it.
+        pods = {key: before[key] if before.get(key) == pod else pod for key, pod in pods.items()}
+        watch.follow(pods)
+        assert list(watch.placeholders(pods)) == [pod for pod in pods.values() if PLACEHOLDER_SET_LABEL in pod.labels]
+        assert set(watch.nominated_to) == {
+            pod.nominated_node for pod in pods.values() if pod.nominated_node and not pod.node_name
+        }
+        assert watch.pulling_on == {
+            pod.node_name
+            for pod in pods.values()
+            if pod.phase == "Pending"
+            and pod.node_name
+            and "puller" in pod.labels[OWN_COMPONENT_LABEL]
+            and not pod.containers[0].waiting_reason
+        }
+        for name in NAMES:
+            there = [pod for pod in pods.values() if pod.node_name == name and not pod.is_finished]
+            assert sorted(pod.name for pod in watch.on_node(name)) == sorted(pod.name for pod in there)
+        before = pods

@@ -14,7 +14,16 @@ from controllers.plans.actions import CreatePod, DeletePod, Done, Outcome
 from controllers.plans.popular_images import note_popular_images, plan_popular_images
 from controllers.plans.popular_memory import PopularMemory
 from controllers.plans.popular_nodes import disk_bytes_of
-from controllers.plans.popularity import LEAST_USERS, Popularity, count_users, launch_from, users_by_use
+from controllers.plans.popular_wanted import find_popular, large_uses
+from controllers.plans.popularity import (
+    LEAST_USERS,
+    Popularity,
+    Rules,
+    Use,
+    count_users,
+    launch_from,
+    users_by_use,
+)
 from placement.images import normalise_reference
 from placement.labels import POPULAR_BYTES_ANNOTATION, POPULAR_IMAGE_ANNOTATION
 from tests.popular_builders import (
@@ -324,3 +333,20 @@ def test_what_tags_inherit_is_only_shared_out(counts: list[tuple[str, int]]) -> 
     assert set(found) == set(running)
     for repository, count in running.items():
         assert found[repository] == pytest.approx(count)
+
+
+@given(
+    st.dictionaries(
+        st.builds(
+            Use, st.sampled_from("abcdef"), st.sampled_from([Rules(), Rules((("pool", "a"),)), Rules((("pool", "b"),))])
+        ),
+        st.floats(0.01, 3.0),
+    ),
+    st.sampled_from([0.5, 2.0]),
+)
+def test_to_look_only_at_large_uses_finds_the_same_popular_images(users: dict[Use, float], min_users: float) -> None:
+    large = large_uses(users, min_users)
+    popular = find_popular(users, min_users)
+    assert find_popular(large, min_users) == popular
+    # All of a popular image's uses are there, small ones too: their rules say where it is wanted.
+    assert {use for use in users if use.image in popular} == {use for use in large if use.image in popular}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.pods import OddPodError
-from placement.scheduling.cycle import schedule
+from placement.scheduling.cycle import feasible_wanted, schedule
 from placement.scheduling.filters import Cycle, filter_nodes
 from placement.scheduling.objects import (
     NodeState,
@@ -25,7 +25,7 @@ from placement.scheduling.scores import pick, score_nodes
 from placement.scheduling.state import ClusterState, DisruptionBudget, Surroundings
 from placement.selectors import Requirement
 from tests.e2e.drawn_clusters import IMAGES, PRIORITIES, Drawing
-from tests.unit.scheduling_builders import HOSTNAME, node
+from tests.unit.scheduling_builders import HOSTNAME, node, pod
 
 SEEDS = st.integers(0, 2**32)
 PROFILES: tuple[Profile, ...] = (
@@ -243,9 +243,56 @@ def test_when_the_victims_are_gone_the_pod_fits_and_all_were_less_important(seed
         assert Cycle(comes, state, profile).check_with_nominated(state.rows[nomination.node]) is None
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
-def test_the_pick_is_one_of_the_best(totals: list[int]) -> None:
-    assert totals[pick(totals)] == max(totals)
+def root_of_the_heap(totals: list[int]) -> int:
+    """Make the heap, as kube-scheduler does, and look at its root."""
+    heap = list(range(len(totals)))
+    for start in range(len(heap) // 2 - 1, -1, -1):
+        parent = start
+        while (child := 2 * parent + 1) < len(heap):
+            if child + 1 < len(heap) and totals[heap[child + 1]] > totals[heap[child]]:
+                child += 1
+            if totals[heap[child]] <= totals[heap[parent]]:
+                break
+            heap[parent], heap[child] = heap[child], heap[parent]
+            parent = child
+    return heap[0]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=70))
+def test_the_pick_is_the_root_of_the_heap(totals: list[int]) -> None:
+    assert pick(totals) == root_of_the_heap(totals)
+
+
+@given(st.data(), st.sampled_from([0, 50, 100]), st.integers(100, 260))
+@settings(max_examples=60, deadline=None)
+def test_of_many_nodes_as_many_are_looked_at_as_in_a_walk_from_the_start(
+    data: st.DataObject, percent: int, number: int
+) -> None:
+    closed = data.draw(st.sets(st.integers(0, number - 1), max_size=number))
+    nodes = [node(f"n{place}", cordoned=place in closed) for place in range(number)]
+    state, profile = ClusterState(nodes), replace(default_profile(), percentage_of_nodes_to_score=percent)
+    start = 0
+    for turn in range(3):
+        comes = pod(f"p{turn}")
+        wanted = feasible_wanted(number, profile)
+        fits: list[str] = []
+        looked_at = 0
+        for step in range(number):
+            place = (start + step) % number
+            if place not in closed and len(fits) == wanted:
+                break
+            looked_at += 1
+            if place not in closed:
+                fits.append(f"n{place}")
+        decision = schedule(comes, state, profile, start=start)
+        assert len(decision.rejections) == looked_at - len(fits)
+        if decision.table is not None:
+            assert list(decision.table.nodes) == fits
+        start = (start + looked_at) % number
+        assert decision.next_start == start
+        changed = data.draw(st.integers(0, number - 1))
+        closed ^= {changed}
+        state.set_node(node(f"n{changed}", cordoned=changed in closed))
 
 
 JSON = st.recursive(

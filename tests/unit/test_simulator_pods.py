@@ -1,0 +1,31 @@
+"""Pods of a replay are what the webhook makes of them now, however many of their kind were made before."""
+
+from __future__ import annotations
+
+from placement.labels import pulled_label
+from placement.nodes import NodeFact, Nodes
+from simulator.assumptions import Assumptions
+from simulator.attempts import Attempt
+from simulator.pods import PodMaker
+from simulator.policy import load_policy
+from webhook.facts import Facts
+
+# One that the policy `roost` has pulled to all nodes.
+MANAGED = "r2d.invalid/2a1f24ae2314f47d3095:1"
+
+
+def test_a_gated_pod_follows_what_nodes_hold() -> None:
+    policy = load_policy("roost")
+    maker = PodMaker(policy, Assumptions())
+    attempt = Attempt(0, 0.0, "repository", MANAGED)
+    label = pulled_label(policy.release, policy.namespace, MANAGED)
+    without, holding = NodeFact("node-1"), NodeFact("node-1", {label: "true"})
+    required = []
+    # Twice the same nodes, others of the same content, a change, and back.
+    first = Nodes([without])
+    for nodes in (first, first, Nodes([without]), Nodes([holding]), Nodes([without])):
+        facts = Facts(nodes=nodes)
+        made = maker.user(attempt, "jupyter-ada", 1.0, facts)
+        assert made == PodMaker(policy, Assumptions()).user(attempt, "jupyter-ada", 1.0, facts)
+        required.append(made.spec.required_node_terms is not None)
+    assert required == [False, False, False, True, False]
