@@ -179,6 +179,7 @@ def test_ctrl_c_keeps_results_and_a_second_run_goes_on(tmp_path: Path) -> None:
     marks, results = tmp_path / "done", tmp_path / "results"
     marks.mkdir()
     script = f"""
+import signal
 import sys
 from pathlib import Path
 from simulator.store_of_results import ResultStore
@@ -186,6 +187,8 @@ from simulator.sweep import LocalProcesses, run_sweep
 from tests import simulated
 
 if __name__ == "__main__":
+    # As at a terminal: tests that run in a shell's background inherit that Ctrl-C is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     jobs = [simulated.job(seed=seed, digest={str(marks)!r}) for seed in range(1, 6)]
     work = simulated.slow_work if sys.argv[1] == "slow" else simulated.counted_work
     run_sweep(jobs, LocalProcesses(2), ResultStore(Path({str(results)!r})), work=work)
@@ -204,7 +207,11 @@ if __name__ == "__main__":
             time.sleep(0.05)
         # As a terminal does: to the whole group.
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(30) != 0
+        try:
+            assert process.wait(30) != 0
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
     assert len(list(results.glob("*.json"))) == 2
     # The workers leave Ctrl-C to their parent.
     assert "SpawnProcess" not in talk.read_text()
