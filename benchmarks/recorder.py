@@ -126,8 +126,6 @@ def _pod_lines() -> list[bytes]:
         "uid": "@UID@",
         "resourceVersion": "@VERSION@",
         "creationTimestamp": MOMENT,
-        # As long as those of a pod that hub, scheduler and kubelet wrote.
-        "managedFields": [{"manager": "kubelet", "fieldsV1": {f"f:field-{number}": {} for number in range(220)}}],
     }
     metadata.setdefault("labels", {})["component"] = "singleuser-server"
     pod["spec"].pop("nodeName", None)
@@ -142,7 +140,8 @@ def _pod_lines() -> list[bytes]:
     def true(kind: str) -> Object:
         return {"type": kind, "status": "True", "lastTransitionTime": MOMENT}
 
-    bound = {**pod, "spec": {**pod["spec"], "nodeName": "@NODE@"}, "status": {"conditions": [true("PodScheduled")]}}
+    # Not the last of its object, as the API server has it.
+    bound = {**pod, "spec": {"nodeName": "@NODE@", **pod["spec"]}, "status": {"conditions": [true("PodScheduled")]}}
     running = {
         **bound,
         "status": {
@@ -157,9 +156,14 @@ def _pod_lines() -> list[bytes]:
         },
     }
     leaving = {**running, "metadata": {**metadata, "deletionTimestamp": MOMENT, "deletionGracePeriodSeconds": 1}}
+    # As long as those of a pod that hub, scheduler and kubelet wrote, and last, where the API server has them.
+    fields = [{"manager": "kubelet", "fieldsV1": {f"f:field-{number}": {} for number in range(220)}}]
     steps = [("ADDED", {**pod, "status": {"phase": "Pending"}}), ("MODIFIED", bound), ("MODIFIED", running)]
     steps += [("MODIFIED", leaving), ("DELETED", leaving)]
-    return [orjson.dumps({"type": kind, "object": item}) for kind, item in steps]
+    return [
+        orjson.dumps({"type": kind, "object": {**item, "metadata": {**item["metadata"], "managedFields": fields}}})
+        for kind, item in steps
+    ]
 
 
 def _event_lines() -> list[bytes]:

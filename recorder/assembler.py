@@ -149,6 +149,8 @@ class Assembler:
         self._gate_labels = gate_labels
         self._judge = judge
         self._pods: dict[str, SeenPod] = {}
+        # What `steps_of` them says.
+        self._steps: dict[str, dict[tuple[Phase, str], Step]] = {}
         self._nodes: dict[str, SeenNode] = {}
         # Uids of nodes that once had all their images, or may have had them before they were seen.
         self._with_images = {uid for uid, node in known.nodes.items() if node.has_images}
@@ -241,8 +243,8 @@ class Assembler:
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         if before is None or _digest(before) != _digest(pod):
             records.append(_pod_record(pod, pod_class))
-        told = steps_of(before) if before is not None else {}
-        for (phase, detail), step in steps_of(pod).items():
+        told, steps = self._steps.get(key, {}), steps_of(pod)
+        for (phase, detail), step in steps.items():
             if told.get((phase, detail)) != step:
                 records.append(_phase(pod.state.uid, phase, step, "pod", detail))
         if listed and PODS in self._lost:
@@ -252,7 +254,7 @@ class Assembler:
             records.append(_phase(pod.state.uid, Phase.UNGATED, seen, "watch"))
         records += self._pod_decisions(before, pod, seen, watched=not listed)
         records += _disruption(before, pod)
-        self._pods[key] = pod
+        self._pods[key], self._steps[key] = pod, steps
         if self._judge is not None:
             self._judge.pod_changed(key, pod, pod_class, now_us)
         return records
@@ -282,6 +284,7 @@ class Assembler:
 
     def _pod_gone(self, key: str, pod: SeenPod, now_us: int, why: str, late_us: int = MICRO_US) -> Iterator[Record]:
         self._pods.pop(key, None)
+        self._steps.pop(key, None)
         if self._judge is not None:
             self._judge.pod_changed(key, None, "", now_us)
         pod_class = self._classify(pod.state.labels, pod.state.namespace)

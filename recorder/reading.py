@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from placement.pods import OddPodError
@@ -128,8 +129,12 @@ class SeenEvent:
 
 def micros(text: object) -> int | None:
     """Microseconds since 1970 of an RFC 3339 time, exact to the last digit; None for anything else."""
-    if not isinstance(text, str):
-        return None
+    return _micros(text) if isinstance(text, str) else None
+
+
+# A pod says the same moments again each time that it changes.
+@lru_cache(maxsize=4096)
+def _micros(text: str) -> int | None:
     # The fraction apart: a float of seconds since 1970 is exact to a quarter of a microsecond only.
     whole, point, rest = text.partition(".")
     zone = rest.lstrip("0123456789")
@@ -160,18 +165,33 @@ def without_userinfo(repo: str) -> str:
     return _USERINFO.sub(r"\1", repo)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownSpec:
+    """What was read of a pod's spec before."""
+
+    spec: PodSpec
+    repo: str
+    ref: str
+
+
 def read_pod(
     item: JSONObject,
     key_sources: Sequence[KeySource],
     specs: MutableMapping[PodSpec, PodSpec],
     *,
     keep_containers: bool = False,
+    known: KnownSpec | None = None,
 ) -> SeenPod | None:
-    """What the recorder keeps of a Pod; None when it can't be read. keep_containers: fill in `state.containers`."""
+    """What the recorder keeps of a Pod; None when it can't be read.
+
+    keep_containers: fill in `state.containers`. known: what its spec says, when that is known already.
+    """
     try:
-        state = read_pod_state(item, keep_containers, specs=specs)
+        state = read_pod_state(item, keep_containers, specs=specs, spec_read=known.spec if known is not None else None)
         repo = ref = ""
-        if key_sources:
+        if known is not None:
+            repo, ref = known.repo, known.ref
+        elif key_sources:
             whole = read_whole_pod(item, state.namespace)
             repo = without_userinfo(repository_of(whole, key_sources))
             ref = reference_of(whole) if repo else ""

@@ -13,12 +13,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from cluster.event_stream import Change, EventStream, Told
 from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache
 from placement.classes import Classes
 from recorder.assembler import EVENTS, NODES, PODS, Assembler
-from recorder.reading import MICRO_US, Unreadable, read_event, read_node, read_pod, unreadable
+from recorder.pod_lines import PodLines
+from recorder.reading import MICRO_US, Unreadable, read_event, read_node, unreadable
 from recorder.records import DecisionRecord
 from recorder.store import Refused, StoreError
 
@@ -26,10 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cluster.client import Client, JSONObject
-    from placement.scheduling.objects import PodSpec
     from recorder.metrics import Metrics
     from recorder.model import Model
-    from recorder.reading import SeenPod
     from recorder.records import Record
     from recorder.settings import RecorderSettings
     from recorder.store import Store
@@ -45,8 +46,6 @@ PATHS: Final[Mapping[str, str]] = {
 MAX_WAITING: Final = 10_000
 # Rows that wait for the database at most; then nothing more is taken from the queue.
 MAX_ROWS: Final = 20_000
-# Specs of pods, each kept once.
-MAX_SPECS: Final = 50_000
 # A transaction a second at most at rest, so that a burst shares one.
 FLUSH_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 2.0
@@ -78,7 +77,6 @@ class Recording:
         self._store = store
         self._metrics = metrics
         self._classes = Classes(settings)
-        self._specs: dict[PodSpec, PodSpec] = {}
         self._queue: queue.Queue[Told] = queue.Queue(MAX_WAITING)
         self._rows: list[Record] = []
         self._positions: dict[str, tuple[str, int]] = {}
@@ -96,9 +94,10 @@ class Recording:
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
+        pods = PodLines(settings.key_sources)
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
             NODES: lambda item: read_node(item) or unreadable(item),
-            PODS: self._read_pod,
+            PODS: lambda item: pods.read(item) or unreadable(item),
             EVENTS: read_event,
         }
         self._streams = [
@@ -111,6 +110,7 @@ class Recording:
                 position=self._versions.get(kind, ""),
                 on_error=metrics.count_stream_error,
                 wall=wall,
+                load=pods.load if kind == PODS else orjson.loads,
             )
             for kind, path in PATHS.items()
         ]
@@ -162,12 +162,6 @@ class Recording:
             self._follow(self._queue.get_nowait())
         self._settle(None)
         self._try_flush()
-
-    def _read_pod(self, item: JSONObject) -> SeenPod | Unreadable:
-        if len(self._specs) > MAX_SPECS:
-            # Mostly of pods that are gone; those that are there come back as they change.
-            self._specs.clear()
-        return read_pod(item, self._settings.key_sources, self._specs) or unreadable(item)
 
     def _take(self, told: Told) -> None:
         """Called in a stream's thread; waits while the queue is full."""

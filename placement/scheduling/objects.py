@@ -275,7 +275,13 @@ class NodeState:
 
 def read_moment(text: object) -> float | None:
     """Seconds since 1970 (UTC) of an RFC 3339 time as the API gives it; None for anything else."""
-    match = _MOMENT.fullmatch(text) if isinstance(text, str) else None
+    return _seconds_of(text) if isinstance(text, str) else None
+
+
+# An object says the same moments again each time that it changes.
+@lru_cache(maxsize=4096)
+def _seconds_of(text: str) -> float | None:
+    match = _MOMENT.fullmatch(text)
     if match is None:
         return None
     year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
@@ -370,11 +376,16 @@ def read_allocatable(status: JSONObject) -> dict[str, int]:
 
 
 def read_pod_state(
-    body: object, keep_containers: bool = False, *, specs: MutableMapping[PodSpec, PodSpec] | None = None
+    body: object,
+    keep_containers: bool = False,
+    *,
+    specs: MutableMapping[PodSpec, PodSpec] | None = None,
+    spec_read: PodSpec | None = None,
 ) -> PodState:
     """Read a Pod as the API's JSON has it.
 
-    keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one.
+    keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one. spec_read: what
+    was read of the same spec before, with a status that said the same of resources: it is not read again.
     Raises OddPodError, and nothing else, when a part that is read has a wrong type.
     """
     if not isinstance(body, dict):
@@ -383,7 +394,7 @@ def read_pod_state(
     spec = child_object(body, "spec", "pod")
     if spec is None:
         raise OddPodError("the pod has no spec")
-    read = _read_spec(spec, status)
+    read = _read_spec(spec, status) if spec_read is None else spec_read
     return PodState(
         namespace=intern(child_text(metadata, "namespace", "metadata") or "default"),
         name=child_text(metadata, "name", "metadata"),
