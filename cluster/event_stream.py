@@ -25,6 +25,7 @@ from cluster.watch_cache import (
     PAGE_OBJECTS,
     SHORT_WATCH_SECONDS,
     SILENCE_SECONDS,
+    UNMARKED_WATCH_SECONDS,
     WATCH_SECONDS,
     object_key,
 )
@@ -74,6 +75,8 @@ class Told:
 
 # Whoever took nothing for so long, or heard nothing, may be told of what happened long before.
 LATE_SECONDS: Final = 1.0
+# A server that had something to say would have said it by now.
+QUIET_SECONDS: Final = 30.0
 FORGOTTEN: Final = "the API server had forgotten what came after the last position"
 RESTORED: Final = "it was restored from a backup, or is another one"
 _WATCHED: Final = {"ADDED": Change.ADDED, "MODIFIED": Change.MODIFIED, "DELETED": Change.DELETED}
@@ -91,18 +94,24 @@ class EventStream:
         tell: Callable[[Told], None],
         *,
         position: str = "",
+        has_bookmarks: bool = True,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         load: Callable[[bytes], Any] = orjson.loads,
     ) -> None:
-        """Prepare. position: the version where an earlier run stopped; "": there was none."""
+        """Prepare. position: the version where an earlier run stopped; "": there was none.
+
+        has_bookmarks: whether the server tells every minute that nothing happened; it does for all kinds but Events.
+        """
         self.kind = kind
         self._client = client
         self._path = path
         self._read = read
         self._tell = tell
         self._on_error = on_error
+        self._watch_seconds = WATCH_SECONDS if has_bookmarks else UNMARKED_WATCH_SECONDS
+        self._has_bookmarks = has_bookmarks
         self._clock = clock
         self._wall = wall
         # Reads a line of the watch, in the thread of `run`; raises ValueError for what is no JSON.
@@ -193,14 +202,29 @@ class EventStream:
             "watch": True,
             "allowWatchBookmarks": True,
             "resourceVersion": self._version,
-            "timeoutSeconds": WATCH_SECONDS + random.randrange(WATCH_SECONDS),  # noqa: S311 - as above
+            "timeoutSeconds": self._watch_seconds + random.randrange(self._watch_seconds // 2),  # noqa: S311 - as above
         }
+        before, listens_since = self._late_until, self._clock()
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):
             if stop.is_set():
-                break
+                return True
             self._handle(line)
             was_told = True
+            listens_since = self._clock()
+        if not self._has_bookmarks and self._clock() - listens_since >= QUIET_SECONDS:
+            self._mark(before)
         return was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
+
+    def _mark(self, version: int) -> None:
+        """Say that all up to this version was told, in the place of a bookmark.
+
+        It is what the server stood at before a watch that ended well, and in whose last seconds we listened and nothing
+        came. Without it the position of a quiet kind would grow old, until the server has forgotten what is after it.
+        """
+        self._hear()
+        if version > _number(self._version):
+            self._version = str(version)
+            self._say(Change.BOOKMARK)
 
     def _handle(self, line: bytes) -> None:
         try:

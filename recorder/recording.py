@@ -108,6 +108,7 @@ class Recording:
                 _guarded(readers[kind]),
                 self._take,
                 position=self._versions.get(kind, ""),
+                has_bookmarks=kind != EVENTS,
                 on_error=metrics.count_stream_error,
                 wall=wall,
                 load=pods.load if kind == PODS else orjson.loads,

@@ -340,7 +340,7 @@ class Watcher:
         self._classes = Classes(settings)
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str, fields: str = "") -> WatchCache[Any]:
-            return WatchCache(client, path, read, kind=kind, field_selector=fields)
+            return WatchCache(client, path, read, kind=kind, field_selector=fields, has_bookmarks=kind != "events")
 
         self._nodes = cache("/api/v1/nodes", read_node, "nodes")
         self._pods = cache("/api/v1/pods", lambda item: read_pod(item, (), {}, keep_containers=True), "pods")

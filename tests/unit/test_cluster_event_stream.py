@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from cluster import event_stream
-from cluster.event_stream import Change, EventStream, Told
+from cluster.event_stream import QUIET_SECONDS, Change, EventStream, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cluster.client import Client
 
@@ -44,6 +44,9 @@ class Server:
         for said in self.watches.pop(0):
             if isinstance(said, Exception):
                 raise said
+            if callable(said):
+                said()
+                continue
             self.version = cast("Object", said)["object"]["metadata"]["resourceVersion"]
             yield orjson.dumps(said)
 
@@ -125,3 +128,70 @@ def test_a_stream_that_could_not_list_for_an_unforeseen_fault_lists_again() -> N
     ran = Ran(Broken())
     assert ran.errors == ["things"]
     assert [one.change for one in ran.told] == [Change.LISTING, Change.LISTING, Change.SYNCED]
+
+
+class Clock:
+    """Time that passes only when a script lets it, with a server that comes to stand elsewhere meanwhile."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def silence(self, seconds: float, server: Server | None = None, version: str = "") -> Callable[[], None]:
+        def pass_by() -> None:
+            self.now += seconds
+            if server is not None:
+                server.version = version
+
+        return pass_by
+
+
+def test_a_kind_without_bookmarks_goes_on_from_where_the_server_stood_before_a_silent_watch() -> None:
+    clock, server = Clock(), Server()
+    # Others' changes move the server's version; ours, told late, must not be skipped.
+    server.watches = [
+        [clock.silence(1.0), added("a", 11), clock.silence(120.0, server, "90")],
+        [clock.silence(120.0, server, "200")],
+        [clock.silence(120.0), added("b", 201)],
+    ]
+    ran = Ran(server, clock=clock, has_bookmarks=False)
+    assert server.asked == ["10", "11", "90", "201"]
+    assert ran.names() == ["a", "b"]
+    assert [one.version for one in ran.told if one.change is Change.BOOKMARK] == ["90"]
+    assert ran.errors == []
+    assert ran.stream.age_seconds() == 0.0
+
+
+def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_server_had_to_say() -> None:
+    clock, server = Clock(), Server()
+    told: list[Told] = []
+
+    def tell(one: Told) -> None:
+        told.append(one)
+        if one.item == "a":
+            clock.now += 300.0
+            server.version = "90"
+
+    server.watches = [[added("a", 11)], [clock.silence(QUIET_SECONDS - 1)]]
+    stream = EventStream(
+        cast("Client", server),
+        "/things",
+        "things",
+        lambda thing: thing["metadata"]["name"],
+        tell,
+        has_bookmarks=False,
+        clock=clock,
+    )
+    stream.run(server.stop)
+    assert server.asked == ["10", "11", "11"]
+    assert Change.BOOKMARK not in [one.change for one in told]
+
+
+def test_a_kind_with_bookmarks_waits_for_them() -> None:
+    clock, server = Clock(), Server()
+    server.watches = [[clock.silence(120.0, server, "90")], [clock.silence(120.0)]]
+    ran = Ran(server, clock=clock)
+    assert server.asked == ["10", "10", "10"]
+    assert ran.stream.age_seconds() == 240.0
