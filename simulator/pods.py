@@ -45,6 +45,7 @@ JSONObject = dict[str, Any]
 USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
 # Pods by what they ask and who made them; beyond so many the one unused longest goes.
 _KEPT: Final = 8192
+_NO_FACTS: Final = Facts()
 _USER_LABELS: Final = {
     "app": "jupyterhub",
     "component": "singleuser-server",
@@ -239,7 +240,9 @@ class PodMaker:
         else:
             state = self._read(jsonpatch.apply_patch(body, patch_for(pod, changes)))
         is_constant = not (asks_homes or asks_nodes)
-        return _Kept(state, is_constant, None if asks_homes else facts.nodes, typed, case if is_warm else None)
+        nodes = None if asks_homes or is_constant else facts.nodes
+        # Facts are large, and others by the time when the case is asked again.
+        return _Kept(state, is_constant, nodes, typed, case._replace(facts=_NO_FACTS) if is_warm else None)
 
     def _with_warm_nodes(self, state: PodState, case: Case) -> PodState:
         """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""

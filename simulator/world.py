@@ -11,6 +11,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
+from placement.copies import Copier
 from placement.labels import HOSTNAME_LABEL
 from placement.nodes import NodeFact, Nodes
 from placement.scheduling.cycle import schedule
@@ -49,6 +50,7 @@ PROGRESS_EVERY: Final = 500
 _MOST_HOPELESS: Final = 512
 _EFFECT: Final = "NoSchedule"
 _ENDLESS_BYTES: Final = 10**15
+_copy_facts: Final = Copier(Facts)
 
 
 class Launch:
@@ -83,13 +85,16 @@ class SimPod:
     """One pod with what happened to it so far."""
 
     __slots__ = (
-        "bound_at", "builds", "created", "failures", "has_home", "in_queue", "kind", "launch", "node", "order", "owner",
-        "pull_begins", "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since", "warm_class",
+        "bound_at", "builds", "created", "failures", "has_home", "in_queue", "key", "kind", "launch", "node", "order",
+        "owner", "pull_begins", "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since",
+        "warm_class",
     )  # fmt: skip
 
     def __init__(self, kind: str, state: PodState, created: float, order: int) -> None:
         self.kind = kind
         self.state = state
+        # `namespace/name`.
+        self.key = state.key
         self.created = created
         # Among pods of equal priority the older goes first.
         self.order = order
@@ -113,11 +118,6 @@ class SimPod:
         self.has_home = False
         # "": none with a warm set.
         self.warm_class = ""
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`."""
-        return self.state.key
 
 
 class SimNode:
@@ -411,7 +411,7 @@ class World:
         while queue:
             _, _, pod = heappop(queue)
             pod.in_queue = False
-            if pod.bound_at is not None or self.sim_pods.get(pod.state.key) is not pod:
+            if pod.bound_at is not None or self.sim_pods.get(pod.key) is not pod:
                 continue
             state = pod.state
             kind = (id(state.spec), state.priority, state.scheduler_name, state.nominated_node)
@@ -745,12 +745,12 @@ class World:
 
     def _current_facts(self) -> Facts:
         if self._home_changes:
-            self._facts = replace(self._facts, homes=self._facts.homes.updated(self._home_changes))
+            self._facts = _copy_facts(self._facts, homes=self._facts.homes.updated(self._home_changes))
             self._home_changes = {}
         for name, changes in self._warm_changes.items():
             if changes:
                 before = self._facts.warm.get(name) or WarmFacts()
-                self._facts = replace(self._facts, warm={**self._facts.warm, name: before.updated(changes)})
+                self._facts = _copy_facts(self._facts, warm={**self._facts.warm, name: before.updated(changes)})
                 changes.clear()
         return self._facts
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from placement.scheduling.matching import (
@@ -57,6 +58,10 @@ class Rejection(NamedTuple):
 
 Verdict = Rejection | None
 Check = Callable[[NodeRow], Verdict]
+
+_NODE_FILTERS: Final = (NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY)
+# All of them together.
+_OF_NODES: Final = "what nodes alone decide"
 
 UNSCHEDULABLE: Final = Rejection(("node(s) were unschedulable",), True)
 TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",), True)
@@ -130,24 +135,19 @@ class Cycle:
 
     def _make_checks(self) -> tuple[tuple[Check, ...], int]:
         """The filters in the profile's order that can reject this pod at all; how many first ones ask one row alone."""
-        of_nodes = self._node_checks
-        others: dict[str, Check] = {NODE_RESOURCES_FIT: self._check_room}
-        if self.pod.spec.host_ports:
-            others[NODE_PORTS] = self._check_ports
+        names, alone = _plan_checks(
+            self.profile.filters, bool(self.pod.spec.host_ports), self.spread is not None, self.others is not None
+        )
+        checks: dict[str, Check] = {
+            _OF_NODES: self._check_node,
+            NODE_RESOURCES_FIT: self._check_room,
+            NODE_PORTS: self._check_ports,
+        }
         if self.spread is not None:
-            others[POD_TOPOLOGY_SPREAD] = self.spread.check
+            checks[POD_TOPOLOGY_SPREAD] = self.spread.check
         if self.others is not None:
-            others[INTER_POD_AFFINITY] = self.others.check
-        active = [plugin for plugin in self.profile.filters if plugin in of_nodes or plugin in others]
-        start = next((index for index, plugin in enumerate(active) if plugin in of_nodes), 0)
-        together = active[start : start + sum(plugin in of_nodes for plugin in active)]
-        if together and all(plugin in of_nodes for plugin in together):
-            # As by default: what nodes alone decide comes in one piece, and is known already.
-            active[start : start + len(together)] = [NODE_AFFINITY]
-            of_nodes = {NODE_AFFINITY: self._check_node}
-        asks_others = (POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
-        alone = next((index for index, plugin in enumerate(active) if plugin in asks_others), len(active))
-        return tuple(of_nodes[plugin] if plugin in of_nodes else others[plugin] for plugin in active), alone
+            checks[INTER_POD_AFFINITY] = self.others.check
+        return tuple([checks.get(name) or self._node_checks[name] for name in names]), alone
 
     @property
     def _node_checks(self) -> dict[str, Check]:
@@ -384,6 +384,26 @@ class Cycle:
             return False
         group = resource.partition("/")[0]
         return resource in self.profile.ignored_resources or group in self.profile.ignored_resource_groups
+
+
+@lru_cache(maxsize=256)
+def _plan_checks(
+    filters: tuple[str, ...], has_ports: bool, is_spread: bool, has_others: bool
+) -> tuple[tuple[str, ...], int]:
+    """The filters in the profile's order that can reject a pod at all; how many first ones ask one row alone."""
+    asked = {NODE_RESOURCES_FIT, *_NODE_FILTERS}
+    asked |= {NODE_PORTS} if has_ports else set()
+    asked |= {POD_TOPOLOGY_SPREAD} if is_spread else set()
+    asked |= {INTER_POD_AFFINITY} if has_others else set()
+    active = [plugin for plugin in filters if plugin in asked]
+    start = next((index for index, plugin in enumerate(active) if plugin in _NODE_FILTERS), 0)
+    together = active[start : start + sum(plugin in _NODE_FILTERS for plugin in active)]
+    if together and all(plugin in _NODE_FILTERS for plugin in together):
+        # As by default: what nodes alone decide comes in one piece, and is known already.
+        active[start : start + len(together)] = [_OF_NODES]
+    asks_others = (POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
+    alone = next((index for index, plugin in enumerate(active) if plugin in asks_others), len(active))
+    return tuple(active), alone
 
 
 def _first(checks: Iterable[Check], row: NodeRow) -> Verdict:

@@ -259,7 +259,7 @@ class ClusterState:
         # Pods with a term, counted by node name.
         self.terms: dict[OwnedTerm, dict[str, int]] = {}
         self._owned: dict[tuple[object, ...], tuple[PodSpec, list[OwnedTerm]]] = {}
-        self._needs: dict[int, tuple[PodSpec, Needs]] = {}
+        self._needs: dict[tuple[int, ...], tuple[PodSpec, Needs]] = {}
         self._equal_needs: dict[Needs, Needs] = {}
         self._queries: OrderedDict[PodQuery, dict[str, int]] = OrderedDict()
         # Names by zone, zones and names in order of arrival.
@@ -522,7 +522,15 @@ class ClusterState:
 
     def needs_of(self, spec: PodSpec) -> Needs:
         """The spec's needs; equal ones are one object, to be told by its identity (while whoever does so keeps it)."""
-        known = self._needs.get(id(spec))
+        # Specs that are copies of one share these parts.
+        key = (
+            id(spec.requests),
+            id(spec.host_ports),
+            id(spec.node_selector),
+            id(spec.required_node_terms),
+            id(spec.tolerations),
+        )
+        known = self._needs.get(key)
         if known is None:
             if len(self._needs) >= _REMEMBERED_SPECS:
                 self._needs.clear()
@@ -530,8 +538,8 @@ class ClusterState:
             needs = Needs(
                 spec.requests, spec.host_ports, spec.node_selector, spec.required_node_terms, spec.tolerations
             )
-            # The spec is kept, so that its id stays its own.
-            known = self._needs[id(spec)] = (spec, self._equal_needs.setdefault(needs, needs))
+            # The spec is kept, so that those ids stay its own.
+            known = self._needs[key] = (spec, self._equal_needs.setdefault(needs, needs))
         return known[1]
 
     def column(
