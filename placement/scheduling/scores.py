@@ -122,9 +122,19 @@ def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
         scores = SCORERS[plugin](cycle, chosen)
         if scores is None:
             continue
-        weighted = points[plugin] = scores if weight == 1 else [score * weight for score in scores]
+        weighted = points[plugin] = _times(scores, weight)
         totals = weighted if totals is None else list(map(add, totals, weighted))
     return ScoreTable(chosen.names, points, [0] * len(chosen) if totals is None else list(totals))
+
+
+def _times(scores: list[int], weight: int) -> list[int]:
+    if weight == 1:
+        return scores
+    first = scores[0] if scores else 0
+    if scores.count(first) == len(scores):
+        # Often so, and counting is quicker than multiplying thousands.
+        return [first * weight] * len(scores)
+    return [score * weight for score in scores]
 
 
 def pick(totals: Sequence[int]) -> int:
@@ -164,6 +174,8 @@ def score_node_affinity(cycle: Cycle, chosen: Chosen) -> Scores:
     preferred = cycle.preferred
     raw = list(map(preferred.get, chosen.names, repeat(0)))
     most = max(raw)
+    if most and raw.count(most) == len(raw):
+        return [MAX_SCORE] * len(raw)
     return [MAX_SCORE * points // most for points in raw] if most else raw
 
 
