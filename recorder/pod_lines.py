@@ -1,8 +1,9 @@
 """Read the lines of a watch of pods: what a line says again, as most of them do, is not read again.
 
-A pod's line is ten kilobytes, of which half is its spec and most of the rest says who wrote which field. The second is
+A pod's line is seven to ten kilobytes: its spec, who wrote which field, and little that is new. The second is
 passed over, and a spec that is byte for byte the one of the same pod's last line is known already.
-Guarantee: what is read is what `read_pod` reads of the whole line.
+Guarantee: what is read is what `read_pod` reads of the whole line; but a pod's repository stays what it was when its
+spec was read, whatever becomes of its annotations.
 """
 
 from __future__ import annotations
