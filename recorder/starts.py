@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SQLITE: Final = "sqlite"
 _TOLD_BY: Final = frozenset({Phase.STARTED, Phase.READY})
+# PostgreSQL's advisory lock of kinds and places, Roost's own number beside the one of migrations.
+_LOCK: Final = 7026422
 # Of an image's name, as much as an index takes.
 MAX_IMAGE: Final = 512
 # How a list of uids is given to the database, as one parameter.
@@ -93,6 +95,9 @@ def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
     dialect = connection.dialect.name
     chosen = sorted(uids)
     given = {"uids": json.dumps(chosen) if dialect == SQLITE else chosen}
+    if dialect != SQLITE:
+        # No kind or place is taken away while starts are made of it; SQLite has one writer anyway.
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock_shared({_LOCK})"))
     for statement in _STATEMENTS[dialect]:
         connection.execute(statement, given)
 
@@ -107,6 +112,8 @@ def forget(connection: sa.Connection, uids: Collection[str]) -> int:
 
 def forget_unused(connection: sa.Connection) -> None:
     """Delete the kinds and places that no start is of any more."""
+    if connection.dialect.name != SQLITE:
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     for table, number, used in _UNUSED:
         connection.execute(sa.delete(table).where(number.not_in(sa.select(used).where(used.is_not(None)))))
 

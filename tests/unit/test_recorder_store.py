@@ -19,7 +19,7 @@ from alembic.operations import Operations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recorder import schema
+from recorder import schema, starts
 from recorder.assembler import EVENTS, NODES, PODS, Assembler
 from recorder.main import _forget
 from recorder.reading import read_event, read_node, read_pod
@@ -314,6 +314,34 @@ def test_starts_are_forgotten_with_their_pods_and_what_only_they_had(open_store:
     assert [row[1] for row in rows(store, schema.start)] == ["here"]
     assert [row[3] for row in rows(store, schema.start_kind)] == ["other"]
     assert rows(store, schema.start_place) == []
+
+
+def test_kinds_and_places_stay_while_starts_are_made_of_them(server: Postgres) -> None:
+    store = Store.open(server.create("starting"))
+    store.migrate()
+    store.write([NODE, *start_records("a")], {})
+
+    def forget() -> None:
+        with store.engine.begin() as connection:
+            starts.forget_unused(connection)
+
+    thread = threading.Thread(target=forget)
+    with store.engine.begin() as writing:
+        starts.refresh(writing, {"a"})
+        # As if the start had not been there yet.
+        writing.execute(sa.delete(schema.start))
+        starts.refresh(writing, {"a"})
+        thread.start()
+        waits = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+
+        def is_waiting() -> bool:
+            with store.reading() as connection:
+                return bool(connection.execute(waits).scalar_one())
+
+        wait_until(is_waiting, 10, "forgetting waits for the writer")
+    thread.join()
+    assert kept_starts(store) == told_starts(store)
+    store.close()
 
 
 def test_forgetting_many_gives_a_files_room_back_while_it_is_written_to(tmp_path: Path) -> None:
