@@ -65,6 +65,8 @@ _EVICTION_REASONS: Final = {
 # Bytes of an Event's note; kube-scheduler cuts what is longer, and ends it so.
 _MAX_NOTE: Final = 1024
 _CUT: Final = b" ..."
+# Names of nodes that bindings are kept for until they are told.
+_MOST_AWAITED: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ class Assembler:
         # Kind -> since when its past is lost, and why.
         self._lost: dict[str, tuple[int, str]] = {}
         self._synced: set[str] = set()
+        # Node's name -> bindings to it that were told before it, by id.
+        self._nodeless: dict[str, dict[str, DecisionRecord]] = {}
         # Bindings that are stored and not judged yet, by id.
         self._open: dict[str, DecisionRecord] = {}
 
@@ -308,6 +312,7 @@ class Assembler:
                 scheduler=state.scheduler_name,
                 source="watch",
             )
+            self._await_node(told)
             judgement: Judgement | None = Judgement(Verdict.UNKNOWN, note="bound before it was watched")
             if watched and not {PODS, NODES} <= self._synced:
                 judgement = Judgement(Verdict.UNKNOWN, note="bound before all pods and nodes were known")
@@ -349,6 +354,20 @@ class Assembler:
         node = self._nodes.get(name)
         return node.state.uid if node is not None else ""
 
+    def _await_node(self, told: DecisionRecord) -> None:
+        """Keep a binding to a node that wasn't told yet: nodes, pods and Events are streams of their own."""
+        if told.node_uid or not told.node_name:
+            return
+        self._nodeless.setdefault(told.node_name, {})[told.id] = told
+        while len(self._nodeless) > _MOST_AWAITED:
+            self._nodeless.pop(next(iter(self._nodeless)))
+
+    def _bound_before(self, node: SeenNode) -> Iterator[Record]:
+        """The bindings to a node that were told before it. A machine that came after them is another of its name."""
+        for told in self._nodeless.pop(node.state.fact.name, {}).values():
+            if node.created_us < told.at_us + told.resolution_us:
+                yield replace(told, node_uid=node.state.uid)
+
     # Nodes
 
     def node(
@@ -382,6 +401,8 @@ class Assembler:
         if before is None or changes or is_filled or before.ready_us != node.ready_us:
             records.append(_node_record(node, images_ready_us=now_us if is_filled else None))
         records += changes
+        if name in self._nodeless:
+            records += self._bound_before(node)
         records += self._image_changes(node, now_us)
         self._nodes[name] = node
         if self._judge is not None:
@@ -458,21 +479,20 @@ class Assembler:
 
     def _scheduled(self, event: SeenEvent, uid: str, when: Step) -> list[Record]:
         node_name = event.note.rpartition(" to ")[2]
-        return [
-            _phase(uid, Phase.SCHEDULED, when, "event"),
-            DecisionRecord(
-                id=f"{uid}/bind",
-                pod_uid=uid,
-                kind=DecisionKind.BIND,
-                node_name=node_name,
-                node_uid=self._node_uid(node_name),
-                at_us=when.at_us,
-                resolution_us=when.resolution_us,
-                last_us=event.last_us,
-                scheduler=event.controller,
-                source="event",
-            ),
-        ]
+        told = DecisionRecord(
+            id=f"{uid}/bind",
+            pod_uid=uid,
+            kind=DecisionKind.BIND,
+            node_name=node_name,
+            node_uid=self._node_uid(node_name),
+            at_us=when.at_us,
+            resolution_us=when.resolution_us,
+            last_us=event.last_us,
+            scheduler=event.controller,
+            source="event",
+        )
+        self._await_node(told)
+        return [_phase(uid, Phase.SCHEDULED, when, "event"), told]
 
     def _preempted(self, event: SeenEvent, uid: str) -> Iterator[Record]:
         match = _PREEMPTED_BY.search(event.note)

@@ -30,6 +30,8 @@ class Merge(StrEnum):
     MAX = "max"
     # That of the record with the smaller `resolution_us`; the first of equals.
     FINER = "finer"
+    # What came first stays, unless it was "".
+    FILLED = "filled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,8 @@ class DecisionRecord:
         "at_us": Merge.FINER,
         "source": Merge.FINER,
         "resolution_us": Merge.FINER,
+        # The pod, or its Event, may come before its node.
+        "node_uid": Merge.FILLED,
         # The Event may come before the pod: what the model says comes with the pod.
         "nodes_total": Merge.FIRST,
         "nodes_feasible": Merge.FIRST,

@@ -47,6 +47,7 @@ _TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_time
 # How long SQLite waits for another process (a reader that checkpoints, a vacuum).
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
+_ODD_URL: Final = "the database's URL can't be read: give a file, or postgresql://user@host/name"
 _NEWER: Final = "written by a newer Roost: use that version"
 
 
@@ -79,9 +80,14 @@ class Store:
         if "://" not in url:
             url = f"sqlite:///{Path(url).absolute()}"
         try:
-            parsed = sa.make_url(url)
-        except sa.exc.ArgumentError:
-            raise StoreError("the database's URL can't be read: give a file, or postgresql://user@host/name") from None
+            return cls(cls._engine(url))
+        except (sa.exc.ArgumentError, ValueError, TypeError):
+            # Their own words may hold a part of the password.
+            raise StoreError(_ODD_URL) from None
+
+    @staticmethod
+    def _engine(url: str) -> sa.Engine:
+        parsed = sa.make_url(url)
         backend = parsed.get_backend_name()
         if backend == POSTGRESQL:
             # Psycopg 3, whatever driver the URL's author is used to.
@@ -95,7 +101,8 @@ class Store:
             sa.event.listen(engine, "connect", _set_up_sqlite)
         else:
             raise StoreError(f"database {backend!r} is not known: give an SQLite file, or postgresql://user@host/name")
-        return cls(engine)
+        sa.event.listen(engine, "do_connect", _connect)
+        return engine
 
     @classmethod
     def open_for_reading(cls, url: str) -> Self:
@@ -364,6 +371,8 @@ class Store:
                 case Merge.FINER:
                     is_finer = insert.excluded.resolution_us < table.c.resolution_us
                     updates[name] = sa.case((is_finer, new), else_=old)
+                case Merge.FILLED:
+                    updates[name] = sa.case((old == sa.literal_column("''"), new), else_=old)
         return insert.on_conflict_do_update(index_elements=list(kind.KEY), set_=updates)
 
     @contextlib.contextmanager
@@ -372,8 +381,8 @@ class Store:
             yield
         except (DataError, IntegrityError) as error:
             raise Refused(f"database {self.shown_url}: {' '.join(str(error.orig).split())}") from None
-        except OverflowError as error:
-            # SQLite's driver, of a number beyond 64 bits.
+        except (OverflowError, UnicodeEncodeError) as error:
+            # Drivers, of a number beyond 64 bits, and of half a surrogate pair.
             raise Refused(f"database {self.shown_url}: {error}") from None
         except DBAPIError as error:
             # The driver's own words, in one line; statements and values stay out of logs.
@@ -424,12 +433,20 @@ class _Form:
                 values[at] = min(before, after)
             elif merge is Merge.MAX:
                 values[at] = max(before, after)
-            elif merge is Merge.FINER and is_finer:
+            elif (merge is Merge.FINER and is_finer) or (merge is Merge.FILLED and before == ""):
                 values[at] = after
         return values
 
 
 _FORMS: Final[Mapping[type[Record], _Form]] = {kind: _Form(kind) for kind in get_args(Record)}
+
+
+def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any:  # noqa: ANN401 - the library's
+    """Connect as usual; what the driver can't make sense of in the URL is said without its words."""
+    try:
+        return dialect.connect(*arguments, **named)
+    except (ValueError, TypeError, OverflowError):
+        raise StoreError(_ODD_URL) from None
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
