@@ -8,11 +8,12 @@ phone's width is left to the plot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 from math import log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
+
+from recorder.moments import as_date
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -113,7 +114,7 @@ def time_ticks(from_us: int, to_us: int) -> JSONObject:
     texts = []
     before = ""
     for moment_us in moments:
-        moment = datetime.fromtimestamp(moment_us / US, UTC)
+        moment = as_date(moment_us)
         day = f"{moment.day} {moment:%b}"
         texts.append(day if seconds >= _DAY else f"{moment:%H:%M}" + (f"<br>{day}" if day != before else ""))
         before = day
@@ -122,7 +123,7 @@ def time_ticks(from_us: int, to_us: int) -> JSONObject:
 
 def time_text(at_us: int) -> str:
     """A moment as Plotly reads it, UTC."""
-    return datetime.fromtimestamp(at_us / US, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True)

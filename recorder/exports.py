@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from recorder import schema
+from recorder.moments import as_date
 from recorder.records import Phase
 from recorder.sniffer import node_lines, pod_lines
 
@@ -53,7 +53,7 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
         for pod in pods:
             created_us, ended_us = pod["created_us"], pod["deleted_us"]
             yield _json(
-                timestamp=datetime.fromtimestamp(created_us / _US, UTC).isoformat(timespec="microseconds"),
+                timestamp=as_date(created_us).isoformat(timespec="microseconds"),
                 schema=LAUNCH_SCHEMA,
                 version=LAUNCH_VERSION,
                 **{"class": pod["pod_class"]},

@@ -12,11 +12,12 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from placement.quantities import parse_quantity
+from recorder.moments import MOST_US, as_date
 from recorder.reading import MICRO_US, SECOND_US, micros
 from recorder.records import DecisionKind, DecisionRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
 
@@ -89,16 +90,24 @@ def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeReco
         return "empty"
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
+        # The latter of brackets without end.
         return "no JSON"
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         return "no object with a name"
+    if not all(map(_is_storable, (entry["name"], entry.get("node"), entry.get("reason")))):
+        return "characters that no database takes"
     at = _read_moment(entry.get("timestamp"))
     if entry.get("object") == "Node":
         return _read_node(entry, at, nodes)
     if entry.get("object") != "Pod":
         return f"object {entry.get('object')!r} is not known"
     return _read_pod(entry, at, _life(entry, at, pods.setdefault(entry["name"], [])))
+
+
+def _is_storable(value: object) -> bool:
+    """False of a text with a NUL or half a surrogate pair."""
+    return not isinstance(value, str) or ("\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value))
 
 
 def _life(entry: dict[str, Any], at: tuple[int, int] | None, lives: list[_Pod]) -> _Pod:
@@ -238,7 +247,10 @@ def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
 
 
 def _read_moment(text: object) -> tuple[int, int] | None:
-    """(µs, resolution in µs) of a time as Go prints it, or of RFC 3339; None for anything else."""
+    """(µs, resolution in µs) of a time as Go prints it, or of RFC 3339; None for anything else.
+
+    Go's zero time says that there is none, and a day or an hour that doesn't exist tells of none.
+    """
     if not isinstance(text, str):
         return None
     match = _GO_TIME.fullmatch(text)
@@ -246,7 +258,14 @@ def _read_moment(text: object) -> tuple[int, int] | None:
         day, clock, fraction, hours, minutes = match.groups()
         text = f"{day}T{clock}{fraction or ''}{hours}:{minutes}"
     at_us = micros(text)
-    return None if at_us is None else (at_us, MICRO_US if "." in text else SECOND_US)
+    if at_us is None or not 0 < at_us <= MOST_US:
+        return None
+    try:
+        # Without zone and fraction, of which it takes fewer digits than there may be.
+        datetime.fromisoformat(text[:19].upper())
+    except ValueError:
+        return None
+    return at_us, MICRO_US if "." in text else SECOND_US
 
 
 # Writing
@@ -254,7 +273,7 @@ def _read_moment(text: object) -> tuple[int, int] | None:
 
 def show_time(at_us: int, resolution_us: int) -> str:
     """A moment as Go prints it, the way the sniffer does."""
-    moment = datetime.fromtimestamp(at_us // _US, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    moment = as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
     fraction = "" if resolution_us >= SECOND_US else f".{at_us % _US:06d}"
     return f"{moment}{fraction} +0000 UTC"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from recorder.moments import as_date
 from recorder.why import show_bytes, show_span
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def show(cell: Cell, unit: Unit) -> str:
 
 
 def moment(at_us: int) -> str:
-    """ISO 8601, UTC."""
-    return datetime.fromtimestamp(at_us / US, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    """ISO 8601, UTC, of any number."""
+    return as_date(at_us).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def data_cell(cell: Cell, unit: Unit) -> Cell:

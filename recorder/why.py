@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from recorder.moments import as_date
 from recorder.records import DecisionKind, Phase, Verdict
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _ODD: Final = "\N{REPLACEMENT CHARACTER}"
 
 def show_moment(at_us: int) -> str:
     """A moment for people: UTC, to the second."""
-    return datetime.fromtimestamp(at_us / _US, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def show_span(span_us: int) -> str:
@@ -152,7 +152,9 @@ def _alternatives(story: PodStory) -> Iterator[str]:
     if not others or bind is None:
         return
     chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
-    yield f"What else was possible ({bind['nodes_feasible']} of {bind['nodes_total']} nodes fitted):"
+    is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
+    fitted = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes fitted)" if is_counted else ""
+    yield f"What else was possible{fitted}:"
     for row in others[:MAX_CANDIDATES]:
         room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])} free"
         there = "image there" if row["has_image"] else "image not there"
@@ -254,7 +256,8 @@ def _reasons(row: Row) -> str:
     if not reasons:
         return row["message"] or "no reason was given"
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda one: -one[1]))
-    return show_plain(f"of {row['nodes_total']} nodes: {listed}")
+    of_all = f"of {row['nodes_total']} nodes: " if row["nodes_total"] is not None else ""
+    return show_plain(f"{of_all}{listed}")
 
 
 def _pull(row: Row) -> str:
@@ -280,7 +283,8 @@ def _end(story: PodStory) -> Iterator[str]:
         "unseen": "nobody watched, so the moment is the latest possible",
         "deleted": "it was deleted",
     }
-    yield f"Gone {show_moment(pod['deleted_us'])}: {words.get(pod['end_reason'], pod['end_reason'])}."
+    why = words.get(pod["end_reason"], pod["end_reason"])
+    yield f"Gone {show_moment(pod['deleted_us'])}{f': {why}' if why else ''}."
 
 
 def _preemptor(row: Row | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import wraps
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+# 9999-12-31T23:59:59.999999Z, the last that a date can tell.
+_LAST_US: Final = 253_402_300_800 * 1_000_000 - 1
+_TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999"
 
 
 def run(arguments: list[str]) -> int:
@@ -35,11 +38,14 @@ def run(arguments: list[str]) -> int:
 
 
 def _moment_us(text: str) -> int:
-    """Microseconds since 1970 of an ISO 8601 time; UTC unless it says otherwise. Raises ValueError."""
+    """Microseconds since 1970 of an ISO 8601 time up to 9999; UTC unless it says otherwise. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1_000_000)
+    at_us = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    if not 0 <= at_us <= _LAST_US:
+        raise ValueError(text)
+    return at_us
 
 
 def _call(command: str, *arguments: object, **named: object) -> int:
@@ -342,7 +348,7 @@ def _why(*, pod: str, database: str, at: str | None) -> int:
     try:
         at_us = _moment_us(at) if at else None
     except ValueError:
-        raise click.BadParameter(f"{at}: expected a time such as 2026-11-21T10:30 (UTC)") from None
+        raise click.BadParameter(f"{at}: {_TIME_EXPECTED}") from None
     return _call("why", pod, database, at_us)
 
 
@@ -378,8 +384,7 @@ def _moment_option(name: str, text: str) -> int:
     try:
         return _moment_us(text)
     except ValueError:
-        message = f"{text}: expected a time such as 2026-11-21T10:30 (UTC)"
-        raise click.BadParameter(message, param_hint=name) from None
+        raise click.BadParameter(f"{text}: {_TIME_EXPECTED}", param_hint=name) from None
 
 
 @cli.group("records", short_help="Export recorded starts, or import those of scheduler-sniffer.")
@@ -407,7 +412,7 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
     try:
         since_us = _moment_us(since) if since else 0
     except ValueError:
-        raise click.BadParameter(f"{since}: expected a time such as 2026-11-21T10:30 (UTC)") from None
+        raise click.BadParameter(f"{since}: {_TIME_EXPECTED}") from None
     from roost.commands.records import export  # noqa: PLC0415 - other commands needn't load the database layer
 
     return export(database, form, since_us)
