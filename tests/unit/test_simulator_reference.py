@@ -20,6 +20,7 @@ from simulator.assumptions import SESSIONS, Assumptions, Autoscaler
 from simulator.attempts import Attempt
 from simulator.chance import Chance
 from simulator.results import QUEUE
+from simulator.synthetic import synthetic_attempts
 from simulator.trace_counts import InputCounts
 from simulator.trace_reading import open_trace
 from tests.harness.talk import say
@@ -194,6 +195,19 @@ def test_the_simulator_agrees_with_the_throw_away_model(ten_days: Sequence[Attem
     # Few bursts make them all, and each lasts longer where nodes are asked for at a turn of a loop: seen +5 and +23 %.
     assert queued + result.waited_for_node == pytest.approx(model.waited, rel=0.3)
     assert result.waited_for_node < model.waited
+
+
+# What is recommended
+
+
+def test_recommended_values_save_a_third_of_cold_starts_on_a_made_up_day_at_packings_node_hours() -> None:
+    packed, warm = (
+        play(synthetic_attempts(1, days=1.0), without_pullers(name), Assumptions())[0]
+        for name in ("z2jh", "recommended")
+    )
+    say(f"cold {packed.cold} and {warm.cold}, node-hours {packed.node_hours:.1f} and {warm.node_hours:.1f}")
+    assert warm.cold < 0.75 * packed.cold
+    assert warm.node_hours < 1.03 * packed.node_hours
 
 
 # A load test
