@@ -169,6 +169,8 @@ class TestBuildsMeet:
 
     def add_builders(self, stack: Stack, fake_nodes: FakeNodes, nodes: tuple[str, ...]) -> None:
         fake_nodes.create_many(nodes, cpu="64", memory="512Gi", pods=400)
+        # Until a builder is Ready the ring is made of all nodes: with one more, that ring has another size.
+        fake_nodes.create("without-builder", cpu="1", memory="1Gi")
         for node in nodes:
             body = pod(f"dind-{node}", "image-builder", image="docker:dind")
             body["metadata"]["labels"]["app"] = "binder"
