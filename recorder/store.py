@@ -47,7 +47,12 @@ _TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_time
 # How long SQLite waits for another process (a reader that checkpoints, a vacuum).
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
-_ODD_URL: Final = "the database's URL can't be read: give a file, or postgresql://user@host/name"
+_ACCEPTED: Final = "give a file, or postgresql://user@host/name"
+_ODD_URL: Final = f"the database's URL can't be read: {_ACCEPTED} (in a user or password @ is written %40, and % %25)"
+# SQLite's driver, by the names that a URL may have it.
+_SQLITE_DRIVERS: Final = ("", "pysqlite")
+# PostgreSQL's class of errors of what is too much for it, such as a text too long for an index: it stays so.
+_LIMIT_EXCEEDED: Final = "54"
 _NEWER: Final = "written by a newer Roost: use that version"
 
 
@@ -68,9 +73,7 @@ class Store:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-        # Drivers take passwords as parameters, too.
-        shown = {key: "hidden" if "password" in key.lower() else value for key, value in engine.url.query.items()}
-        self.shown_url = engine.url.set(query=shown).render_as_string(hide_password=True)
+        self.shown_url = _shown(engine.url)
         # Statement, and which fields its parameters are, in their order.
         self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
 
@@ -88,7 +91,9 @@ class Store:
     @staticmethod
     def _engine(url: str) -> sa.Engine:
         parsed = sa.make_url(url)
-        backend = parsed.get_backend_name()
+        backend, _, driver = parsed.drivername.partition("+")
+        if _is_torn(parsed):
+            raise StoreError(_ODD_URL)
         if backend == POSTGRESQL:
             # Psycopg 3, whatever driver the URL's author is used to.
             engine = sa.create_engine(
@@ -96,11 +101,15 @@ class Store:
                 pool_pre_ping=True,
                 connect_args={key: value for key, value in _TIMEOUTS.items() if key not in parsed.query},
             )
-        elif backend == SQLITE:
+        elif backend == SQLITE and driver in _SQLITE_DRIVERS:
             engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
             sa.event.listen(engine, "connect", _set_up_sqlite)
         else:
-            raise StoreError(f"database {backend!r} is not known: give an SQLite file, or postgresql://user@host/name")
+            is_odd_driver = backend == SQLITE
+            found, accepted = (driver, "SQLite's own driver") if is_odd_driver else (backend, "SQLite or PostgreSQL")
+            # Others' parameters may be secrets of any name.
+            shown = _shown(parsed.set(query={}))
+            raise StoreError(f"database {shown}: found {found!r}, expected {accepted}: {_ACCEPTED}")
         sa.event.listen(engine, "do_connect", _connect)
         return engine
 
@@ -387,8 +396,11 @@ class Store:
         except DBAPIError as error:
             # The driver's own words, in one line; statements and values stay out of logs.
             reason = " ".join(str(error.orig).split())
-            unavailable = error.connection_invalidated or isinstance(error, sa.exc.OperationalError)
-            kind = Unavailable if unavailable else StoreError
+            kind: type[StoreError] = StoreError
+            if str(getattr(error.orig, "sqlstate", "")).startswith(_LIMIT_EXCEEDED):
+                kind = Refused
+            elif error.connection_invalidated or isinstance(error, sa.exc.OperationalError):
+                kind = Unavailable
             raise kind(f"database {self.shown_url}: {reason}") from None
         except sqlite3.Error as error:
             # Of statements that are given to the driver itself.
@@ -439,6 +451,20 @@ class _Form:
 
 
 _FORMS: Final[Mapping[type[Record], _Form]] = {kind: _Form(kind) for kind in get_args(Record)}
+
+
+def _is_torn(url: sa.URL) -> bool:
+    """Whether a password with an @ of its own, as itself or as a parameter, was taken for host and database."""
+    places = (url.host, None if url.get_backend_name() == SQLITE else url.database)
+    return any("@" in (place or "") for place in places) or (
+        "@" in (url.username or "") and "?" in str(url.password or "")
+    )
+
+
+def _shown(url: sa.URL) -> str:
+    """A URL without its passwords; drivers take them as parameters, too."""
+    query = {key: "hidden" if "password" in key.lower() else value for key, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
 
 
 def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any:  # noqa: ANN401 - the library's

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+import sqlalchemy as sa
 
-from recorder.store import Refused, Store, StoreError
+from recorder import schema
+from recorder.records import PullRecord
+from recorder.store import Refused, Store, StoreError, Unavailable
+from roost.cli import run
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.fixtures import give_up
+from tests.harness.postgres import Postgres
+from tests.harness.waiting import wait_until
 from tests.recorded import empty_store, pod_record
+from tests.unit.test_recorder_recording import Cluster, Run, event, pod
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+# Of four bytes each and none like the other: nothing that an index could make short.
+LONG = "".join(chr(0x1F300 + number) for number in range(512))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    server = Postgres()
+    try:
+        server.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        store = empty_store(tmp_path)
+    else:
+        server: Postgres = request.getfixturevalue("server")
+        server.drop("roost")
+        store = Store.open(server.create("roost"))
+        store.migrate()
+    yield store
+    store.close()
 
 
 @pytest.mark.parametrize(
@@ -21,8 +60,12 @@ if TYPE_CHECKING:
         "postgresql://u:sec/ret@h:5432:secret/x",
         "sqlite:///roost.db?timeout=secret",
         "sqlite:///roost.db?check_same_thread=secret",
-        "sqlite+secret:///roost.db",
         "postgresql://u@h/x?port=5,6&host=secret",
+        "postgresql://u:p@secret/more@h/x",
+        "postgresql://u:p@secret@h/x",
+        "postgresql://u@h:1/x?password=p@secret",
+        "mysql://u:p@secret/more@h/x",
+        "sqlite+pysqlcipher://:p@secret@/roost.db",
     ],
 )
 def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
@@ -32,6 +75,38 @@ def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
     assert "sec" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        (
+            "sqlite+aiosqlite:///roost.db",
+            "sqlite+aiosqlite:///roost.db: found 'aiosqlite', expected SQLite's own driver",
+        ),
+        ("sqlite+nothing:///roost.db", "sqlite+nothing:///roost.db: found 'nothing', expected SQLite's own driver"),
+        (
+            "sqlite+pysqlcipher://:secret@/roost.db?cipher=secret",
+            "sqlite+pysqlcipher://:***@/roost.db: found 'pysqlcipher', expected SQLite's own driver",
+        ),
+        ("mysql://u:secret@h/x?passwd=secret", "mysql://u:***@h/x: found 'mysql', expected SQLite or PostgreSQL"),
+        ("mysql+asyncmy://u:secret@h/x", "mysql+asyncmy://u:***@h/x: found 'mysql', expected SQLite or PostgreSQL"),
+        ("postgres://u:secret@h/x", "postgres://u:***@h/x: found 'postgres', expected SQLite or PostgreSQL"),
+    ],
+)
+def test_a_database_of_another_kind_or_driver_is_named_with_what_is_accepted(
+    capsys: pytest.CaptureFixture[str], url: str, says: str
+) -> None:
+    assert run(["why", "p", "--database", url]) == 1
+    assert capsys.readouterr().err == (f"roost why: database {says}: give a file, or postgresql://user@host/name\n")
+
+
+@pytest.mark.parametrize("driver", ["", "+asyncpg", "+psycopg2", "+psycopg"])
+def test_a_postgresql_is_asked_by_our_driver_whatever_the_url_names(driver: str) -> None:
+    store = Store.open(f"postgresql{driver}://u:secret@127.0.0.1:1/x")
+    with pytest.raises(Unavailable, match="Connection refused"):
+        store.migrate()
+    store.close()
+
+
 def test_what_only_the_driver_refuses_of_a_url_is_said_without_any_of_it(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path}/roost.db?cached_statements={10**30}")
     with pytest.raises(StoreError, match="the database's URL can't be read") as caught:
@@ -39,9 +114,57 @@ def test_what_only_the_driver_refuses_of_a_url_is_said_without_any_of_it(tmp_pat
     assert "int" not in str(caught.value)
 
 
-def test_a_text_that_the_database_cannot_take_is_refused_and_nothing_of_its_batch_is_stored(tmp_path: Path) -> None:
-    store = empty_store(tmp_path)
+def test_a_text_that_the_database_cannot_take_is_refused_and_nothing_of_its_batch_is_stored(store: Store) -> None:
     with pytest.raises(Refused):
         store.write([pod_record("a"), pod_record("b", name="\ud800")], {})
     assert not store.known().pods
+    store.write([pod_record("a")], {})
+    assert set(store.known().pods) == {"a"}
+
+
+def test_a_text_that_no_index_of_the_database_takes_is_refused(server: Postgres) -> None:
+    store = Store.open(server.create("long"))
+    store.migrate()
+    long = PullRecord(pod_uid="p", image=LONG, node_name=LONG[:253], at_us=1, warm=True)
+    with pytest.raises(Refused, match="index row size"):
+        store.write([pod_record("a"), long], {})
+    assert not store.known().pods
+    # Of each alone there is room.
+    store.write([replace(long, node_name="n"), replace(long, image="i")], {})
     store.close()
+
+
+# Texts of pods and Events that no database takes
+
+
+PULLED = 'Successfully pulled image "{}" in 1s (2s including waiting). Image size: 5 bytes.'
+
+
+@pytest.mark.parametrize("odd", ["me/\0image", LONG])
+def test_a_text_that_a_database_does_not_take_costs_no_other_row_and_the_recording_goes_on(
+    store: Store, odd: str
+) -> None:
+    cluster = Cluster()
+    names = [f"p{number}" for number in range(8)]
+    for number, name in enumerate(names):
+        image = odd if name == "p3" else "me/image"
+        cluster.said.append({"type": "ADDED", "object": pod(name, 11 + 2 * number, containers=[{"image": image}])})
+        told = event(name, 12 + 2 * number, reason="Pulled", note=PULLED.format(image))
+        # Whoever makes Events may say that a kubelet has a name as long as a column is.
+        told["deprecatedSource"] = {"host": odd[:253] if name in ("p3", "p5") else "n"}
+        cluster.events.append({"type": "ADDED", "object": told})
+    with Run(cluster, store) as run_:
+        wait_until(lambda: store.positions().get("events", ("",))[0] == "26", 30, "all Events to be stored")
+        run_.wait_for("25")
+        cluster.said.append({"type": "ADDED", "object": pod("later", 90)})
+        run_.wait_for("90")
+        assert run_.recording.verdict().passed
+        assert run_.metric("store_errors_total") == 0.0
+    others = {f"uid-{name}" for name in names if name not in ("p3", "p5")}
+    assert uids(store, schema.pod.c.uid) >= others | {"uid-p5", "uid-later"}
+    assert uids(store, schema.pull.c.pod_uid) >= others
+
+
+def uids(store: Store, column: sa.Column[str]) -> set[str]:
+    with store.reading() as connection:
+        return set(connection.execute(sa.select(column)).scalars())

@@ -14,7 +14,7 @@ from cluster.event_stream import EventStream
 from placement.scheduling.profile import NEWEST_MINOR, default_profile
 from recorder import recording as module
 from recorder import schema
-from recorder.assembler import NODES, PODS, Assembler, Judgement, Known
+from recorder.assembler import EVENTS, NODES, PODS, Assembler, Judgement, Known
 from recorder.metrics import Metrics
 from recorder.model import Model
 from recorder.reading import read_node, read_pod
@@ -44,6 +44,8 @@ class Cluster:
         # Positions before this one are forgotten.
         self.oldest = 0
         self.said: deque[Object] = deque()
+        # The same, of Events.
+        self.events: deque[Object] = deque()
         self.read = 0
         # Watches to be broken once, by path.
         self.breaks: dict[str, bool] = {}
@@ -60,13 +62,14 @@ class Cluster:
         return {"metadata": {"resourceVersion": str(wanted)}, "items": items}
 
     def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
+        said = {PATHS[PODS]: self.said, PATHS[EVENTS]: self.events}.get(path)
         while not self.stop.is_set():
             if self.breaks.pop(path, None):
                 raise ApiError(0, "broken")
-            if path == PATHS[PODS] and self.said:
+            if said:
                 self.read += 1
-                self.version = max(self.version, self.said[0]["object"]["metadata"]["resourceVersion"], key=int)
-                yield json.dumps(self.said.popleft()).encode()
+                self.version = max(self.version, said[0]["object"]["metadata"]["resourceVersion"], key=int)
+                yield json.dumps(said.popleft()).encode()
             else:
                 time.sleep(0.005)
 
@@ -80,6 +83,21 @@ def pod(name: str, version: int, **more: Any) -> Object:
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
     return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}], **more}, "status": {}}
+
+
+def event(name: str, version: int, **more: Any) -> Object:
+    """An Event about the pod of that name."""
+    return {
+        "metadata": {
+            "name": f"{name}.{version}",
+            "namespace": "hub",
+            "uid": f"e{version}",
+            "resourceVersion": str(version),
+        },
+        "eventTime": "2026-01-01T00:00:01.25Z",
+        "regarding": {"kind": "Pod", "namespace": "hub", "name": name, "uid": f"uid-{name}"},
+        **more,
+    }
 
 
 def huge(name: str, version: int) -> Object:
