@@ -32,6 +32,9 @@ UNKNOWN_AGE: Final = "unknown"
 AGE_NAMES: Final = (*(name for _, name in AGES), OLD, UNKNOWN_AGE)
 # Steps of a report at most.
 MOST_STEPS: Final = 240
+# What one row adds to a sum at most, in µs (50 days) or bytes (4 TiB): anybody's Event may tell of more, and a sum that
+# doesn't fit into 64 bits would leave nobody any report.
+_MOST_AMOUNT: Final = edge_at(LAST_INDEX)
 # Above every index of an edge.
 _MOST_INDEXES: Final = 2**20
 # So much of an SQLite file is mapped, SQLite's own most: lookups by uid touch its pages at random, and are twice as
@@ -121,7 +124,7 @@ class Asking:
             key = (sa.cast(start.kind_id, sa.BigInteger) * len(AGE_NAMES) + age) * _MOST_INDEXES + _index_of(span_us)
             counted = (
                 # A whole second may seem to come before the fraction of it that it follows.
-                sa.select(key.label("key"), sa.case((span_us > 0, span_us), else_=0).label("span_us"))
+                sa.select(key.label("key"), _bounded(span_us).label("span_us"))
                 .where(self._within(start.created_us), from_us.is_not(None), to_us.is_not(None))
                 .offset(0)
                 .subquery()
@@ -148,7 +151,9 @@ class Asking:
         image = _index(images, lambda one: pull.image == one).label("image")
         edge = _index_of(pull.pull_and_wait_us).label("edge")
         yield from self._stream(
-            sa.select(image, edge, sa.func.count().label("number"), _sum(pull.pull_and_wait_us).label("sum_us"))
+            sa.select(
+                image, edge, sa.func.count().label("number"), _sum(_bounded(pull.pull_and_wait_us)).label("sum_us")
+            )
             .where(self._within(pull.at_us), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
             .group_by(image, edge)
         )
@@ -234,9 +239,9 @@ class Asking:
                 pull.node_name,
                 pull.warm,
                 sa.func.count().label("number"),
-                _sum(pull.image_bytes).label("bytes"),
-                _sum(pull.pull_us).label("pull_us"),
-                _sum(pull.pull_and_wait_us - pull.pull_us).label("wait_us"),
+                _sum(_bounded(pull.image_bytes)).label("bytes"),
+                _sum(_bounded(pull.pull_us)).label("pull_us"),
+                _sum(_bounded(pull.pull_and_wait_us - pull.pull_us)).label("wait_us"),
             )
             .where(self._within(pull.at_us))
             .group_by(pull.node_name, pull.image, pull.warm)
@@ -281,12 +286,12 @@ def read_extent(connection: sa.Connection) -> Extent | None:
     from_us = ask(least, schema.run.c.started_us)
     if from_us is None:
         from_us = ask(least, pod.created_us)
-    ends = [
-        ask(most, schema.checkpoint.c.at_us),
-        *(ask(most, decision.at_us, decision.kind == str(kind)) for kind in DecisionKind),
-        ask(most, pod.created_us),
-        ask(most, schema.gap.c.to_us),
-    ]
+    heard_us = ask(most, schema.checkpoint.c.at_us)
+    ends = [heard_us, ask(most, pod.created_us), ask(most, schema.gap.c.to_us)]
+    if heard_us is None:
+        # An import's. Of a recorder's own the last word is the recorder's clock: others', and anybody's Events, may be
+        # far ahead.
+        ends += [ask(most, decision.at_us, decision.kind == str(kind)) for kind in DecisionKind]
     heard = [end for end in ends if end is not None]
     if from_us is None or not heard:
         return None
@@ -308,6 +313,11 @@ def asking(store: Store) -> Iterator[sa.Connection]:
 def _sum(amount: sa.ColumnElement[Any]) -> Number:
     # PostgreSQL's sum of bigint is numeric.
     return sa.cast(sa.func.coalesce(sa.func.sum(amount), 0), sa.BigInteger)
+
+
+def _bounded(amount: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    """An amount within what can be summed; 0 for negative ones and NULL."""
+    return sa.case((amount > _MOST_AMOUNT, _MOST_AMOUNT), (amount > 0, amount), else_=0)
 
 
 def _index_of(span_us: sa.ColumnElement[int]) -> Number:

@@ -333,6 +333,27 @@ def overlap(from_us: int, to_us: int, came_us: int, went_us: int | None) -> int:
     return max(0, min(to_us, to_us if went_us is None else went_us) - max(from_us, came_us))
 
 
+def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+    most = 2**63 - 1
+    told: list[Record] = [pod_record("p"), bind_record("p", BEGIN + SECOND, "n")]
+    for number in range(50):
+        uid = f"odd{number}"
+        amounts = {"pull_us": most if number else 0, "pull_and_wait_us": most, "image_bytes": most}
+        told.append(PullRecord(pod_uid=uid, image="i", node_name="n", at_us=BEGIN, warm=False, **amounts))
+        told += [pod_record(uid, image="i"), bind_record(uid, 250_000_000_000 * SECOND, "n")]
+    told.append(PullRecord(pod_uid="p", image="usual", node_name="n", at_us=BEGIN, warm=False, image_bytes=5))
+    store.write(told, {"pods": ("1", BEGIN + HOUR)})
+    report = gather(store)
+    # Of the recorder's own clock, not of the Events'.
+    assert report.window.to_us == BEGIN + HOUR + 1
+    assert report.counts["pod"] == 51
+    assert report.pulls_by_image["usual"].image_bytes == 5
+    longest = report.starts_by_image["i"]["node"]
+    assert longest.sum_us == 50 * (longest.percentile_us(1.0) or 0)
+    assert to_json(report)
+
+
 def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
 
