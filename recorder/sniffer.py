@@ -40,6 +40,7 @@ _DELETED: Final = "Deleted"
 PREFIX: Final = "sniffer:"
 # As much as the schema takes.
 _MAX_UID: Final = 64
+_MAX_NAME: Final = 253
 _MAX_REASON: Final = 32
 
 
@@ -97,6 +98,8 @@ def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeReco
         return "no object with a name"
     if not all(map(_is_storable, (entry["name"], entry.get("node"), entry.get("reason")))):
         return "characters that no database takes"
+    if any(isinstance(one, str) and len(one) > _MAX_NAME for one in (entry["name"], entry.get("node"))):
+        return f"a name of more than {_MAX_NAME} characters"
     at = _read_moment(entry.get("timestamp"))
     if entry.get("object") == "Node":
         return _read_node(entry, at, nodes)

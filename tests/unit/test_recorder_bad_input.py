@@ -72,6 +72,8 @@ def test_a_time_to_the_last_digit_is_read(timestamp: str) -> None:
         (line(node="n\udfff"), "characters that no database takes"),
         (line(event="Deleted", reason="so\0so"), "characters that no database takes"),
         (line(object="Node", name="\ud800" * 70, extra={}), "characters that no database takes"),
+        (line(name="a" * 254), "a name of more than 253 characters"),
+        (line(node="n" * 254), "a name of more than 253 characters"),
     ],
 )
 def test_one_bad_line_is_counted_and_the_others_are_stored(
