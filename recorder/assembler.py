@@ -479,18 +479,7 @@ class Assembler:
 
     def _scheduled(self, event: SeenEvent, uid: str, when: Step) -> list[Record]:
         node_name = event.note.rpartition(" to ")[2]
-        told = DecisionRecord(
-            id=f"{uid}/bind",
-            pod_uid=uid,
-            kind=DecisionKind.BIND,
-            node_name=node_name,
-            node_uid=self._node_uid(node_name),
-            at_us=when.at_us,
-            resolution_us=when.resolution_us,
-            last_us=event.last_us,
-            scheduler=event.controller,
-            source="event",
-        )
+        told = self._told(event, f"{uid}/bind", DecisionKind.BIND, uid, node_name)
         self._await_node(told)
         return [_phase(uid, Phase.SCHEDULED, when, "event"), told]
 
@@ -502,19 +491,25 @@ class Assembler:
             victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.first_us, kind="preempted"
         )
         if by_uid:
-            yield DecisionRecord(
-                id=f"{by_uid}/preempt/{uid}",
-                pod_uid=by_uid,
-                kind=DecisionKind.PREEMPT,
-                node_name=node_name,
-                node_uid=self._node_uid(node_name),
-                at_us=event.first_us,
-                resolution_us=event.resolution_us,
-                last_us=event.last_us,
-                scheduler=event.controller,
-                source="event",
-                message=event.note,
-            )
+            made = self._told(event, f"{by_uid}/preempt/{uid}", DecisionKind.PREEMPT, by_uid, node_name)
+            yield replace(made, message=event.note)
+
+    def _told(
+        self, event: SeenEvent, decision_id: str, kind: DecisionKind, pod_uid: str, node_name: str
+    ) -> DecisionRecord:
+        """A decision for a node, as an Event tells it."""
+        return DecisionRecord(
+            id=decision_id,
+            pod_uid=pod_uid,
+            kind=kind,
+            node_name=node_name,
+            node_uid=self._node_uid(node_name),
+            at_us=event.first_us,
+            resolution_us=event.resolution_us,
+            last_us=event.last_us,
+            scheduler=event.controller,
+            source="event",
+        )
 
 
 # What a pod, a node or an Event says
