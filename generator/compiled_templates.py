@@ -3227,9 +3227,11 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                           'type': ['object', 'null'],
                           'additionalProperties': False,
                           'properties': {'podsPerNode': {'type': 'integer', 'minimum': 0, 'maximum': 1000000},
-                                         'spare': {'type': 'integer',
-                                                   'minimum': -1000000,
-                                                   'maximum': 1000000},
+                                         'spare': {'anyOf': [{'type': 'integer',
+                                                              'minimum': -1000000,
+                                                              'maximum': 1000000},
+                                                             {'type': 'string',
+                                                              'pattern': '^-?[0-9]{1,3}%$'}]},
                                          'nodes': {'type': 'integer', 'minimum': 1, 'maximum': 30}}},
                  'window': {'title': 'a window of time',
                             'type': 'object',
@@ -3258,7 +3260,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'b5eb0e98fe1c055c71010c3b488faff341e9ebf32cfa962b0c895eeb924a2e87'
+FINGERPRINT = 'c6b2b57aaf5abad145d1513efa7d454188be8b025378ddd6828b3cdcdc124dfe'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -6,6 +6,7 @@ The document's defaults live in chart/values.yaml alone: a missing key is a faul
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,7 @@ from placement.documents import DNS_LABEL, DNS_NAME, Document, Fault, Reader, Se
 from placement.managed_images import managed_images
 from placement.quantities import parse_quantity
 from placement.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
-from placement.warm import MAX_NODES
+from placement.warm import MAX_NODES, Spare
 
 VERSION: Final = 1
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
@@ -25,6 +26,8 @@ REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 MAX_WEIGHT: Final = 100
 # A class without `warm` has no default in chart/values.yaml to merge with.
 DEFAULT_WARM_NODES: Final = 10
+# `spare` as a share of a node.
+_PERCENT: Final = re.compile(r"-?[0-9]{1,3}%")
 
 
 class GateMode(StrEnum):
@@ -79,8 +82,8 @@ class Warm:
 
     # Pods of the class on one node; 0: as many as its allocatable takes of each pod's size.
     pods_per_node: int
-    # Seats of the set beyond the pods there are; may be negative.
-    spare: int
+    # Seats of the set beyond the pods there are.
+    spare: Spare
     # Named in one pod at most.
     nodes: int
 
@@ -220,9 +223,19 @@ def _read_warm(read: Reader, value: object, key: str) -> Warm | None:
     read.known(warm, key, ("podsPerNode", "spare", "nodes"))
     return Warm(
         pods_per_node=read.whole(warm.get("podsPerNode", 0), f"{key}.podsPerNode", 0, 1_000_000),
-        spare=read.whole(warm.get("spare", 0), f"{key}.spare", -1_000_000, 1_000_000),
+        spare=_read_spare(read, warm.get("spare", 0), f"{key}.spare"),
         nodes=read.whole(warm.get("nodes", DEFAULT_WARM_NODES), f"{key}.nodes", 1, MAX_NODES),
     )
+
+
+def _read_spare(read: Reader, value: object, key: str) -> Spare:
+    """As Kubernetes has it for maxUnavailable: a number, or a text with a percent sign."""
+    if isinstance(value, str):
+        if _PERCENT.fullmatch(value):
+            return Spare(percent=int(value[:-1]))
+        read.fault(key, value, "a number of pods, or a share of a node's seats as -999% to 999%")
+        return Spare()
+    return Spare(pods=read.whole(value, key, -1_000_000, 1_000_000))
 
 
 def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:

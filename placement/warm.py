@@ -7,8 +7,7 @@ holder alone empties no node. So the set keeps load together, and in it the pod 
 
 from __future__ import annotations
 
-from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +17,22 @@ _MAX_WEIGHT: Final = 100
 _PODS: Final = "pods"
 
 
-def set_size(seats: Iterable[int], wanted: int) -> int:
-    """How many nodes, in the order in which a set takes them in, carry `wanted` pods; at least one if there is one."""
+class Spare(NamedTuple):
+    """Seats that a set has beyond its pods; below zero: so many too few."""
+
+    pods: int = 0
+    # Of the seats of the last node that the set takes in.
+    percent: int = 0
+
+
+def set_size(seats: Iterable[int], pods: int, spare: Spare) -> int:
+    """How many nodes, in the order in which a set takes them in, carry so many pods; at least one if there is one."""
     size = 0
-    for carried in accumulate(seats):
+    rest = pods + spare.pods
+    for more in seats:
         size += 1
-        if carried >= wanted:
+        rest -= more
+        if 100 * rest + spare.percent * more <= 0:
             break
     return size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from placement.warm import set_size, with_weights
+from placement.warm import Spare, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,14 +24,16 @@ class WarmNode(NamedTuple):
     created: float = 0.0
 
 
-def choose_warm(nodes: Sequence[WarmNode], *, running: int, spare: int, limit: int) -> list[tuple[str, int]]:
+def choose_warm(
+    nodes: Sequence[WarmNode], *, running: int, spare: int = 0, percent: int = 0, limit: int
+) -> list[tuple[str, int]]:
     """Nodes that the pod should prefer, with weights 1 to 100, best first; [] when the set is full.
 
     running: pods of the class on these nodes or on none yet. spare: seats that the set has beyond them and this pod;
-    negative: that many pods too few, which then go wherever the profile packs them. limit: nodes named at most.
+    percent: the same, of the seats of its last node; negative: that many too few. limit: nodes named at most.
     """
     order = sorted(nodes, key=lambda node: (node.created, node.name))
-    members = order[: set_size((node.seats for node in order), running + 1 + spare)]
+    members = order[: set_size((node.seats for node in order), running + 1, Spare(spare, percent))]
     free = [node for node in members if node.pods < node.seats]
     holders = sorted((node for node in free if node.holds), key=lambda node: node.pods)
     others = sorted((node for node in free if not node.holds), key=lambda node: -node.pods)

@@ -144,7 +144,7 @@ class WarmFinder:
         loads = {name: facts.pods_on(name) for name in seats}
         # Pods where this one can't go are no load of its set.
         running = facts.pods_on("") + sum(loads.values())
-        size = set_size(seats.values(), running + 1 + self._warm.spare)
+        size = set_size(seats.values(), running + 1, self._warm.spare)
         with_room = ((place, name) for place, name in enumerate(seats) if loads[name] < seats[name])
         free: list[str] = []
         beyond: list[str] = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placement.nodes import NodeFact, NodeRules, Nodes
 from placement.settings import Warm
-from placement.warm import MAX_NODES, with_weights
+from placement.warm import MAX_NODES, Spare, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import WarmFacts, WarmPod
 from webhook.warm import WarmFinder, WarmRequest
@@ -27,6 +27,7 @@ warm_nodes = st.lists(
     unique_by=lambda node: node.name,
 )
 spares = st.integers(-12, 12)
+percents = st.integers(-250, 250)
 limits = st.integers(1, MAX_NODES)
 
 
@@ -44,6 +45,23 @@ def test_only_nodes_with_room_are_named_each_once_and_weights_fall(
     weights = [weight for _, weight in found]
     assert all(1 <= weight <= 100 for weight in weights)
     assert all(first > second for first, second in pairwise(weights))
+
+
+@given(
+    count=st.integers(1, 9),
+    seats=st.integers(1, 200),
+    percent=percents,
+    pods=st.integers(0, 900),
+    more=st.integers(0, 99),
+)
+def test_a_share_of_equal_nodes_is_the_number_of_pods_that_it_comes_to(
+    count: int, seats: int, percent: int, pods: int, more: int
+) -> None:
+    assert set_size([seats] * count, pods, Spare(percent=100)) == set_size([seats] * count, pods, Spare(seats))
+    share = Spare(percent=percent)
+    # Half a seat is no seat: what is wanted is rounded up.
+    assert set_size([seats] * count, pods, share) == set_size([seats] * count, pods, Spare(-(-percent * seats // 100)))
+    assert set_size([seats] * count, pods, share) <= set_size([seats] * count, pods + more, share)
 
 
 @given(nodes=warm_nodes, spare=spares)
@@ -99,7 +117,12 @@ changes = st.tuples(
 @given(
     first=st.tuples(first_nodes, first_pods),
     history=st.lists(changes, max_size=4),
-    warm=st.builds(Warm, pods_per_node=st.sampled_from([0, 6, 3]), spare=st.integers(-3, 15), nodes=st.integers(1, 6)),
+    warm=st.builds(
+        Warm,
+        pods_per_node=st.sampled_from([0, 6, 3]),
+        spare=st.builds(Spare, pods=st.integers(-3, 15)) | st.builds(Spare, percent=percents),
+        nodes=st.integers(1, 6),
+    ),
     pool=st.sampled_from(["", "a", "b"]),
     liked=st.sampled_from(["", "a", "b"]),
 )
@@ -137,7 +160,8 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
         running = sum(one.pods for one in plain) + facts.pods_on("")
         wanted = WarmRequest(rules, (("cpu", 2),), [[facts.holders(image)] for image in IMAGES])
         choice = finder.find(wanted, nodes, facts)
-        assert choice.nodes == choose_warm(plain, running=running, spare=warm.spare, limit=warm.nodes)
+        pods, percent = warm.spare
+        assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
         assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))
 
 

@@ -10,7 +10,7 @@ import pytest
 from placement.documents import SettingsError
 from placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.settings import Warm
-from placement.warm import seats_of, with_weights
+from placement.warm import Spare, seats_of, set_size, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import (
@@ -119,7 +119,28 @@ def test_no_class_is_warm_by_default() -> None:
 
 def test_what_is_left_out_of_warm_has_a_default() -> None:
     found = settings(podClasses={"user": {"warm": {"spare": -5}}}).classes["user"].warm
-    assert found == Warm(pods_per_node=0, spare=-5, nodes=10)
+    assert found == Warm(pods_per_node=0, spare=Spare(-5), nodes=10)
+
+
+def test_spare_may_be_a_share_of_a_node() -> None:
+    found = settings(podClasses={"user": {"warm": {"spare": "-25%"}}}).classes["user"].warm
+    assert found is not None
+    assert found.spare == Spare(percent=-25)
+
+
+@pytest.mark.parametrize("odd", ["25", "2.5%", "+5%", "1000%", "٥%", "-25 %", "", True, 0.5])
+def test_no_other_text_is_a_share(odd: object) -> None:
+    with pytest.raises(SettingsError, match=r"podClasses\.user\.warm\.spare"):
+        settings(podClasses={"user": {"warm": {"spare": odd}}})
+
+
+def test_a_share_is_one_of_the_last_node_that_the_set_takes_in() -> None:
+    assert set_size((10, 10), 11, Spare(percent=10)) == 2
+    assert set_size((10, 10), 11, Spare(percent=-10)) == 1
+    assert set_size((10, 100), 11, Spare(percent=-10)) == 1
+    assert set_size((10, 10, 10), 19, Spare(percent=10)) == 2
+    assert set_size((10, 10, 20), 19, Spare(percent=20)) == 3
+    assert set_size((), 5, Spare(percent=-100)) == 0
 
 
 def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
