@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
 # Between two plans of one controller, seconds, when news come all the time: the gate's news are few.
 PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
+# The same for what is popular, unless one of its pulls is done: one user or one image more hardly changes it.
+DEMAND_PACE_SECONDS: Final = 60.0
 
 
 class Controls:
@@ -75,15 +77,15 @@ class Controls:
 
     def images_shown(self) -> None:
         """A node reports other images."""
-        for name in (GATE, POPULAR):
-            self._plan_soon(name)
+        self._plan_soon(GATE)
+        self._plan_soon(POPULAR, DEMAND_PACE_SECONDS)
 
     def pods_changed(self, pod: SimPod) -> None:
         """A pod came, was bound, or went."""
         if not self._planners:
             return
         if pod.kind == USER:
-            self._plan_soon(POPULAR)
+            self._plan_soon(POPULAR, DEMAND_PACE_SECONDS)
         if pod.kind in (USER, PLACEHOLDER):
             self._plan_soon(MOVER)
 
@@ -132,11 +134,12 @@ class Controls:
 
     # Planning
 
-    def _plan_soon(self, name: str) -> None:
+    def _plan_soon(self, name: str, pace_seconds: float | None = None) -> None:
         if name in self._planners:
             last = self._planned_at.get(name)
             now = self._world.now
-            self._plan_at(name, now if last is None else max(now, last + PACE_SECONDS[name]))
+            pace = PACE_SECONDS[name] if pace_seconds is None else pace_seconds
+            self._plan_at(name, now if last is None else max(now, last + pace))
 
     def _plan_at(self, name: str, moment: float) -> None:
         due = self._due.get(name)

@@ -99,18 +99,28 @@ def wanted_lists(
         bit = bits.get(use.rules, -1)
         if bit >= 0 and shared_by[bit]:
             by_image.setdefault(use.image, []).append((bit, math.log(2) * amount / shared_by[bit]))
+    # Image, bytes, the other name, parts, the bits of these, and what a node is worth to it that admits them all.
+    images: list[tuple[str, int, str, list[tuple[int, float]], int, float]] = []
+    for image, parts in by_image.items():
+        digest = digests.get(image, "")
+        size = scene.sizes.get(digest) or scene.sizes.get(image) or ASSUMED_IMAGE_BYTES
+        all_bits, launches = 1 << parts[0][0], parts[0][1]
+        if len(parts) > 1:
+            all_bits, launches = sum({1 << bit for bit, _ in parts}), math.fsum(amount for _, amount in parts)
+        images.append((image, size, digest, parts, all_bits, use_per_byte(launches, size)))
     lists: dict[tuple[int, int], tuple[Wanted, ...]] = {}
     for admits, pullers in groups:
         managed = frozenset().union(*(one.images for bit, one in enumerate(settings.managed) if pullers >> bit & 1))
         found = []
-        for image, parts in by_image.items():
-            launches = math.fsum(amount for bit, amount in parts if admits >> bit & 1)
-            if launches <= 0.0 or image in managed:
+        for image, size, digest, parts, all_bits, worth in images:
+            if image in managed or not admits & all_bits:
                 continue
-            digest = digests.get(image, "")
-            size = scene.sizes.get(digest) or scene.sizes.get(image) or ASSUMED_IMAGE_BYTES
-            found.append(Wanted(use_per_byte(launches, size), image, size, digest))
-        lists[admits, pullers] = tuple(
-            heapq.nsmallest(settings.per_node, found, key=lambda one: (-one.use_per_byte, one.image))
-        )
+            if admits & all_bits != all_bits:
+                here = math.fsum(amount for bit, amount in parts if admits >> bit & 1)
+                found.append((-use_per_byte(here, size), image, size, digest))
+            else:
+                found.append((-worth, image, size, digest))
+        # An image is there once, so what comes after its name is never compared.
+        best = heapq.nsmallest(settings.per_node, found)
+        lists[admits, pullers] = tuple(Wanted(-worth, image, size, digest) for worth, image, size, digest in best)
     return lists

@@ -227,10 +227,7 @@ def _decayed(before: Popularity, half_life_seconds: float, steady: float) -> dic
     if before.as_of is None:
         return {}
     factor = 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
-    weights = [weight * factor for weight in before.gone.values()]
-    if min(weights, default=LEAST_USERS) >= LEAST_USERS:
-        return dict(zip(before.gone, weights, strict=True))
-    return {use: weight for use, weight in zip(before.gone, weights, strict=True) if weight >= LEAST_USERS}
+    return {use: left for use, weight in before.gone.items() if (left := weight * factor) >= LEAST_USERS}
 
 
 def _newest_tags(before: Popularity, arrivals: Iterable[tuple[float, Launch]], in_use: set[str]) -> dict[str, Newest]:
