@@ -46,6 +46,14 @@ _PARTS: Final = (
         "No pod started in this time.",
     ),
     Part(
+        "new-nodes",
+        "New nodes",
+        "",
+        (),
+        ("new_nodes",),
+        "Of nodes that joined in this time and were seen to get every image that the hub's image gate puts on them.",
+    ),
+    Part(
         "warm-share",
         "Warm pulls",
         "A pull is warm when the image was on the node already.",

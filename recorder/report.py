@@ -112,6 +112,8 @@ class Report:
     # (pod class, scheduler) -> span -> spans.
     starts_by_class: dict[tuple[str, str], dict[str, Spans]] = field(default_factory=dict)
     starts: dict[StartKey, Spans] = field(default_factory=dict)
+    # Span -> spans, of new nodes.
+    nodes: dict[str, Spans] = field(default_factory=dict)
     pulls_by_step: list[Pulls] = field(default_factory=list)
     pulls_by_image: dict[str, Pulls] = field(default_factory=dict)
     pulls_by_node: dict[str, Pulls] = field(default_factory=dict)
@@ -184,6 +186,8 @@ def gather(store: Store, since_us: int | None = None, until_us: int | None = Non
         kinds = list(asked.kinds())
         report.counts = asked.counts() | {"pod": sum(row.pods for row in kinds)}
         _gather_starts(report, asked, kinds)
+        for row in asked.new_nodes():
+            report.nodes.setdefault(row.span, Spans()).add(edge_at(row.edge), row.number, row.sum_us)
         _gather_pulls(report, asked)
         _gather_occupancy(report, asked)
         _gather_failures(report, asked)

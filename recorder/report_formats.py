@@ -58,7 +58,7 @@ def to_csv(report: Report) -> str:
 
 
 def to_openmetrics(report: Report) -> str:
-    """Histograms of the start phases in OpenMetrics' text format, by class, scheduler and age of the node; by image."""
+    """Histograms in OpenMetrics' text format: start phases by class, profile and node's age, by image; new nodes."""
     registry = CollectorRegistry()
     registry.register(_Histograms(report))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # prometheus_client gives no types here
@@ -91,6 +91,15 @@ class _Histograms:
             for name, spans in found.items():
                 _add(by_image, (name, image), spans)
         yield by_image
+        of_nodes = HistogramMetricFamily(
+            "roost_node_phase_seconds",
+            "Time that new nodes took until they were ready, and from then until they had all images of the hub.",
+            labels=("phase",),
+            unit="seconds",
+        )
+        for name, spans in self._report.nodes.items():
+            _add(of_nodes, (name,), spans)
+        yield of_nodes
 
 
 def _add(family: HistogramMetricFamily, labels: tuple[str, ...], spans: Spans) -> None:

@@ -25,6 +25,8 @@ T = TypeVar("T")
 PLACEHOLDER: Final = "placeholder"
 # Spans of a start.
 NODE, CONTAINERS, READY, WHOLE = "node", "containers", "ready", "whole"
+# Of a new node, after its READY.
+IMAGES: Final = "images"
 # Node's age at the binding, in µs, and what it is called.
 AGES: Final[tuple[tuple[int, str], ...]] = ((600_000_000, "newer than 10 min"), (3_600_000_000, "10 min to 1 h"))
 OLD: Final = "older than 1 h"
@@ -141,6 +143,24 @@ class Asking:
             rest, index = divmod(row.key, _MOST_INDEXES)
             kind_id, age_index = divmod(rest, len(AGE_NAMES))
             yield StartCount(row.span, kind_id, AGE_NAMES[age_index], edge_at(index), row.number, row.sum_us)
+
+    def new_nodes(self) -> Iterator[sa.Row[Any]]:
+        """Spans of nodes created in the window that were seen to get all images.
+
+        span, edge (an index of edges), number, sum_us.
+        """
+        node = schema.node.c
+        for name, from_us, to_us in (
+            (READY, node.created_us, node.ready_us),
+            (IMAGES, node.ready_us, node.images_ready_us),
+        ):
+            edge = _index_of(to_us - from_us).label("edge")
+            number, sum_us = sa.func.count().label("number"), _sum(_bounded(to_us - from_us)).label("sum_us")
+            yield from self._stream(
+                sa.select(sa.literal(name).label("span"), edge, number, sum_us)
+                .where(self._within(node.created_us), node.ready_us.is_not(None), node.images_ready_us.is_not(None))
+                .group_by(edge)
+            )
 
     def cold_pulls(self, images: Sequence[str]) -> Iterator[sa.Row[Any]]:
         """Pulls that weren't warm, with their wait, counted.

@@ -9,11 +9,11 @@ from recorder.assembler import EVENTS, PODS
 from recorder.model import BUILD, PLACEHOLDER, USER
 from recorder.records import Verdict
 from recorder.report import KINDS, NO_CLASS, OTHER, PULL, agreement
-from recorder.report_queries import CONTAINERS, NODE, READY, WHOLE
+from recorder.report_queries import CONTAINERS, IMAGES, NODE, READY, WHOLE
 from recorder.table import Cell, Column, Table, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from recorder.report import Report
     from recorder.statistics import Spans
@@ -27,6 +27,8 @@ SPAN_NAMES: Final[Mapping[str, str]] = {
     CONTAINERS: "until its containers run",
     READY: "until it is ready",
 }
+# Likewise of a node.
+NODE_SPAN_NAMES: Final[Mapping[str, str]] = {READY: SPAN_NAMES[READY], IMAGES: "until it has all images of the hub"}
 KIND_NAMES: Final[Mapping[str, str]] = {
     USER: "users",
     BUILD: "builds",
@@ -38,7 +40,7 @@ KIND_NAMES: Final[Mapping[str, str]] = {
 def show(cell: Cell, unit: Unit) -> str:
     """A cell for people."""
     if unit is Unit.PHASE and isinstance(cell, str):
-        return SPAN_NAMES.get(cell, cell)
+        return SPAN_NAMES.get(cell) or NODE_SPAN_NAMES.get(cell, cell)
     return table.show(cell, unit)
 
 
@@ -48,6 +50,7 @@ def tables(report: Report) -> list[Table]:
         _starts("starts_by_class", "Start phases by class and scheduler profile", report),
         _starts("starts_by_image", "Start phases by image", report),
         _starts("starts_by_node_age", "Start phases by age of the node", report),
+        _new_nodes(report),
         _pulls_over_time(report),
         _pulls("pulls_by_image", "Pulls by image", "image", "image", report),
         _occupancy_over_time(report),
@@ -78,20 +81,31 @@ def _starts(name: str, title: str, report: Report) -> Table:
     }
     columns = (
         *heads[name],
-        Column("phase", "phase", Unit.PHASE),
-        Column("pods", "pods", Unit.COUNT),
-        Column("p50_seconds", "p50", Unit.SECONDS),
-        Column("p95_seconds", "p95", Unit.SECONDS),
-        Column("mean_seconds", "mean", Unit.SECONDS),
+        *_phase_columns("pods"),
     )
     rows: list[tuple[Cell, ...]] = []
     for names, spans in start_names(name, report).items():
-        for span in SPAN_NAMES:
-            if span in spans:
-                one = spans[span]
-                found = (one.percentile_us(0.5), one.percentile_us(0.95), one.mean_us)
-                rows.append((*names, span, one.count, *(_seconds(value) for value in found)))
+        rows += [(*names, *cells) for cells in _phases(spans, SPAN_NAMES)]
     return Table(name, title, columns, rows)
+
+
+def _new_nodes(report: Report) -> Table:
+    return Table("new_nodes", "New nodes", tuple(_phase_columns("nodes")), list(_phases(report.nodes, NODE_SPAN_NAMES)))
+
+
+def _phase_columns(what: str) -> Iterator[Column]:
+    yield Column("phase", "phase", Unit.PHASE)
+    yield Column(what, what, Unit.COUNT)
+    for key in ("p50", "p95", "mean"):
+        yield Column(f"{key}_seconds", key, Unit.SECONDS)
+
+
+def _phases(spans: Mapping[str, Spans], names: Iterable[str]) -> Iterator[tuple[Cell, ...]]:
+    for span in names:
+        if span in spans:
+            one = spans[span]
+            found = (one.percentile_us(0.5), one.percentile_us(0.95), one.mean_us)
+            yield (span, one.count, *(_seconds(value) for value in found))
 
 
 def _pulls_over_time(report: Report) -> Table:

@@ -333,6 +333,39 @@ def overlap(from_us: int, to_us: int, came_us: int, went_us: int | None) -> int:
     return max(0, min(to_us, to_us if went_us is None else went_us) - max(from_us, came_us))
 
 
+def test_new_nodes_are_those_that_joined_in_the_time_and_were_seen_to_get_all_images(
+    fresh_store: Callable[[], Store],
+) -> None:
+    store = fresh_store()
+
+    def node(name: str, created_us: int, ready: int | None, images: int | None) -> NodeRecord:
+        moments = [None if after is None else created_us + after * SECOND for after in (ready, images)]
+        return NodeRecord(uid=name, name=name, created_us=created_us, ready_us=moments[0], images_ready_us=moments[1])
+
+    store.write(
+        [
+            node("quick", BEGIN, 20, 50),
+            node("slow", BEGIN + MINUTE, 40, 340),
+            # Labelled before it was Ready, by whoever's clock.
+            node("odd", BEGIN + MINUTE, 30, 29),
+            node("early", BEGIN - 1, 10, 20),
+            node("late", BEGIN + HOUR, 10, 20),
+            node("without", BEGIN, 10, None),
+            node("never", BEGIN, None, None),
+            pod_record("p"),
+        ],
+        {},
+    )
+    report = gather(store, BEGIN, BEGIN + HOUR)
+    (table,) = (one for one in tables(report) if one.name == "new_nodes")
+    assert [column.key for column in table.columns] == ["phase", "nodes", "p50_seconds", "p95_seconds", "mean_seconds"]
+    assert table.rows == [("ready", 3, 30.0, 40.0, 30.0), ("images", 3, 30.0, 300.0, 110.0)]
+    assert [show(row[0], Unit.PHASE) for row in table.rows] == [
+        "until it is ready",
+        "until it has all images of the hub",
+    ]
+
+
 def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_store: Callable[[], Store]) -> None:
     store = fresh_store()
     most = 2**63 - 1
@@ -672,6 +705,12 @@ def test_openmetrics_histograms_count_what_the_report_counts(report: Report) -> 
     assert (whole["count", None], whole["sum", None], whole["bucket", "+Inf"]) == (1, 3.0, 1)
     assert (whole["bucket", "2.5"], whole["bucket", "5.0"]) == (0, 1)
     assert "roost_image_start_phase_seconds" in found
+    of_nodes = {
+        (sample.labels["phase"], sample.name.rpartition("_")[2]): sample.value
+        for sample in found["roost_node_phase_seconds"].samples
+    }
+    assert [of_nodes[phase, "sum"] for phase in ("ready", "images")] == [1.0, 59.0]
+    assert of_nodes["images", "count"] == 1
 
 
 # The command
