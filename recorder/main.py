@@ -17,7 +17,7 @@ from cluster.client import ClusterError, connect
 from cluster.ops_server import OpsError, OpsServer
 from cluster.process import stop_on_signals, version
 from cluster.readiness import Readiness
-from placement.documents import Fault, SettingsError
+from placement.documents import Fault, SettingsError, describe
 from placement.scheduling.profile import (
     NEWEST_MINOR,
     OLDEST_MINOR,
@@ -45,6 +45,7 @@ START_SECONDS: Final = 120.0
 RETRY_SECONDS: Final = 2.0
 FORGET_SECONDS: Final = 3600.0
 _DAY_US: Final = 86_400 * 1_000_000
+_CONFIGURATION: Final = "KubeSchedulerConfiguration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,10 @@ def serve(options: RecorderOptions) -> int:
         _run(options, load_settings(options.settings_path))
     except SettingsError as error:
         for fault in error.faults:
-            print(f"roost record: {options.settings_path}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+            # Keys of the settings' document name no file; files name themselves.
+            names_itself = fault.key in (str(options.settings_path), str(options.scheduler_configuration_path))
+            where = "" if names_itself else f"{options.settings_path}: "
+            print(f"roost record: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     except (ClusterError, OpsError, RecordingError, StoreError) as error:
         print(f"roost record: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
@@ -127,12 +131,15 @@ def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
         return profiles
     try:
         configuration = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        kind = configuration.get("kind") if isinstance(configuration, dict) else configuration
+        if kind != _CONFIGURATION:
+            raise SettingsError([Fault(str(path), describe(kind), f"the kind {_CONFIGURATION}")])
         return profiles | read_profiles(configuration, max(minor, OLDEST_MINOR))
     except OSError as error:
         raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
-    except (yaml.YAMLError, ProfileError, AttributeError) as error:
+    except (yaml.YAMLError, ProfileError, TypeError, RecursionError) as error:
         found = " ".join(str(error).split())
-        raise SettingsError([Fault(str(path), found, "a KubeSchedulerConfiguration")]) from None
+        raise SettingsError([Fault(str(path), found, f"a {_CONFIGURATION}")]) from None
 
 
 def _migrate(store: Store, stop: threading.Event) -> None:
