@@ -78,18 +78,21 @@ class Store:
         self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
 
     @classmethod
-    def open(cls, url: str) -> Self:
-        """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name). Raises StoreError."""
+    def open(cls, url: str, *, only_reads: bool = False) -> Self:
+        """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name). Raises StoreError.
+
+        only_reads: an SQLite file stays as it is, down to its settings.
+        """
         if "://" not in url:
             url = f"sqlite:///{Path(url).absolute()}"
         try:
-            return cls(cls._engine(url))
+            return cls(cls._engine(url, only_reads))
         except (sa.exc.ArgumentError, ValueError, TypeError):
             # Their own words may hold a part of the password.
             raise StoreError(_ODD_URL) from None
 
     @staticmethod
-    def _engine(url: str) -> sa.Engine:
+    def _engine(url: str, only_reads: bool) -> sa.Engine:
         parsed = sa.make_url(url)
         backend, _, driver = parsed.drivername.partition("+")
         if _is_torn(parsed):
@@ -103,7 +106,8 @@ class Store:
             )
         elif backend == SQLITE and driver in _SQLITE_DRIVERS:
             engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
-            sa.event.listen(engine, "connect", _set_up_sqlite)
+            if not only_reads:
+                sa.event.listen(engine, "connect", _set_up_sqlite)
         else:
             is_odd_driver = backend == SQLITE
             found, accepted = (driver, "SQLite's own driver") if is_odd_driver else (backend, "SQLite or PostgreSQL")
@@ -116,7 +120,7 @@ class Store:
     @classmethod
     def open_for_reading(cls, url: str) -> Self:
         """Connect to what a recorder of this schema has written; nothing is made or changed. Raises StoreError."""
-        store = cls.open(url)
+        store = cls.open(url, only_reads=True)
         try:
             store._check_written()
         except StoreError:

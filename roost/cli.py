@@ -500,7 +500,11 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
 @click.option("--results", metavar="FOLDER", help="Where results are kept. Default: ~/.cache/roost/simulate.")
 @click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv say the format.")
 @click.option("--format", "form", type=click.Choice(["text", "html", "json", "csv"]), help="Default: text.")
-@click.option("--suggest", is_flag=True, help="Search weights and placeholders from one policy; print values to paste.")
+@click.option(
+    "--suggest",
+    is_flag=True,
+    help="Search weights, placeholders and the warm set from one policy; print values to paste.",
+)
 @click.option(
     "--target-seconds",
     type=click.FloatRange(0, min_open=True),

@@ -1,4 +1,4 @@
-"""Search scheduler weights and placeholders for a wait that is short enough at the least node-hours.
+"""Search scheduler weights, placeholders and the warm set for a wait that is short enough at the least node-hours.
 
 Coordinate descent over small grids: one axis at a time, all its values with the same seeds (so that differences are the
 values'), until a round changes nothing or the budget is spent; then the best few with more seeds. What the search saw
@@ -33,6 +33,10 @@ STRATEGY: Final = "suggested"
 WEIGHTS: Final = (1, 11, 101, 1331, 10201)
 WEIGHED: Final = ("NodeResourcesFit", "ImageLocality", "InterPodAffinity")
 PLACEHOLDERS: Final = "placeholders"
+WARM_SPARE: Final = "warm set's spare, % of a node"
+# No warm set.
+NO_WARM: Final = -1000
+SPARE_PERCENTS: Final = (NO_WARM, -100, -50, -25, 0)
 # Of the most launches that come while a node boots (but for one window in a thousand).
 SEAT_SHARES: Final = (0.0, 0.25, 0.5, 1.0, 1.5)
 
@@ -46,6 +50,9 @@ _DEFAULTS: Final = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
+
+USERS: Final = "user"
+_OFF: Final = (WARM_SPARE, NO_WARM)
 
 # Axis -> value.
 Candidate = tuple[tuple[str, int], ...]
@@ -148,6 +155,8 @@ class Space:
     start: Candidate
     # Those that share the users' profile; they get the searched one.
     classes: tuple[str, ...]
+    # What else the users' warm set has, where it is searched.
+    warm: Mapping[str, Any]
     # That profile's weight table, which the searched weights go into.
     table: Mapping[str, Any]
     placeholders: Sequence[Mapping[str, Any]]
@@ -164,6 +173,9 @@ class Space:
             },
             "podClasses": {name: {"profile": STRATEGY} for name in self.classes},
         }
+        if WARM_SPARE in chosen:
+            spare = chosen[WARM_SPARE]
+            made["podClasses"][USERS]["warm"] = None if spare == NO_WARM else {**self.warm, "spare": f"{spare}%"}
         if PLACEHOLDERS in chosen:
             first, *others = self.placeholders
             made[PLACEHOLDERS] = [{**first, "replicas": chosen[PLACEHOLDERS]}, *others]
@@ -177,6 +189,8 @@ class Space:
             f"scheduler.profiles.{STRATEGY}": values["scheduler"]["profiles"][STRATEGY],
             **{"podClasses." + name.replace(".", "\\.") + ".profile": STRATEGY for name in self.classes},
         }
+        if WARM_SPARE in dict(candidate):
+            named[f"podClasses.{USERS}.warm"] = values["podClasses"][USERS]["warm"]
         if PLACEHOLDERS in values:
             named[PLACEHOLDERS] = values[PLACEHOLDERS]
         return Settings(json_values=[f"{key}={dump(value)}" for key, value in named.items()])
@@ -187,7 +201,7 @@ def make_space(values: Mapping[str, Any], seats: int, user_requests: Mapping[str
 
     user_requests: what a placeholder asks for where the values have none.
     """
-    profile = values["podClasses"].get("user", {}).get("profile")
+    profile = values["podClasses"].get(USERS, {}).get("profile")
     if values["scheduler"]["target"] != "deploy" or not profile:
         raise SuggestError(
             "podClasses.user.profile: users have no scheduler profile of Roost's, so there are no weights to search; "
@@ -203,8 +217,22 @@ def make_space(values: Mapping[str, Any], seats: int, user_requests: Mapping[str
         now = int(sets[0].get("replicas", 0))
         axes.insert(0, Axis(PLACEHOLDERS, tuple(sorted({now, *(round(seats * share) for share in SEAT_SHARES)}))))
         start.insert(0, (PLACEHOLDERS, now))
+    warm = values["podClasses"][USERS].get("warm") or {}
+    percent = _spare_percent(values, warm)
+    if percent is not None:
+        axes.insert(0, Axis(WARM_SPARE, tuple(sorted({percent, *SPARE_PERCENTS}))))
+        start.insert(0, (WARM_SPARE, percent))
     classes = tuple(name for name, one in values["podClasses"].items() if one.get("profile") == profile)
-    return Space(tuple(axes), tuple(start), classes, table, sets)
+    return Space(tuple(axes), tuple(start), classes, warm, table, sets)
+
+
+def _spare_percent(values: Mapping[str, Any], warm: Mapping[str, Any]) -> int | None:
+    """Where the warm set stands; None where there can be none, or its spare isn't a share of a node."""
+    users, spare = values["podClasses"][USERS], warm.get("spare", 0)
+    is_possible = values["admission"]["mode"] == "webhook" and values["webhook"]["readNodes"] and not users.get("home")
+    if not is_possible or (spare and not isinstance(spare, str)):
+        return None
+    return int(str(spare).removesuffix("%")) if warm else NO_WARM
 
 
 def _table(strategies: Mapping[str, Mapping[str, Any]], profile: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -231,7 +259,7 @@ def _table(strategies: Mapping[str, Mapping[str, Any]], profile: Mapping[str, An
 
 def told_of(candidate: Candidate) -> str:
     """A candidate for people."""
-    return ", ".join(f"{name} {value}" for name, value in candidate)
+    return ", ".join(f"{name} {'off' if (name, value) == _OFF else value}" for name, value in candidate)
 
 
 def show_score(score: Score) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -18,6 +18,7 @@ from simulator.suggest import (
     MOST_CANDIDATES,
     PLACEHOLDERS,
     STRATEGY,
+    WARM_SPARE,
     WEIGHED,
     Axis,
     Candidate,
@@ -103,7 +104,7 @@ def test_few_seeds_that_mislead_do_not_decide() -> None:
     assert outcome.scores[outcome.best].seeds == 5
 
 
-@pytest.mark.parametrize("name", ["z2jh", "roost", "z2jh-placeholders-packed", "image-first"])
+@pytest.mark.parametrize("name", ["z2jh", "roost", "z2jh-placeholders-packed", "image-first", "recommended"])
 def test_pasted_values_are_the_searched_ones(name: str, tmp_path: Path) -> None:
     files = [str(policy_files()[name])]
     space = make_space(read_values(files).values, 100, REQUESTS)
@@ -113,11 +114,12 @@ def test_pasted_values_are_the_searched_ones(name: str, tmp_path: Path) -> None:
     pasted = load_policy("pasted", [*files, str(file)])
     assert pasted.digest == load_policy("searched", files, space.settings_of(candidate, json.dumps)).digest
     assert [one.replicas for one in pasted.placeholders] == [150]
+    assert yaml.safe_load(file.read_text())["podClasses"]["user"]["warm"]["spare"] == "0%"
     profile = next(one for key, one in pasted.profiles.items() if key.endswith(STRATEGY))
     assert dict(profile.scores) | dict.fromkeys(WEIGHED, 10201) == dict(profile.scores)
 
 
-@pytest.mark.parametrize("name", ["z2jh", "roost", "image-first"])
+@pytest.mark.parametrize("name", ["z2jh", "roost", "image-first", "recommended"])
 def test_the_search_begins_where_the_values_are(name: str) -> None:
     files = [str(policy_files()[name])]
     space = make_space(read_values(files).values, 100, REQUESTS)
@@ -128,8 +130,31 @@ def test_the_search_begins_where_the_values_are(name: str) -> None:
     assert dict(new.scores) == dict(old.scores)
     assert sum(one.replicas for one in after.placeholders) == sum(one.replicas for one in before.placeholders)
     assert {axis.name: dict(space.start)[axis.name] in axis.values for axis in space.axes} == dict.fromkeys(
-        (PLACEHOLDERS, *WEIGHED), True
+        (WARM_SPARE, PLACEHOLDERS, *WEIGHED), True
     )
+    assert (dict(space.start)[WARM_SPARE] == -25) == (name == "recommended")
+    assert after.webhook is not None
+    assert (after.webhook.classes["user"].warm is None) == (name != "recommended")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"admission": {"mode": "policy"}},
+        {"webhook": {"readNodes": False}},
+        {"podClasses": {"user": {"warm": {"spare": -16}}}},
+        {"podClasses": {"user": {"home": {"key": [{"annotation": "a"}]}}}},
+    ],
+)
+def test_a_warm_set_is_searched_only_where_there_may_be_one_that_is_a_share(odd: dict[str, Any]) -> None:
+    values = read_values([str(policy_files()["roost"])]).values
+    for key, over in odd.items():
+        found = values[key]
+        assert isinstance(found, dict)
+        for name, one in over.items():
+            kept = found[name]
+            found[name] = kept | one if isinstance(kept, dict) else one
+    assert {axis.name for axis in make_space(values, 100, REQUESTS).axes} == {PLACEHOLDERS, *WEIGHED}
 
 
 def test_users_of_the_clusters_own_scheduler_have_no_weights_to_search() -> None:
@@ -142,4 +167,4 @@ def test_placeholders_by_nodes_or_by_the_clock_are_left_alone() -> None:
     sets = values["placeholders"]
     assert isinstance(sets, list)
     sets[0]["countBy"] = "nodes"
-    assert {axis.name for axis in make_space(values, 100, REQUESTS).axes} == set(WEIGHED)
+    assert {axis.name for axis in make_space(values, 100, REQUESTS).axes} == {WARM_SPARE, *WEIGHED}
