@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -132,6 +134,22 @@ def test_a_text_that_no_index_of_the_database_takes_is_refused(server: Postgres)
     # Of each alone there is room.
     store.write([replace(long, node_name="n"), replace(long, image="i")], {})
     store.close()
+
+
+@pytest.mark.parametrize("query", ["", "?immutable=1&mode=ro&uri=true"])
+def test_who_only_reads_leaves_a_file_as_it_is(tmp_path: Path, query: str) -> None:
+    store = empty_store(tmp_path)
+    store.write([pod_record("p")], {})
+    store.close()
+    path = tmp_path / "roost.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        # Not as the recorder has it.
+        connection.execute("PRAGMA journal_mode=DELETE")
+    before = path.read_bytes()
+    url = f"sqlite:///file:{path}{query}" if query else str(path)
+    assert run(["why", "p", "--database", url]) == 0
+    assert run(["report", "--database", url, "--format", "json", "--output", str(tmp_path / "report.json")]) == 0
+    assert path.read_bytes() == before
 
 
 # Texts of pods and Events that no database takes
