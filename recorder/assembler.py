@@ -55,6 +55,7 @@ _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{3
 MAX_ID: Final = 160
 MAX_DETAIL: Final = 512
 MAX_IMAGE: Final = 512
+MAX_SCHEDULER: Final = 63
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 _EVICTION_REASONS: Final = {
     "PreemptionByScheduler": "preempted",
@@ -309,7 +310,7 @@ class Assembler:
                 at_us=since_us if status == "True" and since_us is not None else pod.created_us,
                 resolution_us=SECOND_US,
                 last_us=since_us or now_us,
-                scheduler=state.scheduler_name,
+                scheduler=state.scheduler_name[:MAX_SCHEDULER],
                 source="watch",
             )
             self._await_node(told)
@@ -345,7 +346,7 @@ class Assembler:
                 at_us=now_us,
                 resolution_us=seen.resolution_us,
                 last_us=now_us,
-                scheduler=state.scheduler_name,
+                scheduler=state.scheduler_name[:MAX_SCHEDULER],
                 source="watch",
             )
             yield _phase(state.uid, Phase.NOMINATED, seen, "watch")
@@ -507,7 +508,7 @@ class Assembler:
             at_us=event.first_us,
             resolution_us=event.resolution_us,
             last_us=event.last_us,
-            scheduler=event.controller,
+            scheduler=event.controller[:MAX_SCHEDULER],
             source="event",
         )
 
@@ -605,7 +606,7 @@ def _failure(
         resolution_us=when.resolution_us,
         last_us=last_us or when.at_us,
         tries=tries,
-        scheduler=scheduler,
+        scheduler=scheduler[:MAX_SCHEDULER],
         source=source,
         nodes_total=total,
         nodes_feasible=0 if total is not None else None,
@@ -671,7 +672,7 @@ def _pod_record(pod: SeenPod, pod_class: str, deleted_us: int | None = None, rea
         ref=pod.ref,
         image=normalise_reference(image) if image else "",
         image_digest=_digest(pod),
-        scheduler=state.scheduler_name,
+        scheduler=state.scheduler_name[:MAX_SCHEDULER],
         priority=state.priority,
         cpu_millicores=requests.get("cpu", 0),
         memory_bytes=requests.get("memory", 0),

@@ -183,6 +183,31 @@ def test_a_text_that_a_database_does_not_take_costs_no_other_row_and_the_recordi
     assert uids(store, schema.pull.c.pod_uid) >= others
 
 
+def test_a_scheduler_whose_name_is_longer_than_ours_can_be_costs_no_row(store: Store) -> None:
+    name = f"{'long-' * 12}user-scheduler"
+    cluster = Cluster()
+    bound = {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]}
+    later = pod("p", 13, schedulerName=name, nodeName="n")
+    later["status"] = bound
+    cluster.said += [
+        {"type": "ADDED", "object": pod("p", 11, schedulerName=name)},
+        {"type": "MODIFIED", "object": later},
+    ]
+    controller = {"reportingController": name, "reportingInstance": "n"}
+    cluster.events += [
+        {"type": "ADDED", "object": event("p", 12, reason="FailedScheduling", note="0/1 nodes", **controller)},
+        {"type": "ADDED", "object": event("p", 14, reason="Scheduled", note="assigned hub/p to n", **controller)},
+    ]
+    with Run(cluster, store) as run_:
+        run_.wait_for("13")
+        wait_until(lambda: store.positions().get("events", ("",))[0] == "14", 30, "all Events to be stored")
+    with store.reading() as connection:
+        of_pods = list(connection.execute(sa.select(schema.pod.c.scheduler)).scalars())
+        decided = connection.execute(sa.select(schema.decision.c.kind, schema.decision.c.scheduler)).all()
+    assert of_pods == [name[:63]]
+    assert sorted(map(tuple, decided)) == [("bind", name[:63]), ("fail", name[:63])]
+
+
 def uids(store: Store, column: sa.Column[str]) -> set[str]:
     with store.reading() as connection:
         return set(connection.execute(sa.select(column)).scalars())
