@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 import sqlalchemy as sa
 
 from recorder import schema
-from recorder.records import PullRecord
+from recorder.assembler import NODES, PODS, Assembler, Known
+from recorder.reading import read_event, read_node, read_pod
+from recorder.records import CandidatesRecord, GapRecord, PullRecord, Record
 from recorder.store import Refused, Store, StoreError, Unavailable
 from roost.cli import run
 from tests.harness.binaries import HarnessUnavailableError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+Object = dict[str, Any]
 # Of four bytes each and none like the other: nothing that an index could make short.
 LONG = "".join(chr(0x1F300 + number) for number in range(512))
 
@@ -206,6 +209,58 @@ def test_a_scheduler_whose_name_is_longer_than_ours_can_be_costs_no_row(store: S
         decided = connection.execute(sa.select(schema.decision.c.kind, schema.decision.c.scheduler)).all()
     assert of_pods == [name[:63]]
     assert sorted(map(tuple, decided)) == [("bind", name[:63]), ("fail", name[:63])]
+
+
+def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> None:
+    word, name = "w" * 63, ".".join(["n" * 63] * 3 + ["n" * 61])
+    label = f"{name}/{word}"
+    image = f"registry.example/{'/'.join(['p' * 100] * 20)}:{'t' * 128}@sha256:{'a' * 64}"
+    assembler = Assembler(lambda _labels, _namespace: word, Known())
+    for kind in (NODES, PODS):
+        assembler.listing(kind)
+        assembler.synced(kind, 1)
+
+    def node(version: int, value: str) -> Object:
+        metadata = {"name": name, "uid": "node-uid", "resourceVersion": str(version), "labels": {label: value}}
+        images = [{"names": [image, image.partition("@")[0]], "sizeBytes": 2**63 - 1}]
+        return {"metadata": metadata, "spec": {}, "status": {"images": images, "allocatable": {label: "1"}}}
+
+    def stands(version: int, status: Object, **spec: Any) -> Object:
+        found = pod("p", version, schedulerName="s" * 253, priority=2**31 - 1, **spec)
+        found["metadata"] |= {"name": name, "namespace": word, "labels": {"release": word}}
+        found["spec"]["containers"] = [{"name": word, "image": image}]
+        return {**found, "status": status}
+
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node. " * 10_000}
+    runs = {"name": word, "image": image, "imageID": image, "state": {"running": {"startedAt": "2026-01-01T00:00:03Z"}}}
+    gone = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    records = [
+        *assembler.node(name, read_node(node(1, "")), 2),
+        *assembler.node(name, read_node(node(2, word)), 3),
+    ]
+    for version, standing in enumerate(
+        (
+            stands(3, {}, schedulingGates=[{"name": label}]),
+            stands(4, {"nominatedNodeName": name, "conditions": [waits]}),
+            stands(5, {"conditions": [gone], "containerStatuses": [runs]}, nodeName=name),
+        )
+    ):
+        records += assembler.pod("p", read_pod(standing, (), {}), 4 + version)
+    pulled = f'Successfully pulled image "{image}" in 2540400h10m10.123456789s. Image size: {2**63 - 1} bytes.'
+    for version, (reason, note, controller) in enumerate(
+        (
+            ("Scheduled", f"assigned it to {name}", "c" * 128),
+            ("FailedScheduling", f"0/{2**31 - 1} nodes are available: {2**31 - 1} of a kind.", "c" * 128),
+            ("Pulled", pulled, "kubelet"),
+            ("Preempted", f"Preempted by pod {'1' * 36} on node {name}", "c" * 128),
+            ("r" * 128, "n" * 1024, f"cluster-autoscaler{'c' * 110}"),
+        )
+    ):
+        more = {"reportingController": controller, "deprecatedSource": {"host": name}, "series": {"count": 2**31 - 1}}
+        records += assembler.event(read_event(event("p", 10 + version, reason=reason, note=note, **more)))
+    tables = {type(record) for record in records}
+    assert tables == set(get_args(Record)) - {CandidatesRecord, GapRecord}
+    store.write(records, {})
 
 
 def uids(store: Store, column: sa.Column[str]) -> set[str]:
