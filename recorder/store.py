@@ -83,17 +83,17 @@ class Store:
 
         only_reads: an SQLite file stays as it is, down to its settings.
         """
-        if "://" not in url:
-            url = f"sqlite:///{Path(url).absolute()}"
         try:
-            return cls(cls._engine(url, only_reads))
+            # A file's name isn't written as in a URL: %, ? and # are its own.
+            is_url = "://" in url
+            parsed = sa.make_url(url) if is_url else sa.URL.create(SQLITE, database=str(Path(url).absolute()))
+            return cls(cls._engine(parsed, only_reads))
         except (sa.exc.ArgumentError, ValueError, TypeError):
             # Their own words may hold a part of the password.
             raise StoreError(_ODD_URL) from None
 
     @staticmethod
-    def _engine(url: str, only_reads: bool) -> sa.Engine:
-        parsed = sa.make_url(url)
+    def _engine(parsed: sa.URL, only_reads: bool) -> sa.Engine:
         backend, _, driver = parsed.drivername.partition("+")
         if _is_torn(parsed):
             raise StoreError(_ODD_URL)

@@ -104,6 +104,15 @@ def test_a_database_of_another_kind_or_driver_is_named_with_what_is_accepted(
     assert capsys.readouterr().err == (f"roost why: database {says}: give a file, or postgresql://user@host/name\n")
 
 
+@pytest.mark.parametrize("name", ["a%41.db", "b?timeout=1.db", "c#d.db", "e f&g.db", "h%.db", "\u00e9.db"])
+def test_a_files_name_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
+    store = Store.open(str(tmp_path / name))
+    store.migrate()
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    Store.open_for_reading(str(tmp_path / name)).close()
+
+
 @pytest.mark.parametrize("driver", ["", "+asyncpg", "+psycopg2", "+psycopg"])
 def test_a_postgresql_is_asked_by_our_driver_whatever_the_url_names(driver: str) -> None:
     store = Store.open(f"postgresql{driver}://u:secret@127.0.0.1:1/x")
