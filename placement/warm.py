@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MAX_NODES: Final = 30
+# So many images fit on any node's disk.
+SURE_IMAGES: Final = 16
 _MAX_WEIGHT: Final = 100
 _PODS: Final = "pods"
 
@@ -35,6 +37,15 @@ def set_size(seats: Iterable[int], pods: int, spare: Spare) -> int:
         if 100 * rest + spare.percent * more <= 0:
             break
     return size
+
+
+def doubt(images_since: int) -> int:
+    """How doubtful it is that a node still has an image, when so many others came since it was used: a rank from 0.
+
+    Kubelets collect the image used longest ago, when the disk is full. How many fit isn't known, so each doubling is
+    a rank; small numbers are alike, for no disk is so small.
+    """
+    return (images_since // SURE_IMAGES).bit_length()
 
 
 def with_weights(names: Sequence[str]) -> list[tuple[str, int]]:

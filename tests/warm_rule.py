@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from placement.warm import Spare, set_size, with_weights
+from placement.warm import Spare, doubt, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,8 @@ class WarmNode(NamedTuple):
     holds: bool
     # Seconds since 1970.
     created: float = 0.0
+    # Images that came to it since a pod used this one's there.
+    images_since: int = 0
 
 
 def choose_warm(
@@ -35,7 +37,7 @@ def choose_warm(
     order = sorted(nodes, key=lambda node: (node.created, node.name))
     members = order[: set_size((node.seats for node in order), running + 1, Spare(spare, percent))]
     free = [node for node in members if node.pods < node.seats]
-    holders = sorted((node for node in free if node.holds), key=lambda node: node.pods)
+    holders = sorted((node for node in free if node.holds), key=lambda node: (doubt(node.images_since), node.pods))
     others = sorted((node for node in free if not node.holds), key=lambda node: -node.pods)
     room = limit - len(holders)
     emptiest = min(others, key=lambda node: node.pods, default=None)

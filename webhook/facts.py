@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from placement.images import normalise_reference
@@ -42,6 +43,7 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 # Images remembered of one node: more than its disk holds, as a rule. Pods choose their names, so both are bounded.
 MAX_IMAGES_A_NODE: Final = 1000
 _MAX_REFERENCE: Final = 1024
+_NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
 # The longest name that a node can have.
 _MAX_NODE_NAME: Final = 253
 
@@ -99,10 +101,11 @@ class WarmPod(NamedTuple):
 class WarmFacts:
     """The unfinished pods of one class with a warm set, and the images that they have brought to nodes. Never edited.
 
-    Images stay known when their pods are gone, until their node goes: only the kubelet knows which it has collected.
+    Images stay known when their pods are gone, until their node goes: only the kubelet knows which it has collected. It
+    collects the one that was used longest ago, so how many came to the node since then tells how likely that is.
     """
 
-    __slots__ = ("_holders", "_images", "_loads", "pods")
+    __slots__ = ("_brought", "_holders", "_images", "_loads", "pods")
 
     # By `pod_key`.
     pods: Mapping[str, WarmPod]
@@ -111,8 +114,10 @@ class WarmFacts:
         self.pods = {}
         # Pods by node; under "" those without one.
         self._loads: Mapping[str, int] = {}
-        # Images by node, that seen last at the end.
-        self._images: Mapping[str, Mapping[str, None]] = {}
+        # By node: how many images had come to it when this one was used last; that used last at the end.
+        self._images: Mapping[str, Mapping[str, int]] = {}
+        # By node: how many have come to it so far.
+        self._brought: Mapping[str, int] = {}
         self._holders: Mapping[str, frozenset[str]] = {}
         if pods:
             self._take_in(pods)
@@ -134,6 +139,11 @@ class WarmFacts:
         """Tell whether a node is known to hold an image; `reference` is normalised."""
         return node in self._holders.get(reference, ())
 
+    def images_since(self, node: str, reference: str) -> int:
+        """How many images have come to a node since a pod used this one there; 0 when it isn't known to hold it."""
+        at = self._images.get(node, _NO_IMAGES).get(reference)
+        return 0 if at is None else self._brought[node] - at
+
     def updated(self, changes: Mapping[str, WarmPod | None]) -> Self:
         """The facts after `changes` (None: gone or finished); this object stays as it is. Give many changes at once."""
         new = self._copy()
@@ -147,7 +157,7 @@ class WarmFacts:
             return self
         new = self._copy()
         for node in gone:
-            new._remember(node, {}, came=(), went=self._images[node])
+            new._remember(node, {}, 0, came=(), went=self._images[node])
         return new
 
     @property
@@ -162,6 +172,11 @@ class WarmFacts:
             before = pods.pop(key, None)
             if before is not None:
                 loads[before.node] -= 1
+                if pod is None and before.images:
+                    # As kubelets count: used until now. But the node may be a new machine under the old one's name.
+                    known = self._images.get(before.node, _NO_IMAGES)
+                    used = [image for image in before.images if image in known]
+                    seen.setdefault(before.node, {}).update(dict.fromkeys(used))
             if pod is not None:
                 pods[key] = pod
                 loads[pod.node] = loads.get(pod.node, 0) + 1
@@ -172,26 +187,30 @@ class WarmFacts:
             self._see(node, new)
 
     def _see(self, node: str, images: Iterable[str]) -> None:
-        """Images are on a node; each is the one seen last."""
-        before = self._images.get(node, {})
+        """Images are on a node; each is the one used last."""
+        before = self._images.get(node, _NO_IMAGES)
         now = dict(before)
+        brought = self._brought.get(node, 0)
         for image in images:
-            now.pop(image, None)
-            now[image] = None
+            brought += now.pop(image, None) is None
+            now[image] = brought
         went = [one for one, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]
         for image in went:
             del now[image]
         came = [one for one in images if one in now and one not in before]
-        self._remember(node, now, came, [one for one in went if one in before])
+        self._remember(node, now, brought, came, [one for one in went if one in before])
 
-    def _remember(self, node: str, images: Mapping[str, None], came: Iterable[str], went: Iterable[str]) -> None:
+    def _remember(
+        self, node: str, images: Mapping[str, int], brought: int, came: Iterable[str], went: Iterable[str]
+    ) -> None:
         """Replace what is known of a node's images."""
-        everywhere = dict(self._images)
+        everywhere, brought_to = dict(self._images), dict(self._brought)
         if images:
-            everywhere[node] = images
+            everywhere[node], brought_to[node] = images, brought
         else:
             everywhere.pop(node, None)
-        self._images = everywhere
+            brought_to.pop(node, None)
+        self._images, self._brought = everywhere, brought_to
         if not came and not went:
             # Mostly so: thousands of images needn't be copied.
             return
@@ -209,7 +228,7 @@ class WarmFacts:
     def _copy(self) -> Self:
         new = type(self).__new__(type(self))
         new.pods, new._loads = self.pods, self._loads
-        new._images, new._holders = self._images, self._holders
+        new._images, new._holders, new._brought = self._images, self._holders, self._brought
         return new
 
 

@@ -253,7 +253,9 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
         # The API server will say what is wrong; the other rules need no requests.
         yield Note("warm", "nothing preferred: the pod's requests can't be read")
         return
-    wanted = WarmRequest(pod.rules, requests, [_known_holders(case, nodes, facts, one) for one in pod.images])
+    images = [normalise_reference(one) for one in pod.images]
+    holders = [_known_holders(case, nodes, facts, *both) for both in zip(pod.images, images, strict=True)]
+    wanted = WarmRequest(pod.rules, requests, holders, images)
     choice = finder.find(wanted, nodes, facts)
     if not choice.nodes:
         yield Note("warm", f"nothing preferred: no node has room; {choice.set_size} in the set")
@@ -275,9 +277,9 @@ def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
     return read_requests({"containers": [{"resources": {"requests": by_default}} for _ in pod.containers]})
 
 
-def _known_holders(case: Case, nodes: Nodes, facts: WarmFacts, reference: str) -> list[frozenset[str]]:
+def _known_holders(case: Case, nodes: Nodes, facts: WarmFacts, reference: str, normalised: str) -> list[frozenset[str]]:
     """Nodes that hold an image: those that pods of the class have brought it to, and those that a label tells of."""
-    sets = [facts.holders(normalise_reference(reference))]
+    sets = [facts.holders(normalised)]
     labelled = case.rulebook.held(reference)
     if labelled is not None:
         sets.append(nodes.holders.get(str(labelled["key"]), frozenset()))

@@ -13,7 +13,7 @@ import orjson
 
 from placement.nodes import node_admits
 from placement.selectors import node_term_matches
-from placement.warm import seats_of, set_size, with_weights
+from placement.warm import doubt, seats_of, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +37,8 @@ class WarmRequest(NamedTuple):
     requests: tuple[tuple[str, int], ...]
     # For each image of the pod: the sets of nodes that are known to hold it, for one reason or another.
     holders: Sequence[Sequence[frozenset[str]]]
+    # Those images, normalised.
+    images: Sequence[str] = ()
 
 
 class WarmChoice(NamedTuple):
@@ -94,7 +96,7 @@ class WarmFinder:
                 self._sets[key] = known
         limit = self._warm.nodes
         held = _held(wanted.holders)
-        names = [name for name in known.emptiest if name in held][:limit] if held else []
+        names = _surest((name for name in known.emptiest if name in held), facts, wanted.images, limit) if held else []
         holding = len(names)
         if holding < limit:
             names += islice((name for name in known.fullest if name not in held), limit - holding)
@@ -173,6 +175,17 @@ def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:
     """Nodes that hold every image."""
     sets = [found[0] if len(found) == 1 else frozenset().union(*found) for found in holders]
     return frozenset.intersection(*sorted(sets, key=len)) if sets else frozenset()
+
+
+def _surest(holders: Iterable[str], facts: WarmFacts, images: Sequence[str], limit: int) -> list[str]:
+    """The holders whose kubelets most likely still have the images; the order stays among those as likely."""
+    by_doubt: dict[int, list[str]] = {}
+    for name in holders:
+        found = by_doubt.setdefault(doubt(max((facts.images_since(name, one) for one in images), default=0)), [])
+        found.append(name)
+        if len(found) == limit and not min(by_doubt):
+            break
+    return [name for rank in sorted(by_doubt) for name in by_doubt[rank]][:limit]
 
 
 def _make_room(memory: dict[bytes, Any]) -> None:

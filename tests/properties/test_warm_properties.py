@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,7 +91,13 @@ def test_beside_other_terms_of_200_each_place_still_has_a_score_of_its_own(count
 # --- the finder ---
 
 IMAGES = ("x", "y")
-pods = st.builds(WarmPod, st.sampled_from(["", *NAMES]), st.lists(st.sampled_from(IMAGES), unique=True).map(tuple))
+# Others that come to nodes.
+MORE_IMAGES = ("p", "q", "r", "s")
+pods = st.builds(
+    WarmPod,
+    st.sampled_from(["", *NAMES]),
+    st.lists(st.sampled_from([*IMAGES, *IMAGES, *MORE_IMAGES]), unique=True).map(tuple),
+)
 
 
 def node_called(name: st.SearchStrategy[str]) -> st.SearchStrategy[NodeFact]:
@@ -154,14 +161,17 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
                 warm.pods_per_node or min(one.allocatable["pods"], one.allocatable["cpu"] // 2),
                 all(facts.holds(one.name, image) for image in IMAGES),
                 one.created,
+                max(facts.images_since(one.name, image) for image in IMAGES),
             )
             for one in best
         ]
         running = sum(one.pods for one in plain) + facts.pods_on("")
-        wanted = WarmRequest(rules, (("cpu", 2),), [[facts.holders(image)] for image in IMAGES])
-        choice = finder.find(wanted, nodes, facts)
+        wanted = WarmRequest(rules, (("cpu", 2),), [[facts.holders(image)] for image in IMAGES], IMAGES)
         pods, percent = warm.spare
-        assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
+        # As if disks were small: histories are short.
+        with patch("placement.warm.SURE_IMAGES", 1):
+            choice = finder.find(wanted, nodes, facts)
+            assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
         assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))
 
 
@@ -181,4 +191,4 @@ def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
     whole = WarmFacts(there)
     assert facts.pods == whole.pods
     assert all(facts.pods_on(node) == whole.pods_on(node) for node in ("", *NAMES))
-    assert {(node, image) for node in NAMES for image in IMAGES if facts.holds(node, image)} == ever
+    assert {(node, image) for node in NAMES for image in [*IMAGES, *MORE_IMAGES] if facts.holds(node, image)} == ever

@@ -10,7 +10,7 @@ import pytest
 from placement.documents import SettingsError
 from placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from placement.settings import Warm
-from placement.warm import Spare, seats_of, set_size, with_weights
+from placement.warm import Spare, doubt, seats_of, set_size, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import (
@@ -44,6 +44,17 @@ def chosen(*nodes: WarmNode, spare: int = 0, limit: int = 10) -> list[str]:
 def test_holders_come_first_and_the_emptiest_of_them_then_others_and_the_fullest_of_them() -> None:
     nodes = [warm_node("a", 0), warm_node("b", 2, holds=True), warm_node("c", 1, holds=True), warm_node("d", 3)]
     assert chosen(*nodes, spare=7) == ["c", "b", "d", "a"]
+
+
+def test_a_holder_to_which_many_images_came_since_comes_after_one_that_used_it_lately() -> None:
+    old, lately = warm_node("a", 0, holds=True), warm_node("b", 3, holds=True)
+    assert chosen(old._replace(images_since=15), lately, spare=3) == ["a", "b"]
+    assert chosen(old._replace(images_since=16), lately, spare=3) == ["b", "a"]
+    assert chosen(old._replace(images_since=40), lately._replace(images_since=32), spare=3) == ["a", "b"]
+
+
+def test_doubt_grows_with_each_doubling() -> None:
+    assert [doubt(images) for images in (0, 15, 16, 31, 32, 63, 64)] == [0, 0, 1, 1, 2, 2, 3]
 
 
 def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
@@ -128,7 +139,7 @@ def test_spare_may_be_a_share_of_a_node() -> None:
     assert found.spare == Spare(percent=-25)
 
 
-@pytest.mark.parametrize("odd", ["25", "2.5%", "+5%", "1000%", "٥%", "-25 %", "", True, 0.5])
+@pytest.mark.parametrize("odd", ["25", "2.5%", "+5%", "1000%", "\u0665%", "-25 %", "", True, 0.5])
 def test_no_other_text_is_a_share(odd: object) -> None:
     with pytest.raises(SettingsError, match=r"podClasses\.user\.warm\.spare"):
         settings(podClasses={"user": {"warm": {"spare": odd}}})
@@ -182,6 +193,18 @@ def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pyt
     # Seen again, it is the newest.
     facts = facts.updated({"ns/c": WarmPod("n1", ("x",))}).updated({"ns/d": WarmPod("n1", ("z",))})
     assert [image for image in "xyz" if facts.holds("n1", image)] == ["x", "z"]
+
+
+def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_its_images_until_it_ends() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",))}).updated({"ns/b": WarmPod("n1", ("y",))})
+    facts = facts.updated({"ns/c": WarmPod("n1", ("z",)), "ns/d": WarmPod("n1", ("y",)), "ns/e": WarmPod("n2", ("z",))})
+    assert [facts.images_since("n1", image) for image in "xyz?"] == [2, 0, 0, 0]
+    assert facts.images_since("n9", "x") == 0
+    assert facts.updated({"ns/a": None}).images_since("n1", "x") == 0
+    gone = facts.without_nodes(["n1"])
+    assert gone.images_since("n1", "x") == 0
+    # A pod that ends there later brings nothing to the machine that has its name now.
+    assert not gone.updated({"ns/a": None}).holds("n1", "x")
 
 
 def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: str) -> dict[str, Any]:
@@ -240,6 +263,16 @@ def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
     placed = place(user_pod(IMAGE), facts, rules)
     assert homes_of(placed) == [(100, "n2"), (66, "n1"), (33, "n3")]
     assert placed["metadata"]["annotations"][WARM_TARGET_ANNOTATION] == "n2"
+
+
+def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_emptier() -> None:
+    facts = known([N1, N2], ("n1", IMAGE), ("n2", IMAGE), ("n2", "x"))
+    many = {f"jhub/more-{index}": WarmPod("n1", (f"other-{index}",)) for index in range(16)}
+    after = facts.warm["user"].updated(many).updated(dict.fromkeys(many))
+    for limit, wanted in ((1, [(100, "n2")]), (2, [(100, "n2"), (50, "n1")])):
+        rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 2, "nodes": limit}}})
+        assert homes_of(place(user_pod(IMAGE), Facts(nodes=facts.nodes, warm={"user": after}), rules)) == wanted
+        assert homes_of(place(user_pod(IMAGE), facts, rules))[0] == (100, "n1")
 
 
 def test_where_nobody_holds_the_image_the_fullest_of_the_set_comes_first() -> None:
