@@ -95,7 +95,6 @@ class PodMaker:
         self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
         self._named: dict[str, NodeTerm] = {}
         self._specs: dict[PodSpec, PodSpec] = {}
-        self._user_priority = next((name for name, value in policy.priorities.items() if value == 0), "")
 
     @cached_property
     def homes(self) -> tuple[str, ...]:
@@ -187,8 +186,8 @@ class PodMaker:
                 }
             ],
         }
-        if self._user_priority:
-            spec["priorityClassName"] = self._user_priority
+        if self._policy.user_class:
+            spec["priorityClassName"] = self._policy.user_class
         metadata = {"name": name, "labels": dict(_USER_LABELS), "annotations": dict(_STAYS)}
         return {"metadata": metadata, "spec": spec}
 
@@ -272,8 +271,9 @@ class PodMaker:
         state = read_pod_state(body, specs=self._specs)
         if len(self._specs) > _KEPT:
             self._specs.clear()
-        name = body["spec"].get("priorityClassName", "")
-        return copy_pod(state, priority=self._policy.priorities.get(name, state.priority))
+        policy = self._policy
+        priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
+        return copy_pod(state, priority=priority.value, preempts=priority.preempts)
 
 
 def image_reference(image: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
@@ -20,7 +20,7 @@ from generator.release import Release, check_release
 from generator.render import render
 from generator.schema import validate
 from generator.values import read_values
-from placement.labels import PLACEHOLDER_SET_LABEL, startup_taint
+from placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
 from placement.scheduling.profile import Profile, default_profile, read_profiles
 from placement.settings import Settings
 from placement.settings import parse_settings as parse_policy
@@ -62,6 +62,14 @@ class PullerSet:
     images: Mapping[str, str]
 
 
+class Priority(NamedTuple):
+    """One PriorityClass."""
+
+    value: int
+    # Its preemptionPolicy isn't Never.
+    preempts: bool = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What runs under one set of values."""
@@ -79,8 +87,12 @@ class Policy:
     scheduler_configuration: Mapping[str, Any] | None
     placeholders: tuple[PlaceholderSet, ...]
     pullers: tuple[PullerSet, ...]
-    # PriorityClass -> value.
-    priorities: Mapping[str, int]
+    # PriorityClass -> what it says.
+    priorities: Mapping[str, Priority]
+    # Of users' pods, as the values' `priorityClasses.user` means it; "": they have none.
+    user_class: str
+    # What pods without a class have.
+    default_priority: Priority
     # New nodes carry it until their images are there; "": none.
     startup_taint: str
 
@@ -116,7 +128,8 @@ def load_policy(
     check_release(release)
     merged = read_values(list(files) or [str(policy_files()[name])], options)
     validate(merged)
-    return read_policy(name, render(merged.values, release), release)
+    # What has no namespace is there, too, where somebody else creates it: a pod's priority depends on it.
+    return read_policy(name, render({**merged.values, "clusterResources": True}, release), release)
 
 
 def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> Policy:
@@ -140,6 +153,10 @@ def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> P
     gate = (controllers or {}).get("gate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
     taints = gate.get("mode") == "startupTaint" and pullers
+    classes = by_kind.get("PriorityClass", ())
+    priorities = {one["metadata"]["name"]: _read_priority(one) for one in classes}
+    user_class = cluster_object_name(release.name, release.namespace, "user")
+    default = next((_read_priority(one) for one in classes if one.get("globalDefault")), Priority(0))
     return Policy(
         name=name,
         release=release.name,
@@ -151,7 +168,9 @@ def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> P
         scheduler_configuration=configuration,
         placeholders=tuple(map(_read_placeholders, by_kind.get("StatefulSet", ()))),
         pullers=pullers,
-        priorities={one["metadata"]["name"]: int(one["value"]) for one in by_kind.get("PriorityClass", ())},
+        priorities=priorities,
+        user_class=user_class if user_class in priorities else "",
+        default_priority=default,
         startup_taint=startup_taint(release.name, release.namespace) if taints else "",
     )
 
@@ -162,6 +181,10 @@ _KINDS: Final = frozenset({"ConfigMap", "StatefulSet", "DaemonSet", "PriorityCla
 
 def _digest(bodies: Sequence[JSONObject]) -> str:
     return sha256(json.dumps(bodies, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _read_priority(body: JSONObject) -> Priority:
+    return Priority(int(body["value"]), preempts=body.get("preemptionPolicy") != "Never")
 
 
 def _read_placeholders(body: JSONObject) -> PlaceholderSet:

@@ -10,7 +10,7 @@ from simulator.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 1
+VERSION: Final = 2
 # Parts of a start's wait, in order; their sum is "total".
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
 PARTS: Final = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START)
@@ -69,6 +69,8 @@ class RunResult:
     peak_nodes: int = 0
     nodes_created: int = 0
     placeholder_preemptions: int = 0
+    # Users' pods that a scheduler took away for others: no values of Roost's do that.
+    users_preempted: int = 0
     # Placeholders evicted by the mover.
     moves: int = 0
     placeholder_pending_seconds: float = 0.0

@@ -123,6 +123,7 @@ MEASURES: Final = (
     Measure(
         "preempted", "placeholders pre-empted", Unit.COUNT, lambda r: r.placeholder_preemptions, less_is_better=None
     ),
+    Measure("users_preempted", "users pre-empted", Unit.COUNT, lambda r: r.users_preempted, NOTHING),
     Measure("moves", "placeholders moved", Unit.COUNT, lambda r: r.moves, is_headline=True),
     Measure(
         "placeholder_pending",

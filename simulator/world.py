@@ -344,6 +344,11 @@ class World:
             return
         result.timeouts += 1
         self.measures.count("timeouts", self.now)
+        self._end_try(pod, launch)
+
+    def _end_try(self, pod: SimPod, launch: Launch) -> None:
+        """A pod goes before its server was up: the hub tries again, or gives up."""
+        result = self.measures.result
         launch.note_try(pod, self.now)
         self._remove(pod)
         if launch.tries_left > 0:
@@ -359,6 +364,15 @@ class World:
             self.measures.over(self.now - launch.attempt.moment)
             self._forget(launch)
             self._starting -= 1
+
+    def _lose(self, pod: SimPod) -> None:
+        """A pod is taken away from whoever has it: a user's try ends, or their session."""
+        if pod.launch is not None and pod.ready_at is None:
+            self._end_try(pod, pod.launch)
+        elif pod.launch is not None:
+            self._end(pod)
+        else:
+            self._remove(pod)
 
     def _forget(self, launch: Launch) -> None:
         repository = launch.attempt.repository
@@ -449,7 +463,9 @@ class World:
             for victim in nomination.victims:
                 found = self.sim_pods.get(victim.key)
                 if found is not None and not found.state.leaving:
-                    self.measures.result.placeholder_preemptions += found.kind == PLACEHOLDER
+                    result = self.measures.result
+                    result.placeholder_preemptions += found.kind == PLACEHOLDER
+                    result.users_preempted += found.kind == USER
                     self._leave(found)
             return
         if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
@@ -476,7 +492,7 @@ class World:
 
     def _gone(self, pod: SimPod) -> None:
         if self.sim_pods.get(pod.key) is pod:
-            self._remove(pod)
+            self._lose(pod)
 
     def retry(self, node: SimNode | None = None) -> None:
         """Something changed for the better, on that node only if one is given: pods that fitted nowhere try again."""
@@ -619,6 +635,9 @@ class World:
         return 60.0 * (model.least_minutes + rest)
 
     def _end(self, pod: SimPod) -> None:
+        if self.sim_pods.get(pod.key) is not pod:
+            # It was taken away before.
+            return
         if pod.launch is not None:
             self._forget(pod.launch)
         self._remove(pod)

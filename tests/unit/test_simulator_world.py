@@ -10,8 +10,22 @@ import pytest
 
 from simulator.assumptions import Assumptions, Autoscaler
 from simulator.pods import BUILD, PLACEHOLDER, USER, image_reference
-from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PARTS, PULL, PULL_WAIT, QUEUE, START, TOTAL
+from simulator.policy import Policy, Priority
+from simulator.results import (
+    ELSEWHERE,
+    NODE_WAIT,
+    NOWHERE,
+    ONLY_FULL,
+    PARTS,
+    PULL,
+    PULL_WAIT,
+    QUEUE,
+    START,
+    TOTAL,
+    RunResult,
+)
 from tests.small_worlds import (
+    BEGIN,
     IMAGE_BYTES,
     MANAGED,
     PULL_SECONDS,
@@ -29,6 +43,7 @@ from tests.small_worlds import (
 )
 
 HUGE_BYTES = 30_000_000_000
+PRIORITIES = {"user": 100, "placeholder": 10, "puller": 50}
 
 
 def a_morning(number: int = 400, images: int = 12) -> list[Any]:
@@ -191,6 +206,69 @@ def test_a_user_never_preempts_a_user() -> None:
     result, world = play(said, with_seats("z2jh-placeholders-packed", 1), small(seats=2, nodes=1))
     assert len(world.preempted) == result.placeholder_preemptions == 1
     assert result.given_up == 2
+
+
+# Priorities
+
+
+def test_a_user_has_the_priority_of_the_class_of_users_whatever_that_is() -> None:
+    for values in (PRIORITIES, {**PRIORITIES, "placeholder": 0}, {**PRIORITIES, "globalDefault": True}):
+        seats = with_seats("z2jh-placeholders-packed", 2, priorityClasses=values)
+        said = in_order((0, "a"), (10, "a"), (20, "a"))
+        result, seen = play(said, seats, small(seats=3, nodes=1))
+        assert (result.started, result.given_up) == (3, 0)
+        assert len(seen.preempted) == result.placeholder_preemptions == 2
+        assert result.users_preempted == 0
+
+
+def test_a_placeholder_pre_empts_nobody_even_if_it_comes_first_in_the_queue() -> None:
+    seats = with_seats("z2jh-placeholders-packed", 0, priorityClasses={"user": 0, "placeholder": 10})
+    result, seen = play_with_a_seat_at(100, seats, in_order((0, "a"), (0, "a"), stays=500))
+    assert (result.started, seen.preempted, result.users_preempted) == (3, [], 0)
+
+
+def test_priorities_are_those_of_the_values_where_somebody_else_creates_the_classes() -> None:
+    seats = with_seats("z2jh-placeholders-packed", 1, priorityClasses=PRIORITIES, clusterResources=False)
+    result, seen = play(in_order((0, "a"), (10, "a")), seats, small(seats=2, nodes=1))
+    assert (result.started, len(seen.preempted)) == (2, 1)
+
+
+def seats_above_users() -> Policy:
+    """No values give this: a placeholder that pre-empts users."""
+    seats = with_seats("z2jh-placeholders-packed", 0)
+    name = "hub.binder.roost-placeholder"
+    return replace(seats, priorities={**seats.priorities, name: Priority(10, preempts=True)})
+
+
+def play_with_a_seat_at(after: float, seats: Policy, said: list[Any]) -> tuple[RunResult, WatchedWorld]:
+    """Two users fill the only node; then a placeholder is wanted."""
+
+    def make(policy: Policy, assumptions: Assumptions, seed: int) -> WatchedWorld:
+        world = WatchedWorld(policy, assumptions, seed)
+
+        def want(name: str) -> None:
+            world.replicas[name] = 1
+            world.fill_seats(name)
+
+        world.at(BEGIN + after, want, next(iter(world.replicas)))
+        return world
+
+    # Somebody who comes late lets the world be seen until then.
+    return play([*said, attempt(9, 2000, stays=1)], seats, small(seats=2, nodes=1), make=make)
+
+
+def test_the_session_of_a_user_who_is_pre_empted_ends_once() -> None:
+    result, seen = play_with_a_seat_at(100, seats_above_users(), in_order((0, "a"), (0, "a"), stays=500))
+    assert len(seen.preempted) == result.users_preempted == 1
+    assert (result.started, result.given_up, result.timeouts) == (3, 0, 0)
+
+
+def test_a_try_that_ends_by_pre_emption_is_made_again() -> None:
+    result, seen = play_with_a_seat_at(3, seats_above_users(), in_order((0, "a"), (0, "a"), stays=500))
+    assert len(seen.preempted) == result.users_preempted == 1
+    # Its second try waits for the other to go, longer than the spawner does.
+    assert (result.started, result.given_up, result.timeouts) == (2, 1, 1)
+    assert result.waits[TOTAL].count == result.admitted == 3
 
 
 # Nodes
