@@ -7,6 +7,7 @@ marked as a gap.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -19,18 +20,20 @@ from cluster.event_stream import Change, EventStream, Told
 from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache
 from placement.classes import Classes
-from recorder.assembler import EVENTS, NODES, PODS, Assembler
+from recorder.assembler import EVENTS, NODES, PODS, Assembler, Judgement
 from recorder.pod_lines import PodLines
 from recorder.reading import MICRO_US, Unreadable, read_event, read_node, unreadable
 from recorder.records import DecisionRecord
+from recorder.records import Verdict as ModelVerdict
 from recorder.store import Refused, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cluster.client import Client, JSONObject
     from recorder.metrics import Metrics
     from recorder.model import Model
+    from recorder.reading import SeenNode, SeenPod
     from recorder.records import Record
     from recorder.settings import RecorderSettings
     from recorder.store import Store
@@ -57,6 +60,43 @@ _MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, 
 
 class RecordingError(Exception):
     """Recording can't go on; the message says why."""
+
+
+class _Judge:
+    """The model, whose faults cost its judgements and no row."""
+
+    def __init__(self, model: Model, metrics: Metrics) -> None:
+        self._model = model
+        self._metrics = metrics
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # whatever the model trips over, what was told of the pod is to be stored
+            log.exception("the model failed")
+            self._metrics.count_odd(DecisionRecord.TABLE)
+
+    def relisted(self, at_us: int) -> None:
+        with self._counted():
+            self._model.relisted(at_us)
+
+    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
+        with self._counted():
+            self._model.node_changed(name, node, at_us)
+
+    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
+        with self._counted():
+            self._model.pod_changed(key, pod, pod_class, at_us)
+
+    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement | None:
+        with self._counted():
+            return self._model.judge(decision_id, pod, node_name, at_us)
+        return Judgement(ModelVerdict.UNKNOWN, note="the model failed, see the recorder's log")
+
+    def settle(self, now_us: int | None) -> Iterator[tuple[str, Judgement]]:
+        # A fault in this ends no more than this: see Recording._settle.
+        return self._model.settle(now_us)
 
 
 class Recording:
@@ -90,7 +130,8 @@ class Recording:
         self._late_since_us: dict[str, int] = {}
         self._model = model
         self._wall = wall
-        self._assembler = Assembler(self._classify, store.known(), model, settings.gate_labels)
+        judge = _Judge(model, metrics) if model is not None else None
+        self._assembler = Assembler(self._classify, store.known(), judge, settings.gate_labels)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )

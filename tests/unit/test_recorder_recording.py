@@ -108,13 +108,13 @@ def huge(name: str, version: int) -> Object:
 class Run:
     """One run of the recorder until the block ends."""
 
-    def __init__(self, cluster: Cluster, store: Store) -> None:
+    def __init__(self, cluster: Cluster, store: Store, model: Model | None = None) -> None:
         self.cluster, self.store = cluster, store
         settings = parse_settings(
             {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0}
         )
         self.metrics = Metrics("test")
-        self.recording = Recording(cast("Client", cluster), settings, store, self.metrics)
+        self.recording = Recording(cast("Client", cluster), settings, store, self.metrics, model=model)
         self.metrics.ask(
             is_recording=lambda: self.recording.verdict().passed, behind_seconds=self.recording.behind_seconds
         )
@@ -366,6 +366,34 @@ def test_a_model_that_fails_does_not_end_the_recording(store: Store, monkeypatch
         monkeypatch.setattr(run.recording._assembler, "settle", fail)
         run.wait_for("11")
     assert [row["name"] for row in rows(store, schema.pod)] == ["plain"]
+
+
+@pytest.mark.parametrize("broken", ["judge", "pod_changed", "relisted"])
+def test_a_model_that_fails_of_one_pod_costs_no_row(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+    monkeypatch.setattr(model, broken, fail)
+    cluster = Cluster()
+    with Run(cluster, store, model) as run:
+        wait_until(lambda: run.recording.verdict().passed, 30, "lists")
+        bound = pod("p", 12, nodeName="n")
+        cluster.said += [
+            {"type": "ADDED", "object": pod("p", 11)},
+            {"type": "MODIFIED", "object": bound},
+            {"type": "DELETED", "object": bound | {"metadata": bound["metadata"] | {"resourceVersion": "13"}}},
+        ]
+        run.wait_for("13")
+        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) is None
+    (row,) = rows(store, schema.pod)
+    assert (row["name"], row["end_reason"]) == ("p", "deleted")
+    (decision,) = rows(store, schema.decision)
+    if broken == "judge":
+        assert (decision["model"], decision["model_note"]) == ("unknown", "the model failed, see the recorder's log")
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_recorder_whose_stream_has_ended_ends_too_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
