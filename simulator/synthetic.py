@@ -4,6 +4,8 @@ Calibrated to the published figures of 2019-05-22..31 (130,729 records): popular
 of minutes, new specs, re-use. tests/unit/test_simulator_synthetic.py says how close, and holds it against the trace.
 Four sources make the launches: a few steady names with most of them; classes, hundreds of launches of one name in some
 hours; a long tail of rarely visited names; and names never seen before, launched once or a few times.
+The five most popular are called as mybinder.org's were, whose images the shipped policies pull; all other names are
+made up.
 """
 
 from __future__ import annotations
@@ -55,6 +57,14 @@ _OTHERS_SHAPE: Final = _Shape(
 # Percent of all launches, of the steady names, most popular first [M, without the classes among the top twenty].
 _FIRST_PERCENT: Final = 46.8
 _HEAD_PERCENT: Final = (8.39, 4.80, 3.59, 2.33, 1.42, 1.39, 1.27, 1.21, 1.03, 0.64, 0.61, 0.57, 0.50, 0.44, 0.38, 0.34)
+# What the first of them are called: as mybinder.org's own, so that values files which name its images fit [M].
+_HEAD_NAMES: Final = (
+    ("ipython/ipython-in-depth", "master"),
+    ("jupyterlab/jupyterlab-demo", "master"),
+    ("ines/spacy-io-binder", "live"),
+    ("DS-100/textbook", "master"),
+    ("bokeh/bokeh-notebooks", "master"),
+)
 # The first name is linked from a tutorial: part of its launches come as groups within minutes.
 _GROUPED_SHARE: Final = 0.55
 _GROUP_MEDIAN, _GROUP_SIGMA, _GROUP_SECONDS = 9.0, 0.8, 90.0
@@ -197,15 +207,15 @@ class _World:
         return median * exp(sigma * _NORMAL.inv_cdf(self._draw()))
 
     def _first(self, moment: float) -> None:
-        self._push(moment, *_name("steady", 0))
+        self._push(moment, *_steady_name(0))
 
     def _group(self, moment: float) -> None:
-        names = _name("steady", 0)
+        names = _steady_name(0)
         for _ in range(max(1, round(self._log_normal(_GROUP_MEDIAN, _GROUP_SIGMA)))):
             self._push(moment - _GROUP_SECONDS * log(self._draw()), *names)
 
     def _steady(self, moment: float) -> None:
-        names = _name("steady", 1 + bisect_right(self._head, self._draw() * self._head[-1]))
+        names = _steady_name(1 + bisect_right(self._head, self._draw() * self._head[-1]))
         self._push(moment, *names)
         while self._draw() < _HEAD_AGAIN:
             moment -= _HEAD_GAP_SECONDS * log(self._draw())
@@ -244,6 +254,14 @@ class _World:
         while self._draw() < _NEW_BACK:
             moment += self._log_normal(_BACK_MEDIAN_SECONDS, _BACK_SIGMA)
             self._visit(moment, *names)
+
+
+def _steady_name(number: int) -> tuple[str, str]:
+    """As a trace of the archive would give them."""
+    if number >= len(_HEAD_NAMES):
+        return _name("steady", number)
+    typed, ref = _HEAD_NAMES[number]
+    return f"GitHub/{typed.casefold()}", f"GitHub/{typed}/{ref}"
 
 
 def _name(kind: str, number: int) -> tuple[str, str]:

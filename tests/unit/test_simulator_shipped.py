@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -20,10 +21,12 @@ from simulator.assumptions import Assumptions
 from simulator.pods import image_reference
 from simulator.policy import RELEASE, Policy
 from simulator.shipped import assumptions_of, describe, policy_files
+from simulator.synthetic import synthetic_attempts
 from simulator.trace_archive import read_launch
 
 NAMES = sorted(policy_files())
 MOST_LAUNCHED = "ipython/ipython-in-depth/master"
+HUBS_IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 
 
 @cache
@@ -130,6 +133,14 @@ def test_gates_hold_for_the_images_that_are_launched_most(name: str, mode: GateM
     assert normalise_reference(launched) in policy.webhook.managed_images
     assert launched in policy.pullers[0].images.values()
     assert bool(policy.startup_taint) is (mode is GateMode.STARTUP_TAINT)
+
+
+def test_pullers_bring_the_images_that_made_up_launches_launch_most() -> None:
+    counts = Counter(attempt.image for attempt in synthetic_attempts(1, days=3.0))
+    most_launched = {image_reference(image) for image, _ in counts.most_common(5)}
+    for name in NAMES:
+        pulled = {image for puller in load_policy(name).pullers for image in puller.images.values()} - {HUBS_IMAGE}
+        assert pulled == (most_launched if name.startswith(("roost", "gate-", "attract", "popular-")) else set()), name
 
 
 def test_only_attract_and_what_builds_on_it_moves_placeholders() -> None:

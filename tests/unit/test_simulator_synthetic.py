@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
@@ -104,6 +105,13 @@ def test_the_trace_itself_has_the_published_figures_and_is_as_near_to_the_made_u
         assert real[name] == pytest.approx(value, rel=0.01 if name == "repositories" else 0.03), name
     far = {name for name, (_, rel) in PUBLISHED.items() if made_up[name] != pytest.approx(real[name], rel=rel + 0.02)}
     assert not far
+
+
+@pytest.mark.skipif(not REAL_TRACE.exists(), reason="needs ../shared/traces beside the checkout")
+def test_the_five_most_launched_are_called_as_in_the_trace_in_the_same_order() -> None:
+    real = Counter((one.repository, one.image) for one in open_trace([REAL_TRACE], seed=1, counts=InputCounts()))
+    made_up = Counter((one.repository, one.image) for one in synthetic_attempts(1))
+    assert [names for names, _ in made_up.most_common(5)] == [names for names, _ in real.most_common(5)]
 
 
 def test_the_same_seed_gives_the_same_launches_and_another_one_others() -> None:
