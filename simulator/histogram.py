@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _SCALE: Final = 1.0 / log(FACTOR)
 class Histogram:
     """Durations in seconds."""
 
-    __slots__ = ("bins", "count", "greatest", "total")
+    __slots__ = ("bins", "count", "greatest", "least", "total")
 
     def __init__(self) -> None:
         # Number by bin; bin 0 is everything up to LEAST_SECONDS.
@@ -26,15 +26,21 @@ class Histogram:
         self.count = 0
         self.total = 0.0
         self.greatest = 0.0
+        self.least = inf
 
-    def add(self, seconds: float) -> None:
-        """Count one duration; negative ones count as 0."""
+    def add(self, seconds: float, number: int = 1) -> None:
+        """Count so many equal durations; negative ones count as 0."""
+        if number <= 0:
+            return
         index = 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
-        self.bins[index] = self.bins.get(index, 0) + 1
-        self.count += 1
+        self.bins[index] = self.bins.get(index, 0) + number
+        self.count += number
         if seconds > 0:
-            self.total += seconds
+            self.total += seconds * number
             self.greatest = max(self.greatest, seconds)
+            self.least = min(self.least, seconds)
+        else:
+            self.least = 0.0
 
     def merge(self, other: Histogram) -> None:
         """Count in all of another."""
@@ -43,6 +49,24 @@ class Histogram:
         self.count += other.count
         self.total += other.total
         self.greatest = max(self.greatest, other.greatest)
+        self.least = min(self.least, other.least)
+
+    def without_longest(self, number: int) -> Histogram:
+        """All but so many of the longest, each as short as its bin allows."""
+        new = Histogram()
+        left = self.count - number
+        for index in sorted(self.bins):
+            taken = min(left, self.bins[index])
+            if taken <= 0:
+                break
+            shortest = max(self.least, LEAST_SECONDS * FACTOR ** (index - 1) if index else 0.0)
+            new.bins[index] = taken
+            new.count += taken
+            new.total += taken * shortest
+            new.greatest = shortest
+            left -= taken
+        new.least = self.least
+        return new
 
     @property
     def mean(self) -> float:
@@ -50,28 +74,35 @@ class Histogram:
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> float:
-        """The duration that so large a share (0..1) doesn't exceed: the middle of its bin; 0 when empty."""
+        """The duration that so large a share (0..1) doesn't exceed: the middle of its bin; 0 when empty.
+
+        Never less than the shortest of all, nor more than the longest.
+        """
         wanted, seen = share * self.count, 0
         for index in sorted(self.bins):
             seen += self.bins[index]
             if seen >= wanted and seen:
-                return min(middle(index), self.greatest)
+                return max(self.least, min(middle(index), self.greatest))
         return 0.0
 
     def to_json(self) -> dict[str, object]:
         """All of it, as `from_json` takes it."""
         bins = {str(index): self.bins[index] for index in sorted(self.bins)}
-        return {"bins": bins, "total": self.total, "greatest": self.greatest}
+        least = self.least if self.count else None
+        return {"bins": bins, "total": self.total, "greatest": self.greatest, "least": least}
 
     @classmethod
     def from_json(cls, found: Mapping[str, object]) -> Histogram:
         """The opposite of `to_json`. Raises KeyError, TypeError or ValueError for anything else."""
         new = cls()
-        bins, total, greatest = found["bins"], found["total"], found["greatest"]
+        bins, total, greatest, least = found["bins"], found["total"], found["greatest"], found["least"]
         if not isinstance(bins, dict) or not isinstance(total, int | float) or not isinstance(greatest, int | float):
+            raise TypeError("no histogram")
+        if least is not None and not isinstance(least, int | float):
             raise TypeError("no histogram")
         new.bins = {int(index): int(number) for index, number in bins.items()}
         new.count, new.total, new.greatest = sum(new.bins.values()), float(total), float(greatest)
+        new.least = inf if least is None else float(least)
         return new
 
 

@@ -39,13 +39,17 @@ class Layer(NamedTuple):
 class Image:
     """One image, with the sums over its layers."""
 
-    __slots__ = ("compressed_bytes", "disk_bytes", "layers", "name")
+    __slots__ = ("compressed_bytes", "disk_bytes", "layers", "name", "own_compressed_bytes", "own_disk_bytes")
 
     def __init__(self, name: str, layers: tuple[Layer, ...]) -> None:
         self.name = name
         self.layers = layers
         self.compressed_bytes = sum(layer.compressed_bytes for layer in layers)
         self.disk_bytes = sum(layer.disk_bytes for layer in layers)
+        # Of layers that no other image has.
+        own = [layer for layer in layers if layer.key == name]
+        self.own_compressed_bytes = sum(layer.compressed_bytes for layer in own)
+        self.own_disk_bytes = sum(layer.disk_bytes for layer in own)
 
 
 class Images:

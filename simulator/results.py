@@ -78,6 +78,8 @@ class RunResult:
     images_collected: int = 0
     collected_then_pulled: int = 0
     registry_bytes: int = 0
+    # The most that one node's images ever took on its disk.
+    greatest_disk_bytes: int = 0
     background_pulls: int = 0
     background_bytes: int = 0
     builds: int = 0

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 # Bounds that follow from the assumptions or from the figure itself, beside those of simulator/bounds.py.
 FLOOR: Final = "start_floor"
 NOTHING: Final = "nothing"
+NO_PREEMPTION: Final = "no_preemption"
+NO_MOVE: Final = "no_move"
 MORE_BOUNDS: Final = (
     Bound(
-        FLOOR, "wait", "Binding and starting, as assumed: what a start takes that waits for nothing and pulls nothing."
+        FLOOR, "start", "Binding and starting, as assumed: what a start takes that waits for nothing and pulls nothing."
     ),
     Bound(
         NOTHING,
@@ -30,7 +32,22 @@ MORE_BOUNDS: Final = (
         "None: with free seats for all launches that come while a node boots, nobody waits for one; with room where an "
         "image is, none is pulled elsewhere.",
     ),
+    Bound(
+        NO_PREEMPTION,
+        "preempted",
+        "None: where seats are free beside the placeholders', no placeholder has to go. Being pre-empted is what they "
+        "are for; fewer of them, or none, go with more nodes or longer waits.",
+    ),
+    Bound(
+        NO_MOVE,
+        "moves",
+        "None: where new placeholders come to the right node at once, none has to move. The most is the mover's budget "
+        "(`placeholderMover.evictionsPerMinute`).",
+    ),
 )
+_ZERO: Final = frozenset({NOTHING, NO_PREEMPTION, NO_MOVE})
+_WAITS: Final = "waits"
+_BY_FIGURE: Final = frozenset(bound.key for bound in BOUNDS if bound.by_figure)
 ALL_BOUNDS: Final = (*BOUNDS, *MORE_BOUNDS)
 
 
@@ -85,6 +102,10 @@ def _builds(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], 
     return lambda result: read(result) if result.builds else None
 
 
+def _build(share: float) -> Callable[[RunResult], float | None]:
+    return _builds(lambda result: result.build_seconds.quantile(share))
+
+
 # In the order in which they are told.
 MEASURES: Final = (
     Measure("cold", "cold starts", Unit.COUNT, lambda r: r.cold, "cold", is_headline=True),
@@ -92,20 +113,20 @@ MEASURES: Final = (
     Measure("cold_nowhere", "cold: image on no node", Unit.COUNT, _why(NOWHERE), "cold_compulsory"),
     Measure("cold_only_full", "cold: only on full nodes", Unit.COUNT, _why(ONLY_FULL), NOTHING),
     Measure("cold_elsewhere", "cold: elsewhere with room", Unit.COUNT, _why(ELSEWHERE), NOTHING),
-    Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait(0.5), FLOOR),
-    Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait(0.9), FLOOR),
-    Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait(0.95), FLOOR, is_headline=True),
-    Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), FLOOR, is_headline=True),
-    Measure("wait_p999", "wait, p99.9", Unit.SECONDS, _wait(0.999), FLOOR),
-    Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL), FLOOR),
+    Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait(0.5), _WAITS),
+    Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait(0.9), _WAITS),
+    Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait(0.95), _WAITS, is_headline=True),
+    Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), _WAITS, is_headline=True),
+    Measure("wait_p999", "wait, p99.9", Unit.SECONDS, _wait(0.999), _WAITS),
+    Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL), _WAITS),
     Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(QUEUE)),
     Measure("node_mean", "of it for a node", Unit.SECONDS, _mean(NODE_WAIT), NOTHING),
     Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(PULL_WAIT), NOTHING),
     Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(PULL)),
     Measure("start_mean", "of it starting", Unit.SECONDS, _mean(START), FLOOR),
-    Measure("over_30", "waits over 30 s", Unit.SHARE, _over(30)),
-    Measure("over_60", "waits over 60 s", Unit.SHARE, _over(60)),
-    Measure("over_300", "waits over 5 min", Unit.SHARE, _over(300)),
+    Measure("over_30", "waits over 30 s", Unit.SHARE, _over(30), _WAITS),
+    Measure("over_60", "waits over 60 s", Unit.SHARE, _over(60), _WAITS),
+    Measure("over_300", "waits over 5 min", Unit.SHARE, _over(300), _WAITS),
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
     Measure("node_hours_ratio", "node-hours, of their bound", Unit.SHARE, _ratio),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
@@ -121,10 +142,15 @@ MEASURES: Final = (
     Measure("timeouts", "starts beyond the spawner's patience", Unit.COUNT, lambda r: r.timeouts, NOTHING),
     Measure("given_up", "launches given up", Unit.COUNT, lambda r: r.given_up, NOTHING),
     Measure(
-        "preempted", "placeholders pre-empted", Unit.COUNT, lambda r: r.placeholder_preemptions, less_is_better=None
+        "preempted",
+        "placeholders pre-empted",
+        Unit.COUNT,
+        lambda r: r.placeholder_preemptions,
+        NO_PREEMPTION,
+        less_is_better=None,
     ),
     Measure("users_preempted", "users pre-empted", Unit.COUNT, lambda r: r.users_preempted, NOTHING),
-    Measure("moves", "placeholders moved", Unit.COUNT, lambda r: r.moves, is_headline=True),
+    Measure("moves", "placeholders moved", Unit.COUNT, lambda r: r.moves, NO_MOVE, is_headline=True),
     Measure(
         "placeholder_pending",
         "placeholders pending",
@@ -132,11 +158,19 @@ MEASURES: Final = (
         lambda r: r.placeholder_pending_seconds,
     ),
     Measure("registry_bytes", "from registries", Unit.BYTES, lambda r: r.registry_bytes, "registry_bytes"),
+    Measure("node_bytes", "each layer once a node", Unit.BYTES, lambda r: r.bounds.get("node_bytes"), "registry_bytes"),
     Measure("cold_bytes", "pulled for waiting users", Unit.BYTES, lambda r: r.cold_bytes),
     Measure("background_pulls", "pulls ahead", Unit.COUNT, lambda r: r.background_pulls, less_is_better=None),
     Measure("background_bytes", "pulled ahead", Unit.BYTES, lambda r: r.background_bytes),
-    Measure("images_collected", "images collected by kubelets", Unit.COUNT, lambda r: r.images_collected),
+    Measure(
+        "images_collected",
+        "images collected by kubelets",
+        Unit.COUNT,
+        lambda r: r.images_collected,
+        "images_collected",
+    ),
     Measure("collected_then_pulled", "and pulled there again", Unit.COUNT, lambda r: r.collected_then_pulled, NOTHING),
+    Measure("fullest_disk", "images on the fullest disk", Unit.BYTES, lambda r: r.greatest_disk_bytes),
     Measure("attempts", "attempts", Unit.COUNT, lambda r: r.attempts, less_is_better=None),
     Measure(
         "refused",
@@ -155,10 +189,16 @@ MEASURES: Final = (
         "build_cache_hits",
         less_is_better=False,
     ),
-    Measure("build_p50", "build, p50", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.5))),
-    Measure("build_p95", "build, p95", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.95))),
+    Measure("build_p50", "build, p50", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.5)), "build_seconds"),
     Measure(
-        "busiest_builder_share", "builds on the busiest node", Unit.SHARE, _builds(lambda r: r.busiest_builder_share)
+        "build_p95", "build, p95", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.95)), "build_seconds"
+    ),
+    Measure(
+        "busiest_builder_share",
+        "builds on the busiest node",
+        Unit.SHARE,
+        _builds(lambda r: r.busiest_builder_share),
+        "busiest_builder_share",
     ),
 )
 BY_KEY: Final = {measure.key: measure for measure in MEASURES}
@@ -257,14 +297,13 @@ class Summary:
         }
 
     def _bound(self, measure: Measure, run: RunResult, world: int) -> float | None:
-        if measure.bound == NOTHING:
+        if measure.bound in _ZERO:
             return 0.0
         if measure.bound == FLOOR:
             assumptions = self.worlds[world].assumptions
-            # As precise as the figure beside it.
-            alone = Histogram()
-            alone.add(assumptions.bind_seconds + assumptions.start_seconds)
-            return alone.quantile(1)
+            return assumptions.bind_seconds + assumptions.start_seconds
+        if measure.bound in _BY_FIGURE:
+            return run.bounds.get(measure.key)
         bound = run.bounds.get(measure.bound)
         if bound is not None and measure.key == "cold_share":
             return _share(bound, run.started)

@@ -19,7 +19,7 @@ from placement.scheduling.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, N
 from placement.scheduling.state import ClusterState
 from placement.selectors import Taint
 from simulator.assumptions import SESSIONS
-from simulator.bounds import BoundsMeter
+from simulator.bounds import BoundsMeter, WaitMeter
 from simulator.builds import BuildWorld
 from simulator.chance import Chance
 from simulator.controls import Controls
@@ -162,6 +162,7 @@ class World:
         self.bounds = BoundsMeter(
             self._pods_per_node(), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
         )
+        self.wait_bounds = WaitMeter(assumptions)
         self.controls = Controls(self)
         self.scaling: Scaling | None = None
         self.builds = BuildWorld(assumptions, self.chance)
@@ -261,6 +262,10 @@ class World:
         result.background_bytes = figures.background_bytes
         result.cold_bytes = figures.bytes
         result.registry_bytes = figures.bytes + figures.background_bytes
+        result.greatest_disk_bytes = figures.greatest_disk_bytes
+        if result.attempts:
+            result.bounds |= self.bounds.counted(figures.greatest_disk_bytes)
+            result.bounds |= self.wait_bounds.counted(result.waits[TOTAL].count, result.users_preempted)
         self.builds.write(result)
 
     # Launches
@@ -284,7 +289,7 @@ class World:
         self._running += 1
         self._starting += 1
         image = image_reference(attempt.image)
-        self.images.get(image, attempt.image_bytes)
+        self.wait_bounds.asked(self.images.get(image, attempt.image_bytes), self.now)
         if assumed.with_builds and attempt.image not in self._building and self.builds.needs_build(attempt.image):
             self._post_build(attempt)
         self._post_user(Launch(attempt, image, assumed.retries))
@@ -306,7 +311,7 @@ class World:
     def _build(self, pod: SimPod, node: SimNode) -> None:
         if pod.builds is not None:
             build = self.builds.begin(pod.builds.repository, node.name, self.now)
-            self.bounds.built(pod.builds.repository)
+            self.bounds.built(pod.builds.repository, self.measures.result.nodes_created)
             self.at(self.now + build.seconds, self._built, pod)
 
     def _built(self, pod: SimPod) -> None:
@@ -595,8 +600,7 @@ class World:
         node.users += 1
         self.measures.level(USERS, 1, self.now)
         self.bounds.started(image, self.now, launch.attempt.memory_bytes)
-        for layer in self.images.get(image).layers:
-            self.bounds.needed(layer.key, layer.compressed_bytes)
+        self.bounds.needed(node.name, self.images.get(image).layers)
         node.images.use(image, self.now)
         pull = node.images.pull(image, asked, FOR_USER)
         pod.pull_begins = pull.begin
@@ -737,6 +741,7 @@ class World:
         self._tell_facts(node.name, None)
         self.measures.level(NODES, -1, self.now)
         self.builds.node_left(node.name, self.now)
+        self.bounds.node_left(node.name, self.figures.greatest_disk_bytes)
         self.controls.node_left(node)
         for pod in list(node.pods.values()):
             self._remove(pod)
@@ -787,6 +792,7 @@ class World:
         if self.nodes.get(node.name) is not node:
             return
         if node.images.has(image, self.now):
+            self.bounds.came(node.name, self.images.get(image))
             self.holders.setdefault(image, set()).add(node.name)
         self._show_soon(node)
         self._plan_collection(node)

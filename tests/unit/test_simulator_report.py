@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from recorder.table import Unit
 from simulator.assumptions import Assumptions
+from simulator.bounds import WaitMeter
 from simulator.formats import to_csv, to_json
 from simulator.histogram import Histogram
+from simulator.kubelet import Image
 from simulator.offline import best_hits, cache_rows, cover_rows, lru_hits
 from simulator.page import make_page
 from simulator.progress import Meter
@@ -25,7 +27,7 @@ from simulator.survey import Survey
 from simulator.sweep import Done, Progress
 from simulator.tables import Told, show_amount, show_range, show_seconds, show_value, tables
 from simulator.terminal import BOUND_MARK, bar, to_text
-from tests.simulated import SCALES, result
+from tests.simulated import BEGIN, SCALES, result
 
 WORLDS = [
     World({}, Assumptions()),
@@ -77,8 +79,11 @@ def test_policies_are_compared_seed_by_seed() -> None:
 def test_a_warm_start_is_at_its_bound_and_no_wait_is_below_it() -> None:
     run = result()
     run.waits["total"] = Histogram()
-    for _ in range(10):
+    meter = WaitMeter(Assumptions())
+    for number in range(10):
         run.waits["total"].add(1.35)
+        meter.asked(Image("a", ()), BEGIN + 10.0 * number)
+    run.bounds |= meter.counted(9)
     value = summarise([run], WORLDS[:1]).value("wait_p50", "z2jh")
     assert value is not None
     assert value.median == value.bound
