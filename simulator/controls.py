@@ -7,7 +7,7 @@ plans several times a minute and a replay plays ten days in one.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from controllers.budget import MinuteBudget
 from controllers.plans.actions import (
@@ -17,9 +17,13 @@ from controllers.plans.actions import (
     DeletePod,
     Done,
     EvictPod,
+    Notice,
     Outcome,
+    ResizeSet,
     ScaleSet,
+    SetCondition,
 )
+from controllers.plans.headroom_whole_nodes import SETTLE_SECONDS
 from controllers.plans.popular_pods import read_pull
 from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
 from placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
@@ -67,6 +71,9 @@ class Controls:
         """A node came or went."""
         for name in self._planners:
             self._plan_soon(name)
+        if HEADROOM in self._planners:
+            # Nodes count for the size of placeholders when they have settled.
+            self._world.at(self._world.now + SETTLE_SECONDS + 1e-3, self._plan_soon, HEADROOM)
 
     def node_left(self, node: SimNode) -> None:
         """A node went, and with it the pods there that pull."""
@@ -170,8 +177,16 @@ class Controls:
         world = self._world
         policy = world.policy
         sets = {
-            one.name: StatefulSetState(one.name, one.name, world.replicas[one.name], len(world.seats[one.name]))
-            for one in policy.placeholders
+            one.name: StatefulSetState(
+                one.name,
+                one.name,
+                world.replicas[one.name],
+                len(world.seats[one.name]),
+                is_rolling=world.is_rolling(one.name),
+                requests=one.requests,
+                container=one.container,
+            )
+            for one in world.placeholders.values()
         }
         nodes = {name: node.state for name, node in world.nodes.items()}
         return Snapshot(policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets)
@@ -193,16 +208,23 @@ class Controls:
                 world.measures.result.moves += 1
                 world.evict(pod)
             case ScaleSet():
-                if action.name in world.replicas:
-                    world.replicas[action.name] = action.replicas
-                    world.fill_seats(action.name)
+                if action.name not in world.replicas:
+                    return Outcome.GONE
+                world.replicas[action.name] = action.replicas
+                world.fill_seats(action.name)
+            case ResizeSet():
+                if action.name not in world.replicas:
+                    return Outcome.GONE
+                world.resize_seats(action.name, action.container, action.requests)
             case CreatePod():
                 return self._begin_pull(action.body)
             case DeletePod():
                 world.pods.pop(f"{action.namespace}/{action.name}", None)
-            case _:
-                # Events and conditions move nothing here.
+            case Notice() | SetCondition():
+                # They move nothing here.
                 pass
+            case _:
+                assert_never(action)
         return Outcome.DONE
 
     def _begin_pull(self, body: Mapping[str, Any]) -> Outcome:

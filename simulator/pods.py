@@ -129,7 +129,7 @@ class PodMaker:
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": one.name, "uid": one.name, "controller": True}
         metadata = {"name": name, "labels": dict(one.labels), "ownerReferences": [owner]}
         body = {"metadata": metadata, "spec": one.spec}
-        return self._make((PLACEHOLDER, one.name), name, created, facts, lambda: body)
+        return self._make((PLACEHOLDER, one.name, one.revision), name, created, facts, lambda: body)
 
     def build(self, repository: str, name: str, created: float, facts: Facts) -> PodState:
         """A build pod of BinderHub."""

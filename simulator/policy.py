@@ -7,7 +7,7 @@ policy.json, the controllers from controllers.json, placeholders and pullers fro
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -49,6 +49,27 @@ class PlaceholderSet:
     labels: Mapping[str, str]
     # A pod's spec, as the StatefulSet controller would post it.
     spec: JSONObject
+    # Grows when what a pod asks for changes.
+    revision: int = 0
+
+    @property
+    def container(self) -> str:
+        """The name of the first container."""
+        return str(self.spec["containers"][0]["name"])
+
+    @property
+    def requests(self) -> Mapping[str, object]:
+        """What the first container asks for, as written: resource -> quantity."""
+        found: Mapping[str, object] = (self.spec["containers"][0].get("resources") or {}).get("requests") or {}
+        return found
+
+    def resized(self, container: str, requests: Mapping[str, str]) -> PlaceholderSet:
+        """The set with another size of that container; its limits go."""
+        containers = [
+            {**one, "resources": {"requests": {**self.requests, **requests}}} if one["name"] == container else one
+            for one in self.spec["containers"]
+        ]
+        return replace(self, spec={**self.spec, "containers": containers}, revision=self.revision + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

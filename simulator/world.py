@@ -32,7 +32,7 @@ from simulator.scaling import Scaling
 from webhook.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from placement.scheduling.cycle import Decision
     from simulator.assumptions import Assumptions
@@ -170,6 +170,7 @@ class World:
         self._building: set[str] = set()
         # Pods that no node fits, by key, in order of their coming.
         self.unschedulable: dict[str, SimPod] = {}
+        self.placeholders: dict[str, PlaceholderSet] = {one.name: one for one in policy.placeholders}
         self.replicas: dict[str, int] = {one.name: one.replicas for one in policy.placeholders}
         self.seats: dict[str, dict[str, SimPod]] = {one.name: {} for one in policy.placeholders}
         self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = []
@@ -393,7 +394,7 @@ class World:
     def fill_seats(self, name: str) -> None:
         """Do as the StatefulSet controller: as many placeholders as wanted; the last ones go first."""
         wanted, there = self.replicas[name], self.seats[name]
-        one = next(found for found in self.policy.placeholders if found.name == name)
+        one = self.placeholders[name]
         for index in range(wanted):
             pod_name = f"{name}-{index}"
             if pod_name not in there:
@@ -408,6 +409,28 @@ class World:
                 # Nobody makes it anew.
                 surplus.owner = None
                 self._remove(surplus)
+        if one.revision:
+            self._roll(name)
+
+    def resize_seats(self, name: str, container: str, requests: Mapping[str, str]) -> None:
+        """A StatefulSet's pods are to ask for something else."""
+        self.placeholders[name] = self.placeholders[name].resized(container, requests)
+        self._roll(name)
+
+    def is_rolling(self, name: str) -> bool:
+        """Whether pods of another size than the set's are there."""
+        revision = self.placeholders[name].revision
+        return bool(revision) and any(_revision_of(pod) != revision for pod in self.seats[name].values())
+
+    def _roll(self, name: str) -> None:
+        """Do as the StatefulSet controller: from the last one on each starts anew when those after it are ready."""
+        there, revision = self.seats[name], self.placeholders[name].revision
+        for index in range(len(there) - 1, -1, -1):
+            pod = there.get(f"{name}-{index}")
+            if pod is not None and _revision_of(pod) != revision:
+                self._remove(pod)
+            if pod is None or pod.bound_at is None or _revision_of(pod) != revision:
+                return
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder goes; its StatefulSet makes it anew."""
@@ -566,6 +589,9 @@ class World:
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.measures.level(SEATS, 1, self.now)
+        if pod.owner is not None and pod.owner.revision:
+            # Not within this pod's turn, for pods may go.
+            self.at(self.now, self._roll, pod.owner.name)
 
     def _count_pending(self, pod: SimPod) -> None:
         """A placeholder waits no longer; what it waits after the trace's end doesn't count."""
@@ -857,3 +883,7 @@ class World:
                 assumed.node_cpu_millicores // max(1, assumed.user_cpu_millicores),
             ),
         )
+
+
+def _revision_of(pod: SimPod) -> int:
+    return 0 if pod.owner is None else pod.owner.revision
