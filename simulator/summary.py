@@ -130,7 +130,7 @@ MEASURES: Final = (
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
     Measure("node_hours_ratio", "node-hours, of their bound", Unit.SHARE, _ratio),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
-    Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created),
+    Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),
     Measure(
         "waited_for_node",
         "starts that waited for a node",

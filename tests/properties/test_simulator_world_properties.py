@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -89,8 +90,11 @@ def test_nobody_is_lost_no_level_is_negative_and_no_node_holds_more_than_it_take
 
 
 @settings(max_examples=60)
-@given(attempts=traces(), policy=policies, world=worlds(), seed=st.integers(0, 3))
-def test_no_figure_is_beyond_its_bound(attempts: list[Attempt], policy: Any, world: Assumptions, seed: int) -> None:
+@given(attempts=traces(), policy=policies, world=worlds(), shared=st.sampled_from((0.0, 0.4)), seed=st.integers(0, 3))
+def test_no_figure_is_beyond_its_bound(
+    attempts: list[Attempt], policy: Any, world: Assumptions, shared: float, seed: int
+) -> None:
+    world = replace(world, shared_share=shared)
     result, _ = play(attempts, policy, world, seed)
     summary = summarise([result], [World({}, world)])
     for measure in MEASURES:
