@@ -120,7 +120,9 @@ def check_assumptions(assumptions: Assumptions, place: str = PLACE) -> None:
 def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
     """Every assumption with its value."""
     usual, values, about = asdict(Assumptions()), asdict(assumptions), _comments()
-    return [AssumptionRow(name, _show(values[name]), values[name] != usual[name], about[name]) for name in values]
+    return [
+        AssumptionRow(name, show_assumption(values[name]), values[name] != usual[name], about[name]) for name in values
+    ]
 
 
 def _ranges(assumptions: Assumptions, place: str) -> Iterable[Fault]:
@@ -146,7 +148,12 @@ def _impossible(one: Assumptions, place: str) -> Iterable[Fault]:
         if getattr(one, pod) > getattr(one, node):
             fix = "No user fits any node: ask for less, or take larger nodes."
             yield Fault(
-                place, 0, pod, _show(getattr(one, pod)), f"at most {node}, which is {_show(getattr(one, node))}", fix
+                place,
+                0,
+                pod,
+                show_assumption(getattr(one, pod)),
+                f"at most {node}, which is {show_assumption(getattr(one, node))}",
+                fix,
             )
     if one.autoscaler is Autoscaler.NONE and not one.min_nodes:
         yield Fault(place, 0, "min_nodes", "0", "at least 1 where no autoscaler adds nodes")
@@ -159,8 +166,8 @@ def _impossible(one: Assumptions, place: str) -> Iterable[Fault]:
             place,
             0,
             "node_disk_bytes",
-            _show(one.node_disk_bytes),
-            f"room for an image (image_median_bytes is {_show(one.image_median_bytes)}), or 0: endless",
+            show_assumption(one.node_disk_bytes),
+            f"room for an image (image_median_bytes is {show_assumption(one.image_median_bytes)}), or 0: endless",
         )
     if one.build_cold_p90_seconds < one.build_cold_median_seconds:
         yield Fault(
@@ -202,7 +209,8 @@ def _expected(kind: type) -> str:
     return names.get(kind, "text")
 
 
-def _show(value: object) -> str:
+def show_assumption(value: object) -> str:
+    """An assumption's value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):

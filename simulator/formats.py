@@ -22,6 +22,7 @@ VERSION: Final = 1
 def to_json(summary: Summary, told: Told) -> str:
     """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and the page's `tables`.
 
+    `needs`: policy -> assumptions that it alone has otherwise.
     Seconds, bytes, shares 0..1. `change`: as a share of the first policy's, seed by seed, less one.
     """
     document = {
@@ -30,6 +31,7 @@ def to_json(summary: Summary, told: Told) -> str:
         "roost": told.version,
         "trace": told.trace,
         "seeds": list(summary.seeds),
+        "needs": {policy: dict(needed) for policy, needed in summary.needs.items()},
         "worlds": [
             {
                 "setting": dict(world.setting),

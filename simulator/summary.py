@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from recorder.table import Unit
 from simulator.bounds import BOUNDS, Bound
+from simulator.checks import show_assumption
 from simulator.histogram import Histogram, merged
 from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START, TOTAL
 
@@ -235,7 +236,7 @@ class World:
     @property
     def name(self) -> str:
         """For people."""
-        return ", ".join(f"{name}={value}" for name, value in self.setting.items()) or "as usual"
+        return ", ".join(f"{name}={show_assumption(value)}" for name, value in self.setting.items()) or "as usual"
 
 
 @dataclass(frozen=True)
@@ -247,6 +248,8 @@ class Summary:
     seeds: Sequence[int]
     # (place in worlds, policy) -> results in the order of seeds.
     runs: Mapping[tuple[int, str], Sequence[RunResult]]
+    # Policy -> assumptions that it alone has otherwise, in every world.
+    needs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def value(self, key: str, policy: str, world: int = 0) -> Value | None:
         """One figure; None where it doesn't occur."""
@@ -296,6 +299,10 @@ class Summary:
             for name, places in found.items()
         }
 
+    def needs_of(self, policy: str) -> str:
+        """What the policy alone has otherwise, for people; "": nothing."""
+        return ", ".join(f"{name}={show_assumption(value)}" for name, value in self.needs.get(policy, {}).items())
+
     def _bound(self, measure: Measure, run: RunResult, world: int) -> float | None:
         if measure.bound in _ZERO:
             return 0.0
@@ -310,8 +317,10 @@ class Summary:
         return bound
 
 
-def summarise(results: Sequence[RunResult], worlds: Sequence[World]) -> Summary:
-    """Raises KeyError where a policy lacks a seed in a world."""
+def summarise(
+    results: Sequence[RunResult], worlds: Sequence[World], needs: Mapping[str, Mapping[str, Any]] | None = None
+) -> Summary:
+    """Raises KeyError where a policy lacks a seed in a world. needs: as Summary.needs."""
     policies = list(dict.fromkeys(result.policy for result in results))
     seeds = sorted({result.seed for result in results})
     by = {(tuple(result.setting.items()), result.policy, result.seed): result for result in results}
@@ -320,7 +329,7 @@ def summarise(results: Sequence[RunResult], worlds: Sequence[World]) -> Summary:
         for place, world in enumerate(worlds)
         for policy in policies
     }
-    return Summary(worlds, policies, seeds, runs)
+    return Summary(worlds, policies, seeds, runs, needs or {})
 
 
 def value_of(world: World, name: str) -> object:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from recorder.table import Cell, Column, Table, Unit
 from recorder.why import show_bytes, show_span
-from simulator.checks import list_assumptions
+from simulator.checks import list_assumptions, show_assumption
 from simulator.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
 from simulator.summary import ALL_BOUNDS, BY_KEY, value_of
 
@@ -106,7 +106,7 @@ def tables(summary: Summary, told: Told) -> list[Table]:
     """Every table; those without rows too."""
     return [
         side_by_side(summary),
-        _policies(told),
+        _policies(summary, told),
         figures(summary),
         _waits(summary),
         _why_cold(summary),
@@ -158,6 +158,7 @@ def figures(summary: Summary) -> Table:
         Column("bound", "bound", Unit.MEAN),
         Column("seeds", "seeds", Unit.COUNT),
         Column("change", "against the first policy", Unit.MEAN),
+        Column("assumes", "which alone has", Unit.TEXT),
     )
     rows: list[tuple[Cell, ...]] = []
     for place, world in enumerate(summary.worlds):
@@ -168,7 +169,7 @@ def figures(summary: Summary) -> Table:
                     change = summary.change(measure.key, policy, place)
                     head = (world.name, policy, measure.key, measure.unit.value)
                     numbers = (value.median, value.least, value.greatest, value.bound, len(value.each))
-                    rows.append((*head, *numbers, None if change is None else change.median))
+                    rows.append((*head, *numbers, None if change is None else change.median, summary.needs_of(policy)))
     return Table("figures", "All figures of all worlds", columns, rows, only_data=True)
 
 
@@ -192,9 +193,13 @@ def hour_medians(summary: Summary, policy: str) -> list[dict[str, float]]:
     return rows
 
 
-def _policies(told: Told) -> Table:
-    columns = (Column("policy", "policy", Unit.TEXT), Column("about", "what it is", Unit.TEXT))
-    return Table("policies", "Policies", columns, list(told.policies.items()))
+def _policies(summary: Summary, told: Told) -> Table:
+    columns: tuple[Column, ...] = (Column("policy", "policy", Unit.TEXT), Column("about", "what it is", Unit.TEXT))
+    rows: list[tuple[Cell, ...]] = list(told.policies.items())
+    if summary.needs:
+        columns = (*columns, Column("assumes", "assumed for it alone", Unit.TEXT))
+        rows = [(name, about, summary.needs_of(name)) for name, about in told.policies.items()]
+    return Table("policies", "Policies", columns, rows)
 
 
 def _waits(summary: Summary) -> Table:
@@ -276,10 +281,16 @@ def _assumptions(summary: Summary) -> Table:
         Column("about", "what it is; [S] published, [A] assumed", Unit.TEXT),
     )
     rows: list[tuple[Cell, ...]] = [
-        (row.name, row.value, "changed" if row.is_changed else "", row.about)
+        (row.name, row.value + _otherwise(summary, row.name), "changed" if row.is_changed else "", row.about)
         for row in list_assumptions(summary.worlds[0].assumptions)
     ]
     return Table("assumptions", "Assumptions", columns, rows)
+
+
+def _otherwise(summary: Summary, name: str) -> str:
+    """Where single policies have another value."""
+    found = [f"{policy}: {show_assumption(needed[name])}" for policy, needed in summary.needs.items() if name in needed]
+    return f" ({', '.join(found)})" if found else ""
 
 
 def _bounds() -> Table:

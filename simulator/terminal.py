@@ -57,6 +57,9 @@ def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDT
 
 def _parts(summary: Summary, told: Told, width: int) -> Iterator[RenderableType]:
     yield Text(_head(summary, told), style="bold")
+    for policy in summary.policies:
+        if needed := summary.needs_of(policy):
+            yield Text(f"{policy}: {needed}, for it alone", style="dim")
     yield Text("")
     for measure in MEASURES:
         if measure.is_headline and (block := _block(summary, measure, width)) is not None:

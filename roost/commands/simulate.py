@@ -16,8 +16,8 @@ from rich.console import Console
 from cluster.process import version
 from generator.values import read_values
 from recorder.html_page import MissingPlotlyError
-from simulator.asked import UnknownPolicyError, load_policies, make_worlds
-from simulator.checks import AssumptionsError, make_assumptions
+from simulator.asked import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
+from simulator.checks import AssumptionsError
 from simulator.dask_cluster import DaskCluster
 from simulator.formats import to_csv, to_json
 from simulator.page import make_page
@@ -127,10 +127,9 @@ def _spread(options: SimulateOptions) -> Spread:
 
 
 def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
-    worlds = make_worlds(options.settings, options.sessions, options.vary)
     policies, about, needs = load_policies(options.policies, options.values)
-    for name, needed in needs.items():
-        make_assumptions(needed, f"policy {name}")
+    worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
+    needs = needed_of_nodes(needs)
     trace, found = _read(options, worlds[0], talk)
     jobs = make_jobs(
         policies, range(1, options.seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace, needs
@@ -152,16 +151,17 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
         talk.print(
             f"{len(store.broken)} broken results were made anew, as {store.broken[0]}", markup=False, soft_wrap=True
         )
-    return summarise(results, worlds), Told(about, str(trace), found, version())
+    return summarise(results, worlds, needs), Told(about, str(trace), found, version())
 
 
 def _suggest(options: SimulateOptions, talk: Console) -> int:
     """Search from the first policy named, and print values to paste; 1 when none reaches the target."""
-    world = make_worlds(options.settings, options.sessions, options.vary)[0]
     chosen = [*options.policies, *options.values] or ["roost"]
     if len(chosen) > 1:
         raise SuggestError(f"--suggest searches from one values file, not {len(chosen)}: name one --policy or --values")
     (base,), _, needs = load_policies(() if options.values else (chosen[0],), options.values)
+    world = make_worlds(options.settings, options.sessions, options.vary, needs)[0]
+    needs = needed_of_nodes(needs)
     files = options.values[0].split(",") if options.values else [str(policy_files()[base.name])]
     trace, found = _read(options, world, talk)
     requests = {"cpu": f"{world.assumptions.user_cpu_millicores}m", "memory": str(world.assumptions.user_memory_bytes)}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from roost.__main__ import main
-from simulator.asked import make_worlds
-from simulator.shipped import policy_files
+from simulator.asked import make_worlds, needed_of_nodes
+from simulator.checks import AssumptionsError
+from simulator.shipped import assumptions_of, policy_files
 from simulator.suggest import Candidate, Outcome, Score
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -140,6 +144,76 @@ def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
         {"pulls": "fast", "pushes_per_day": 0.02},
         {"pulls": "slow"},
     ]
+
+
+def needs(*names: str) -> dict[str, Mapping[str, Any]]:
+    return {name: assumptions_of(name) for name in names}
+
+
+def test_what_changes_the_launches_for_one_policy_changes_them_for_all() -> None:
+    asked = needs("builds-sticky", "image-first")
+    worlds = make_worlds(sessions="mid,long", needs=asked)
+    assert [world.setting for world in worlds] == [
+        {"with_builds": True, "pushes_per_day": 0.1},
+        {"sessions": "long", "with_builds": True, "pushes_per_day": 0.1},
+    ]
+    assert needed_of_nodes(asked) == {"image-first": {"status_images": -1}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "said"),
+    [
+        (
+            "builds-sticky",
+            {"settings": ("with_builds=no",)},
+            "--set: with_builds: found no, expected yes, which policy builds-sticky needs.",
+        ),
+        (
+            "image-first",
+            {"vary": ("status_images=50,5,-1",)},
+            "--vary: status_images: found 50, 5, expected -1, which policy image-first needs.",
+        ),
+        (
+            "z2jh",
+            {"settings": ("sessions=long",), "sessions": "short,mid"},
+            "--set: sessions: found long, expected one of --sessions short,mid.",
+        ),
+    ],
+)
+def test_what_a_policy_needs_is_never_set_aside_unsaid(policy: str, asked: Any, said: str) -> None:
+    with pytest.raises(AssumptionsError, match=re.escape(said)):
+        make_worlds(**asked, needs=needs(policy))
+
+
+def test_what_a_policy_needs_may_be_said() -> None:
+    asked = ("with_builds=yes", "status_images=-1")
+    (world,) = make_worlds(asked, needs=needs("builds-sticky", "image-first"))
+    assert world.assumptions.with_builds
+
+
+def test_policies_that_need_different_worlds_are_not_compared() -> None:
+    other: dict[str, Mapping[str, Any]] = {"builds-sticky": {"pushes_per_day": 0.1}, "mine": {"pushes_per_day": 0.2}}
+    with pytest.raises(AssumptionsError, match=r"policy mine: pushes_per_day: found 0\.2, expected 0\.1 as policy"):
+        make_worlds(needs=other)
+
+
+def test_every_format_tells_what_one_policy_alone_assumes(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--policy", "image-first", "--seeds", "1")
+    found = {}
+    for form in ("text", "json", "csv", "html"):
+        assert simulate(*asked, "--format", form, tmp_path=tmp_path) == 0
+        found[form] = capsys.readouterr().out
+    assert "image-first: status_images=-1, for it alone\n" in found["text"]
+    document = json.loads(found["json"])
+    assert document["needs"] == {"image-first": {"status_images": -1}}
+    assert [row["assumes"] for row in document["tables"]["policies"]] == ["", "status_images=-1"]
+    (row,) = [row for row in document["tables"]["assumptions"] if row["assumption"] == "status_images"]
+    assert row["value"] == "50 (image-first: -1)"
+    lines = list(csv.DictReader(io.StringIO(found["csv"])))
+    assert {(line["policy"], line["assumes"]) for line in lines} == {("z2jh", ""), ("image-first", "status_images=-1")}
+    assert "assumed for it alone" in found["html"]
 
 
 def test_sessions_of_one_length_are_those_of_the_only_world() -> None:
