@@ -10,7 +10,7 @@ from simulator.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 2
+VERSION: Final = 3
 # Parts of a start's wait, in order; their sum is "total".
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
 PARTS: Final = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START)
@@ -50,11 +50,15 @@ class RunResult:
     refused_by_repository: int = 0
     refused_by_total: int = 0
     admitted: int = 0
-    # Pods that ran; timeouts are starts that took longer than the spawner waits.
+    # Launches whose server came up, those whose every try ended without, and those that still tried at the very end.
     started: int = 0
-    timeouts: int = 0
-    # Those whose every try ended in a timeout.
     given_up: int = 0
+    still_waiting: int = 0
+    # Pods of admitted launches, a launch has one a try; those of them that came to a node, and of these those that
+    # found their image missing there; tries that took longer than the spawner waits.
+    tries: int = 0
+    placed: int = 0
+    timeouts: int = 0
     cold: int = 0
     cold_bytes: int = 0
     # NOWHERE, ONLY_FULL, ELSEWHERE -> number.
@@ -95,8 +99,8 @@ class RunResult:
 
     @property
     def cold_share(self) -> float:
-        """Of what started, 0..1."""
-        return self.cold / self.started if self.started else 0.0
+        """Of tries that came to a node, 0..1."""
+        return self.cold / self.placed if self.placed else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` takes."""

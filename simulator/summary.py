@@ -110,7 +110,7 @@ def _build(share: float) -> Callable[[RunResult], float | None]:
 # In the order in which they are told.
 MEASURES: Final = (
     Measure("cold", "cold starts", Unit.COUNT, lambda r: r.cold, "cold", is_headline=True),
-    Measure("cold_share", "cold, of all starts", Unit.SHARE, lambda r: r.cold_share if r.started else None, "cold"),
+    Measure("cold_share", "cold, of tries on a node", Unit.SHARE, lambda r: r.cold_share if r.placed else None, "cold"),
     Measure("cold_nowhere", "cold: image on no node", Unit.COUNT, _why(NOWHERE), "cold_compulsory"),
     Measure("cold_only_full", "cold: only on full nodes", Unit.COUNT, _why(ONLY_FULL), NOTHING),
     Measure("cold_elsewhere", "cold: elsewhere with room", Unit.COUNT, _why(ELSEWHERE), NOTHING),
@@ -140,8 +140,9 @@ MEASURES: Final = (
         NOTHING,
         is_headline=True,
     ),
-    Measure("timeouts", "starts beyond the spawner's patience", Unit.COUNT, lambda r: r.timeouts, NOTHING),
+    Measure("timeouts", "tries beyond the spawner's patience", Unit.COUNT, lambda r: r.timeouts, NOTHING),
     Measure("given_up", "launches given up", Unit.COUNT, lambda r: r.given_up, NOTHING),
+    Measure("still_waiting", "launches waiting at the end", Unit.COUNT, lambda r: r.still_waiting, NOTHING),
     Measure(
         "preempted",
         "placeholders pre-empted",
@@ -181,6 +182,8 @@ MEASURES: Final = (
         less_is_better=None,
     ),
     Measure("started", "started", Unit.COUNT, lambda r: r.started, less_is_better=None),
+    Measure("tries", "tries to start", Unit.COUNT, lambda r: r.tries, less_is_better=None),
+    Measure("placed", "tries that came to a node", Unit.COUNT, lambda r: r.placed, less_is_better=None),
     Measure("builds", "builds", Unit.COUNT, _builds(lambda r: r.builds), less_is_better=None),
     Measure(
         "build_cache_hits",
@@ -313,7 +316,7 @@ class Summary:
             return run.bounds.get(measure.key)
         bound = run.bounds.get(measure.bound)
         if bound is not None and measure.key == "cold_share":
-            return _share(bound, run.started)
+            return _share(bound, run.placed)
         return bound
 
 

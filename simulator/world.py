@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from simulator.results import RunResult
 
 USERS, SEATS, NODES = 0, 1, 2
-# How long after the last attempt the world goes on, so that its start is seen.
-AFTERMATH_SECONDS: Final = 3600.0
+# How long after the last attempt the world goes on at most, so that its tries are seen through.
+MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
 # kube-scheduler tries everything again that has waited so long.
 FLUSH_SECONDS: Final = 300.0
 PROGRESS_EVERY: Final = 500
@@ -222,10 +222,17 @@ class World:
             following = next(coming, None)
         if result.attempts:
             self._close(last)
-            while self._heap and self._starting and self._heap[0][0] <= last + AFTERMATH_SECONDS:
+            end = last + self._aftermath_seconds()
+            while self._heap and self._starting and self._heap[0][0] <= end:
                 self._step()
+            result.still_waiting = self._starting
         self._write()
         return result
+
+    def _aftermath_seconds(self) -> float:
+        """As long as all tries of the last launch may last, and a moment more, for sums of floats differ."""
+        assumed = self.assumed
+        return min(MOST_AFTERMATH_SECONDS, (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0)
 
     def _step(self) -> None:
         moment, _, what, whom = heappop(self._heap)
@@ -297,6 +304,7 @@ class World:
 
     def _post_user(self, launch: Launch) -> None:
         self._made += 1
+        self.measures.result.tries += 1
         name = f"user-{self._made}"
         made = self.maker.user(launch.attempt, name, self.now, self._current_facts())
         pod = self._post(USER, made)
@@ -623,6 +631,7 @@ class World:
             return
         assumed = self.assumed
         image, asked = launch.image, self.now + assumed.bind_seconds
+        self.measures.result.placed += 1
         node.users += 1
         self.measures.level(USERS, 1, self.now)
         self.bounds.started(image, self.now, launch.attempt.memory_bytes)

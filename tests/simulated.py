@@ -92,6 +92,8 @@ def result(
         refused_by_total=10,
         admitted=launches,
         started=launches,
+        tries=launches + int(9 * scale),
+        placed=launches,
         timeouts=int(7 * scale),
         given_up=int(2 * scale),
         cold=cold,

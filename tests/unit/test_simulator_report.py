@@ -122,7 +122,7 @@ def _names_read(read: Any) -> set[str]:
     found.builds = 5
     read(Spy())
     # A property reads fields.
-    return names | ({"cold", "started"} if "cold_share" in names else set())
+    return names | ({"cold", "placed"} if "cold_share" in names else set())
 
 
 def test_each_bound_of_a_figure_is_explained() -> None:

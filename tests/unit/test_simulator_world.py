@@ -149,6 +149,32 @@ def test_a_launch_whose_every_try_ends_in_a_timeout_is_given_up() -> None:
     assert world.still_starting == 0
 
 
+def test_tries_are_counted_beside_launches_and_their_cold_starts_are_a_share_of_them() -> None:
+    said = [attempt(0, 0, image_bytes=HUGE_BYTES), attempt(1, 0, "b")]
+    result, _ = play(said, without_pullers("z2jh"), small(seats=1, nodes=2))
+    # The first comes to its node twice, and finds the image on its way there when it comes again.
+    assert (result.admitted, result.tries, result.placed, result.cold) == (2, 3, 3, 3)
+    assert result.cold_share == 1.0
+    full, _ = play(in_order((0, "a"), (1, "a")), without_pullers("z2jh"), small(seats=1, nodes=1))
+    assert (full.tries, full.placed, full.cold, full.timeouts) == (3, 1, 1, 2)
+
+
+def test_the_last_launches_are_seen_through_however_patient_the_spawner_is() -> None:
+    said = [attempt(0, 0, stays=15_000), attempt(1, 1, stays=15_000), attempt(2, 2, stays=15_000)]
+    world = small(seats=1, nodes=1, start_timeout_seconds=20_000.0)
+    result, _ = play(said, without_pullers("z2jh"), world)
+    assert (result.started, result.given_up, result.still_waiting) == (3, 0, 0)
+    once, _ = play(said, without_pullers("z2jh"), replace(world, retries=0))
+    assert (once.started, once.given_up, once.still_waiting) == (2, 1, 0)
+
+
+def test_launches_that_wait_when_the_replay_ends_are_told() -> None:
+    endless = small(seats=1, nodes=1, start_timeout_seconds=1e7)
+    result, world = play([attempt(0, 0, stays=1e9), attempt(1, 1)], policy("z2jh"), endless)
+    assert (result.admitted, result.started, result.given_up, result.still_waiting) == (2, 1, 0, 1)
+    assert world.now - BEGIN < 8 * 86_400
+
+
 def test_whoever_gets_no_room_in_time_is_given_up_too() -> None:
     said = in_order((0, "a"), (1, "a"))
     result, _ = play(said, policy("z2jh"), small(seats=1, nodes=1))
@@ -382,13 +408,16 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
 
 
 @pytest.mark.parametrize("name", ["kube-default", "z2jh", "z2jh-placeholders-packed", "roost", "gate-taint"])
-def test_every_admitted_launch_has_started_was_given_up_or_is_still_starting(name: str) -> None:
+def test_every_admitted_launch_has_started_or_was_given_up_in_the_end(name: str) -> None:
     world = Assumptions(node_memory_bytes=20 * SEAT_BYTES, max_nodes=6, pulls="slow", quota_per_repository=30)
     result, seen = play(a_morning(), policy(name), world)
     assert result.attempts == 400
     assert result.admitted + result.refused_by_repository == result.attempts
     assert result.refused_by_repository > 0
-    assert result.admitted == result.started + result.given_up + seen.still_starting
+    assert result.admitted == result.started + result.given_up
+    assert result.still_waiting == seen.still_starting == 0
+    assert result.admitted < result.tries == result.started + result.timeouts
+    assert result.cold <= result.placed <= result.tries
     assert result.started + result.given_up == result.waits[TOTAL].count
     assert result.cold == sum(result.cold_why.values())
 
