@@ -74,6 +74,10 @@ class Assumptions:
     max_nodes: int = 100
     # Whose rules add and remove nodes: cluster-autoscaler, karpenter or none [S].
     autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
+    # Hours after its joining at which a node is drained: it takes no more users, its placeholders go elsewhere at once,
+    # and it goes when its last user has left. 0: never [S: Karpenter's expireAfter, 720 as usual; stands for upgrades
+    # of nodes, too].
+    node_expire_hours: float = 0.0
     # From request to Ready: median and sigma of a log-normal [A, S: 3 to 4 minutes on GCE].
     boot_median_seconds: float = 210.0
     boot_sigma: float = 0.25

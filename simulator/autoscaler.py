@@ -4,6 +4,8 @@ Machines without a clock: `look` is given the moment, the cluster and the pods t
 and when to look again. A real autoscaler looks every few seconds; between two changes it finds the same, so looking
 again at the first turn of its loop (`turn_after`) behind a change, and when `look` says so, gives the same nodes at the
 same moments. Both simulate with filters only; required terms about other pods are not looked at: no policy has any.
+Nodes that somebody drains (cordoned ones) are no room for pods, and are left to whoever drains them; they count for the
+greatest number of nodes, not for the least.
 Sources: Cluster Autoscaler's FAQ and code (static_autoscaler.go, filter_out_schedulable.go, binpacking_estimator.go,
 planner.go, eligibility.go), v1.34; Karpenter's documentation (Disruption, Scheduling) and code, v1.8.
 """
@@ -225,6 +227,11 @@ def place_all(pods: Iterable[PodState], find: Callable[[PodState], Room | None])
     return True
 
 
+def _staying(state: ClusterState) -> int:
+    """How many nodes nobody drains."""
+    return sum(not row.node.fact.unschedulable for row in state.rows.values())
+
+
 def _is_daemon(pod: PodState) -> bool:
     return pod.owner is not None and pod.owner.kind == _DAEMON_SET
 
@@ -421,7 +428,7 @@ class ClusterAutoscaler:
         self._more_is_due = False
         if now < self._scaled_up_at + world.after_scale_up_seconds - _ROUNDING:
             return ()
-        spare = len(state.rows) + coming - world.min_nodes
+        spare = _staying(state) + coming - world.min_nodes
         removed: list[str] = []
         allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
         due = [name for name, since in self.unneeded_since.items() if since + world.unneeded_seconds <= now + _ROUNDING]
@@ -447,7 +454,7 @@ class ClusterAutoscaler:
             facts = known.get(name)
             if facts is None:
                 facts = known[name] = _read_node(row)
-            if not facts.held and facts.utilisation < threshold:
+            if not facts.held and facts.utilisation < threshold and not row.node.fact.unschedulable:
                 candidates.append((row, facts))
         self.room_matters = any(facts.movable for _, facts in candidates)
         if not candidates:
@@ -557,7 +564,8 @@ class Karpenter:
             movable = known.get(name, _UNREAD)
             if movable is _UNREAD:
                 movable = known[name] = _read_pods(row)
-            if movable is None or any(taint.key.startswith(STARTUP_TAINTS) for taint in row.node.fact.taints):
+            fact = row.node.fact
+            if movable is None or fact.unschedulable or any(one.key.startswith(STARTUP_TAINTS) for one in fact.taints):
                 continue
             ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
             if ripe <= now + _ROUNDING:
@@ -565,7 +573,10 @@ class Karpenter:
             else:
                 due.append(ripe)
         self.room_matters = any(movable for _, movable in candidates)
-        spare = min(len(state.rows) - world.min_nodes, ceil(DISRUPTED_SHARE * len(state.rows)))
+        staying = _staying(state)
+        # Nodes that drain use up the budget, though draining itself asks for none.
+        budget = ceil(DISRUPTED_SHARE * len(state.rows)) - (len(state.rows) - staying)
+        spare = min(staying - world.min_nodes, budget)
         if spare <= 0 or not candidates:
             return (), due
         empty = [row.name for row, movable in candidates if not movable]

@@ -560,7 +560,7 @@ class World:
         row = self.state.rows.get(node.name)
         if row is None or pod.state.nominated_node == node.name:
             return True
-        if len(row.pods) >= row.max_pods:
+        if len(row.pods) >= row.max_pods or row.node.fact.unschedulable:
             return False
         requested, allocatable = row.requested, row.allocatable
         return all(

@@ -158,6 +158,12 @@ def test_a_pod_larger_than_any_node_asks_for_none() -> None:
     assert scale_up([], [], [user("w", cpu="5"), user("w2")]) == 1
 
 
+def test_a_cordoned_node_is_no_room_but_counts_among_those_the_group_may_have() -> None:
+    nodes = [node("a", cordoned=True), node("b")]
+    assert scale_up(nodes, full("b"), [user("w")]) == 1
+    assert scale_up(nodes, full("b"), [user("w")], max_nodes=2) == 0
+
+
 # The loop
 
 
@@ -302,6 +308,12 @@ def test_a_node_that_never_comes_is_given_up_after_a_quarter_of_an_hour_and_the_
     assert again == Looked(0, (), ("n",), 2700.0)
 
 
+def test_who_drains_a_node_takes_it_away_and_the_least_number_is_kept_without_it() -> None:
+    state = ClusterState([node("a", cordoned=True), node("b")])
+    assert play(scaler(replace(WORLD, min_nodes=1)), state, 10_000) == []
+    assert [looked.remove for _, looked in play(scaler(), state, 10_000)] == [("b",)]
+
+
 def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None:
     tainted = [node(f"t{number}", taints=[STARTUP]) for number in range(4)]
     waiting = [user(f"w{number}") for number in range(30)]
@@ -429,6 +441,22 @@ def test_preferred_anti_affinity_stops_consolidation() -> None:
     shy = pod("s", on="a", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"))
     assert karpenter().look(ClusterState(nodes, [near, shy]), [], NONE, 1000.0).remove == ()
     assert karpenter().look(ClusterState(nodes, [near, seat("s", on="a")]), [], NONE, 1000.0).remove == ("a",)
+
+
+def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take() -> None:
+    def removed(drained: int, nodes: int, least: int = 0) -> int:
+        names = [f"n{number:02}" for number in range(nodes)]
+        state = ClusterState([node(name, cordoned=index < drained) for index, name in enumerate(names)])
+        looked = karpenter(replace(WORLD, min_nodes=least)).look(state, [], NONE, 1000.0)
+        assert not set(looked.remove) & set(names[:drained])
+        return len(looked.remove)
+
+    assert [removed(drained, 25) for drained in range(5)] == [3, 2, 1, 0, 0]
+    # The least number of nodes is one of those that stay.
+    assert [removed(1, 25, least) for least in (22, 23, 24)] == [2, 1, 0]
+    waiting, rows = [user("w")], [node("a", cordoned=True)]
+    assert karpenter().look(ClusterState(rows), waiting, NONE, 0.0).request == 1
+    assert karpenter(replace(WORLD, max_nodes=1)).look(ClusterState(rows), waiting, NONE, 0.0).request == 0
 
 
 def test_karpenter_gives_up_what_never_came() -> None:
