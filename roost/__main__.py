@@ -6,6 +6,7 @@ stdout is the product, stderr the talk, the exit code the verdict: 0 done, 1 fau
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -17,6 +18,8 @@ DONE = 0
 FAULTY = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
+# A disk, a quota or a file size that is used up.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -30,11 +33,21 @@ def main(argv: list[str] | None = None) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read stdout has seen enough (`| head`). Python flushes again at exit: give it somewhere to write.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nowhere()
         return DONE
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _write_nowhere()
+        sys.stderr.write(f"roost: not all could be written ({error.strerror}): free some room, or write elsewhere\n")
+        return FAULTY
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _write_nowhere() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: list[str]) -> int:

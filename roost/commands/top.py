@@ -22,7 +22,8 @@ def run(settings: str, kubeconfig: str | None, once: bool) -> int:
         fault = watch(connect(Path(kubeconfig) if kubeconfig else None), read, Console(), once=once)
     except SettingsError as error:
         for one in error.faults:
-            print(f"roost top: {settings}: {one}", file=sys.stderr)  # noqa: T201 - a command's talk
+            where = "" if one.key == settings else f"{settings}: "
+            print(f"roost top: {where}{one}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     except ClusterError as error:
         fault = str(error)

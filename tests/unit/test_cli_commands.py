@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,6 @@ from generator.loader import MAX_FILE_BYTES
 from generator.locations import checkout
 from roost import __main__ as entry
 from roost import cli, plain_render
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Outcome:
@@ -300,3 +297,16 @@ def test_a_render_imports_neither_the_api_client_nor_the_slow_parsers() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=checkout())
     assert done.stderr.strip() == "[]", "run: roost chart"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [["render"], ["simulate", "--list-policies"]])
+def test_a_disk_that_is_full_is_said_in_one_line(command: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "roost", *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines() == [
+        "roost: not all could be written (No space left on device): free some room, or write elsewhere"
+    ]
