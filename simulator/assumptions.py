@@ -55,6 +55,9 @@ class Assumptions:
 
     # A key of SESSIONS [A].
     sessions: str = "mid"
+    # Between looks of the hub's culler, which ends servers that are idle: a session of drawn length ends at the first
+    # look after its end. 0: servers stop by themselves, as on mybinder.org [S: zero-to-jupyterhub's 600].
+    cull_every_seconds: float = 0.0
     # A key of PULLS [A].
     pulls: str = "middle"
     # Running servers of one repository, and of all; 0: no quota [S: 100 in May 2019].

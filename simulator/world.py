@@ -23,6 +23,7 @@ from simulator.bounds import BoundsMeter, WaitMeter
 from simulator.builds import BuildWorld
 from simulator.chance import Chance
 from simulator.controls import Controls
+from simulator.culling import next_look
 from simulator.kubelet import BACKGROUND, Images, NodeImages, PullFigures
 from simulator.kubelet import USER as FOR_USER
 from simulator.measures import Measures
@@ -671,7 +672,9 @@ class World:
             return attempt.session_seconds
         model = SESSIONS[self.assumed.sessions]
         rest = self.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
-        return 60.0 * (model.least_minutes + rest)
+        seconds = 60.0 * (model.least_minutes + rest)
+        every = self.assumed.cull_every_seconds
+        return seconds if not every else next_look(self.now + seconds, every, self.chance) - self.now
 
     def _end(self, pod: SimPod) -> None:
         if self.sim_pods.get(pod.key) is not pod:
