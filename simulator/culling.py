@@ -2,7 +2,7 @@
 
 A server whose user has gone stays until the next look, so servers leave in groups. Only lengths that are drawn are
 changed so: those that a trace tells hold their culler's looks already.
-Source: jupyterhub-idle-culler, `--cull-every`: zero-to-jupyterhub sets 600 s. mybinder.org's servers stop by themselves.
+Source: jupyterhub-idle-culler's `--cull-every`: zero-to-jupyterhub sets 600 s. mybinder.org's servers stop themselves.
 """
 
 from __future__ import annotations
