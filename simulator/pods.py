@@ -195,7 +195,7 @@ class PodMaker:
         self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]
     ) -> PodState:
         known = self._kept.get(key)
-        if known is None or not (known.is_constant or known.nodes is facts.nodes):
+        if known is None or not (known.is_constant or (known.nodes is not None and known.nodes is facts.nodes)):
             known = self._kept[key] = self._admit(body(), known, facts, created)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

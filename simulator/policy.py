@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 
 RELEASE: Final = Release("hub", "binder")
+RULES_FILE: Final = "policy.json"
+# From this minor of Kubernetes on MutatingAdmissionPolicies are rendered.
+_ADMISSION_POLICY_MINOR: Final = (1, 36)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +153,37 @@ def load_policy(
     merged = read_values(list(files) or [str(policy_files()[name])], options)
     validate(merged)
     # What has no namespace is there, too, where somebody else creates it: a pod's priority depends on it.
-    return read_policy(name, render({**merged.values, "clusterResources": True}, release), release)
+    values = {**merged.values, "clusterResources": True}
+    manifests = list(render(values, release))
+    if _has_admission_policies(values, release):
+        twin = render(_static_rules(values), release)
+        manifests += [one for one in twin if RULES_FILE in _data_of(one)]
+    return read_policy(name, manifests, release)
+
+
+def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:
+    mode = values["admission"]["mode"]
+    return bool(values["enabled"]) and mode == "policy" and release.kube_minor >= _ADMISSION_POLICY_MINOR
+
+
+def _static_rules(values: Mapping[str, Any]) -> JSONObject:
+    """Values under which the webhook does what MutatingAdmissionPolicies do: all that needs no facts."""
+    gate, controllers = values["imageGate"], values["controllers"]
+    is_labelled = controllers["enabled"] and controllers["replicas"]
+    is_required = gate["mode"] == "requireLabel"
+    static: JSONObject = {"home": None, "warm": None, "attract": False, "resources": {}}
+    return {
+        **values,
+        "admission": {**values["admission"], "mode": "webhook"},
+        # No policy asks whether any node could meet what it requires.
+        "imageGate": {
+            **gate,
+            "mode": "off" if is_required and not is_labelled else gate["mode"],
+            "whenNoHolder": "wait",
+        },
+        "webhook": {**values["webhook"], "readNodes": True},
+        "podClasses": {name: one and {**one, **static} for name, one in values["podClasses"].items()},
+    }
 
 
 def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> Policy:
@@ -170,7 +203,7 @@ def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> P
                     data["scheduler"] = found
     configuration = data.get("scheduler")
     controllers = data.get("controllers.json")
-    webhook = data.get("policy.json")
+    webhook = data.get(RULES_FILE)
     gate = (controllers or {}).get("gate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
     taints = gate.get("mode") == "startupTaint" and pullers
@@ -194,6 +227,11 @@ def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> P
         default_priority=default,
         startup_taint=startup_taint(release.name, release.namespace) if taints else "",
     )
+
+
+def _data_of(manifest: Manifest) -> Mapping[str, object]:
+    data = manifest.body.get("data")
+    return data if isinstance(data, dict) else {}
 
 
 # What decides; the rest (Deployments, RBAC, Services, ...) doesn't change where pods land.

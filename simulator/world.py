@@ -187,11 +187,14 @@ class World:
         self._starts: dict[str, int] = {}
         self._of_repository: dict[str, int] = {}
         self._running = 0
-        warm = {name: WarmFacts() for name in self.maker.warm_classes}
-        self._facts: Facts = Facts(nodes=Nodes(), homes=Homes(), warm=warm)
+        # What the webhook is told of; without nodes it is told of no warm sets either.
+        self._reads_nodes = policy.webhook is None or policy.webhook.reads_nodes
+        self._known_nodes = Nodes()
+        warm = {name: WarmFacts() for name in self.maker.warm_classes} if self._reads_nodes else {}
+        self._facts: Facts = Facts(nodes=self._known_nodes if self._reads_nodes else None, homes=Homes(), warm=warm)
         self._home_changes: dict[str, Any] = {}
         # By class, changes that the facts' warm sets don't show yet.
-        self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in self.maker.warm_classes}
+        self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
         self._has_homes = bool(self.maker.homes)
         self._starting = 0
         # The trace has ended; only its starts are seen through.
@@ -796,14 +799,14 @@ class World:
         self.state.set_node(state)
 
     def _tell_facts(self, name: str, fact: NodeFact | None) -> None:
-        nodes = self._facts.nodes or Nodes()
-        nodes = nodes.updated({name: fact})
+        self._known_nodes = nodes = self._known_nodes.updated({name: fact})
         warm = self._facts.warm
         if fact is None:
             warm = {one: found.without_nodes((name,)) for one, found in warm.items()}
         # A builder is Ready on every node.
         builders = dict.fromkeys(self.maker.homes, nodes.names)
-        self._facts = replace(self._facts, nodes=nodes, builder_nodes=builders, warm=warm)
+        told = nodes if self._reads_nodes else None
+        self._facts = replace(self._facts, nodes=told, builder_nodes=builders, warm=warm)
 
     def _current_facts(self) -> Facts:
         if self._home_changes:
