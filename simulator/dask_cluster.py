@@ -7,6 +7,7 @@ to load, so it is imported when it is needed.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -36,10 +37,13 @@ class DaskCluster:
         except ImportError:
             raise SweepError("--dask needs the package distributed: pip install 'roost[dask]'") from None
         try:
+            # A client that never connected leaves a thread and a traceback behind: greet first.
+            asyncio.run(asyncio.wait_for(_greet(self.address), CONNECT_SECONDS))
             client = distributed.Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
+            why = str(error) or f"nothing was said for {CONNECT_SECONDS} s"
             raise SweepError(
-                f"--dask {self.address}: no scheduler answers there: {error}. Expected an address such as "
+                f"--dask {self.address}: no scheduler answers there: {why}. Expected an address such as "
                 "tcp://10.0.0.5:8786"
             ) from None
         try:
@@ -51,6 +55,14 @@ class DaskCluster:
         finally:
             # Futures are cancelled with their client, so the cluster is free again after Ctrl-C.
             client.close()
+
+
+async def _greet(address: str) -> None:
+    """Connect as Dask does, and leave. Raises OSError, ValueError or TimeoutError where nobody of Dask answers."""
+    distributed = import_module("distributed")
+    secrets = distributed.Security().get_connection_args("client")
+    greeted = await import_module("distributed.core").connect(address, timeout=CONNECT_SECONDS, **secrets)
+    await greeted.close()
 
 
 def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[Event]:  # noqa: ANN401 - Dask gives no types

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -123,3 +124,25 @@ def test_a_cluster_without_workers_and_an_address_without_scheduler_are_clear_er
     monkeypatch.setattr("simulator.dask_cluster.CONNECT_SECONDS", 1)
     with pytest.raises(SweepError, match="no scheduler answers there"):
         run_sweep([job()], DaskCluster(f"tcp://127.0.0.1:{ReservedPort().release()}"), work=work)
+
+
+def test_whoever_is_no_scheduler_is_one_line_and_nothing_is_left_behind() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        for address in ("nonsense", f"tcp://127.0.0.1:{port}", "what://ever:1"):
+            script = f"""
+import simulator.dask_cluster as ours
+from simulator.sweep import SweepError, run_sweep
+from tests.simulated import job, work
+ours.CONNECT_SECONDS = 1
+try:
+    run_sweep([job()], ours.DaskCluster({address!r}), work=work)
+except SweepError as error:
+    print(error)
+"""
+            ended = subprocess.run(
+                [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+            )
+            assert ended.stdout.startswith(f"--dask {address}: no scheduler answers there: ")
+            assert ended.stdout.count("\n") == 1
+            assert ended.stderr == ""
