@@ -28,13 +28,15 @@ from controllers.plans.popular_pods import read_pull
 from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
 from placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
 from placement.scheduling.objects import ContainerState, Owner, PodState, copy_pod
+from simulator.foresight import Foresight, make_oracle
 from simulator.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from controllers.planner import Planner
     from placement.nodes import NodeFact
+    from simulator.attempts import Attempt
     from simulator.policy import PullerSet
     from simulator.world import SimNode, SimPod, World
 
@@ -56,10 +58,19 @@ class Controls:
             one.name: one for one in policy.make_planners() if _is_on(one.name, document)
         }
         self.reads_containers = POPULAR in self._planners
+        # Knows what will be popular; None: nobody does.
+        self._foresight: Foresight | None = None
+        if world.assumed.popular_oracle_hours and POPULAR in self._planners:
+            self._foresight = Foresight(3600.0 * world.assumed.popular_oracle_hours)
+            self._planners[POPULAR] = make_oracle(POPULAR, dict(document), self._foresight.launches)
         self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: world.now)
         # When each planned last, and whether its next plan is on the heap already, and for when.
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
+
+    def foresee(self, attempts: Iterable[Attempt]) -> Iterator[Attempt]:
+        """The same attempts; an oracle, where there is one, has seen what follows each."""
+        return iter(attempts) if self._foresight is None else self._foresight.hand_on(attempts)
 
     def begin(self) -> None:
         """The first plan of each."""
