@@ -420,6 +420,27 @@ def test_the_node_with_the_fewest_pods_is_moved_first_and_one_at_a_time() -> Non
     assert looked == Looked(0, ("b",), (), 1010.0)
 
 
+@pytest.mark.parametrize(("rows", "goes"), [(10, 1), (11, 2), (20, 2), (21, 3), (40, 4), (60, 4)])
+def test_several_nodes_go_together_where_the_budget_allows_it_and_their_pods_fit(rows: int, goes: int) -> None:
+    # Five nodes have a placeholder each; users hold the others, and leave room for four.
+    movable = [f"m{number}" for number in range(5)]
+    held = [f"h{number:02}" for number in range(rows - 5)]
+    users = [user(f"u-{name}", on=name, cpu="4") for name in held[1:]]
+    pods = [*users, user("free", on=held[0], cpu="10m"), *(seat(name, on=name, cpu="990m") for name in movable)]
+    looked = karpenter().look(ClusterState([node(name) for name in (*movable, *held)], pods), [], NONE, 1000.0)
+    assert looked.remove == tuple(movable[:goes])
+
+
+def test_of_several_nodes_with_pods_the_empty_ones_go_first_and_alone() -> None:
+    rows = [node(f"n{number:02}") for number in range(21)]
+    pods = [seat("s", on="n00", cpu="10m"), seat("t", on="n01", cpu="10m")]
+    pods += [user(f"u{number}", on=f"n{number:02}", cpu="10m") for number in range(3, 21)]
+    state, machine = ClusterState(rows, pods), karpenter()
+    assert machine.look(state, [], NONE, 1000.0).remove == ("n02",)
+    state.remove_node("n02")
+    assert machine.look(state, [], NONE, 1010.0).remove == ("n00", "n01")
+
+
 def test_no_share_in_use_keeps_a_node_whose_pods_fit_elsewhere() -> None:
     nodes = [node("a"), node("big", cpu="20")]
     pods = [*(seat(f"s{number}", on="a") for number in range(4)), user("u", on="big")]
