@@ -480,7 +480,7 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
 @cli.command("simulate", short_help="Replay launches under values files, and compare what would have come of it.")
 @click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches; repeats. Default: made-up ones.")
 @click.option(
-    "--days", type=click.FloatRange(0, 400, min_open=True), default=10.0, show_default=True, help="Of made-up launches."
+    "--days", type=click.FloatRange(0, 400, min_open=True), help="Of made-up launches, without --trace. Default: 10."
 )
 @click.option(
     "--policy", "policies", metavar="NAME", multiple=True, help="A shipped values file; repeats. list: show them."
@@ -525,5 +525,7 @@ def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) ->
     """
     from roost.commands.simulate import SimulateOptions  # noqa: PLC0415 - other commands needn't load the simulator
 
+    if rest["traces"] and rest["days"] is not None:
+        raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
     chosen = (*policies, "list") if list_policies else policies
     return _call("simulate", SimulateOptions(policies=chosen, **rest))

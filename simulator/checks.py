@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PLACE: Final = "assumptions"
 _FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")
+# Of the standard normal distribution: one in 10,000 is above.
+_LARGE_SIGMAS: Final = 3.719
 _FLAGS: Final = {"true": True, "yes": True, "false": False, "no": False}
 # Fields whose least and greatest accepted values aren't 0 and infinity.
 _LEAST: Final[Mapping[str, float]] = {
@@ -46,6 +48,7 @@ _LEAST: Final[Mapping[str, float]] = {
     "build_warm_median_seconds": 0.001,
 }
 _GREATEST: Final[Mapping[str, float]] = {
+    "pushes_per_day": 1,
     "unneeded_utilisation": 1,
     "shared_share": 1,
     "gc_high": 1,
@@ -117,6 +120,15 @@ def check_assumptions(assumptions: Assumptions, place: str = PLACE) -> None:
         raise AssumptionsError(faults)
 
 
+def check_images(assumptions: Assumptions, image: str, disk_bytes: int, place: str = PLACE) -> None:
+    """image, disk_bytes: the largest of the trace. Raises AssumptionsError where no node's disk holds it."""
+    if 0 < assumptions.node_disk_bytes < disk_bytes:
+        expected = f"at least {disk_bytes:,}, which the trace says of image {image}; or 0: endless"
+        raise AssumptionsError(
+            [Fault(place, 0, "node_disk_bytes", show_assumption(assumptions.node_disk_bytes), expected)]
+        )
+
+
 def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
     """Every assumption with its value."""
     usual, values, about = asdict(Assumptions()), asdict(assumptions), _comments()
@@ -161,13 +173,26 @@ def _impossible(one: Assumptions, place: str) -> Iterable[Fault]:
         yield Fault(place, 0, "gc_low", f"{one.gc_low:g}", f"at most gc_high, which is {one.gc_high:g}")
     if one.max_backoff_seconds < one.backoff_seconds:
         yield Fault(place, 0, "max_backoff_seconds", f"{one.max_backoff_seconds:g}", "at least backoff_seconds")
-    if one.node_disk_bytes and one.node_disk_bytes < one.image_median_bytes:
+    large = one.image_median_bytes * math.exp(_LARGE_SIGMAS * one.image_sigma)
+    if one.node_disk_bytes and one.node_disk_bytes < large:
+        sizes = f"image_median_bytes is {show_assumption(one.image_median_bytes)}, image_sigma {one.image_sigma:g}"
         yield Fault(
             place,
             0,
             "node_disk_bytes",
             show_assumption(one.node_disk_bytes),
-            f"room for an image (image_median_bytes is {show_assumption(one.image_median_bytes)}), or 0: endless",
+            f"room for an image as large as one in 10,000, {show_assumption(round(large))} ({sizes}), or 0: endless",
+        )
+    floor = one.bind_seconds + one.start_seconds
+    if one.start_timeout_seconds <= floor:
+        fix = "Nobody would start: be more patient, or let starts be quicker."
+        yield Fault(
+            place,
+            0,
+            "start_timeout_seconds",
+            f"{one.start_timeout_seconds:g}",
+            f"more than bind_seconds and start_seconds, which are {floor:g}",
+            fix,
         )
     if one.build_cold_p90_seconds < one.build_cold_median_seconds:
         yield Fault(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from recorder.table import data_cell
 from simulator.summary import MEASURES
-from simulator.tables import data, figures, tables
+from simulator.tables import data, figures, notices, tables
 
 if TYPE_CHECKING:
     from simulator.summary import Summary
@@ -22,8 +22,8 @@ VERSION: Final = 1
 def to_json(summary: Summary, told: Told) -> str:
     """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and the page's `tables`.
 
-    `needs`: policy -> assumptions that it alone has otherwise.
-    Seconds, bytes, shares 0..1. `change`: as a share of the first policy's, seed by seed, less one.
+    `notices`: what must be known before the figures are believed. `needs`: policy -> assumptions that it alone has
+    otherwise. Seconds, bytes, shares 0..1. `change`: as a share of the first policy's, seed by seed, less one.
     """
     document = {
         "schema": SCHEMA,
@@ -31,6 +31,7 @@ def to_json(summary: Summary, told: Told) -> str:
         "roost": told.version,
         "trace": told.trace,
         "seeds": list(summary.seeds),
+        "notices": notices(summary, told),
         "needs": {policy: dict(needed) for policy, needed in summary.needs.items()},
         "worlds": [
             {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from recorder.html_page import Part, Tile, render
 from simulator.figures import CSS, MOST_LINES, figures
 from simulator.summary import MEASURES
-from simulator.tables import SENSITIVE, show_amount, show_cell, tables
+from simulator.tables import SENSITIVE, notices, show_amount, show_cell, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ def make_page(summary: Summary, told: Told) -> str:
     return render(
         title=TITLE,
         about=_about(summary, told),
-        footer=f"Replayed by Roost {told.version}. A replay is no promise: its assumptions stand below.",
+        footer=f"Replayed by Roost {told.version}. A replay is no promise: what it assumes stands above.",
         notices=_notices(summary, told),
         tiles=_tiles(summary),
         parts=list(_parts(summary)),
@@ -51,16 +51,7 @@ def _number(number: int, what: str) -> str:
 
 
 def _notices(summary: Summary, told: Told) -> list[str]:
-    found = []
-    if told.survey is not None and told.survey.counts.skipped_lines:
-        counts = told.survey.counts
-        found.append(
-            f"{counts.skipped_lines:,} of {counts.lines:,} lines of the trace were skipped; why is told at the end."
-        )
-    if len(summary.seeds) == 1:
-        found.append(
-            "One seed tells nothing of chance, and small differences may be just that. --seeds 10 gives a range."
-        )
+    found = notices(summary, told)
     if len(summary.policies) > MOST_LINES:
         found.append(f"Plots with lines show the first {MOST_LINES} policies; bars and tables have all.")
     return found

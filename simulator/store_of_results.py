@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Packages whose code decides what a replay gives; what the generator renders is in a policy's digest.
 _DECIDING: Final = ("placement", "webhook", "controllers", "simulator")
+# Modules of others that read traces.
+_READING: Final[Mapping[str, tuple[str, ...]]] = {"recorder": ("moments.py", "reading.py", "records.py", "sniffer.py")}
 # Modules of the simulator that only start replays, or tell of them.
 _AROUND: Final = frozenset(
     {
@@ -58,13 +60,21 @@ def code_fingerprint() -> str:
     As this process found it first: what it has loaded stays the same when files change.
     """
     digest = sha256(version().encode())
-    for package in _DECIDING:
-        root = Path(str(resources.files(package)))
-        for path in sorted(root.rglob("*.py")):
-            if package != "simulator" or path.name not in _AROUND:
-                digest.update(f"\0{path.relative_to(root)}\0".encode())
-                digest.update(path.read_bytes())
+    for path in deciding_files():
+        digest.update(f"\0{path.parent.name}/{path.name}\0".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def deciding_files() -> list[Path]:
+    """The modules that decide what a replay gives."""
+    found = []
+    for package in _DECIDING:
+        listed = sorted(Path(str(resources.files(package))).rglob("*.py"))
+        found += [path for path in listed if package != "simulator" or path.name not in _AROUND]
+    for package, names in _READING.items():
+        found += [Path(str(resources.files(package)), name) for name in names]
+    return found
 
 
 def result_key(parts: Mapping[str, Any]) -> str:

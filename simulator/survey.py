@@ -18,6 +18,7 @@ from simulator.trace_counts import InputCounts, TraceError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from simulator.assumptions import Assumptions
     from simulator.attempts import Attempt
 
 # Days of made-up launches when no trace is given.
@@ -108,10 +109,19 @@ class Survey:
     # Launches that the two are about.
     reckoned: int = 0
     counts: InputCounts = field(default_factory=InputCounts)
+    # The largest image whose size the trace tells, and that size on disk; 0: it tells none.
+    largest_image: str = ""
+    largest_image_bytes: int = 0
+    # Attempts that ask for more than a node has, and the image of the first.
+    too_large: int = 0
+    first_too_large: str = ""
 
 
-def survey(trace: Trace, seed: int, window_seconds: float) -> Survey:
-    """Read the trace once. window_seconds: until a node that is asked for is there. Raises TraceError."""
+def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | None = None) -> Survey:
+    """Read the trace once. Raises TraceError.
+
+    window_seconds: until a node that is asked for is there. node: what one has; None: enough for all.
+    """
     found = Survey(window_seconds=window_seconds)
     images: dict[str, int] = {}
     repositories: set[str] = set()
@@ -125,6 +135,14 @@ def survey(trace: Trace, seed: int, window_seconds: float) -> Survey:
         found.end = attempt.moment
         image = images.setdefault(attempt.image, len(images))
         repositories.add(attempt.repository)
+        if (attempt.image_bytes or 0) > found.largest_image_bytes:
+            found.largest_image, found.largest_image_bytes = attempt.image, attempt.image_bytes or 0
+        if node is not None and (
+            (attempt.memory_bytes or 0) > node.node_memory_bytes
+            or (attempt.cpu_millicores or 0) > node.node_cpu_millicores
+        ):
+            found.too_large += 1
+            found.first_too_large = found.first_too_large or attempt.image
         behind.append(attempt.moment)
         while behind[0] <= attempt.moment - window_seconds:
             behind.popleft()

@@ -67,6 +67,8 @@ def show_amount(amount: float, unit: Unit) -> str:
 
 def show_seconds(seconds: float) -> str:
     """A span for people, short: 350 ms, 4.2 s, 3:05 min, 2:10 h."""
+    # Sums of many equal spans look like each of them.
+    seconds = round(seconds, 9)
     if round(seconds, 1) < 60:
         return f"{seconds * 1000:.0f} ms" if 0 < seconds < 0.9995 else f"{seconds:.1f} s".replace(".0 s", " s")
     small, unit = (seconds, "min") if round(seconds) < HOUR else (seconds / 60, "h")
@@ -118,6 +120,40 @@ def tables(summary: Summary, told: Told) -> list[Table]:
         _caches(told),
         _covers(told),
     ]
+
+
+def notices(summary: Summary, told: Told) -> list[str]:
+    """What must be known before the figures are believed; a sentence or two each."""
+    found = []
+    for place, world in enumerate(summary.worlds):
+        disk_bytes = world.assumptions.node_disk_bytes
+        fullest = {
+            policy: max(run.greatest_disk_bytes for run in summary.runs[place, policy]) for policy in summary.policies
+        }
+        beyond = [policy for policy, most in fullest.items() if 0 < disk_bytes < most]
+        if beyond:
+            most = show_bytes(max(fullest[policy] for policy in beyond))
+            found.append(
+                f"Disks too small ({world.name}): the images of one node took {most} of {show_bytes(disk_bytes)} under "
+                f"{', '.join(beyond)}. Images of running pods aren't collected here; real nodes would evict the pods."
+            )
+    if told.survey is not None and told.survey.too_large:
+        found.append(
+            f"{told.survey.too_large:,} attempts ask for more than a node has, and are given up; the first is of "
+            f"{told.survey.first_too_large}."
+        )
+    if told.survey is not None and told.survey.counts.skipped_lines:
+        counts = told.survey.counts
+        found.append(
+            f"{counts.skipped_lines:,} of {counts.lines:,} lines of the trace were skipped; why is told at the end."
+        )
+    if len(summary.seeds) == 1:
+        found.append(
+            "One seed tells nothing of chance, and small differences may be just that. --seeds 10 gives a range."
+        )
+    if "sessions" not in summary.varied():
+        found.append("How long sessions last is assumed: --sessions short,mid,long shows what that changes.")
+    return found
 
 
 def side_by_side(summary: Summary) -> Table:
@@ -319,6 +355,10 @@ def _input(told: Told) -> Table:
             (f"most attempts in {span}, while a node boots", told.survey.window_most, ""),
             (f"attempts in {span} but for one in a thousand", told.survey.window_p999, ""),
         ]
+        if told.survey.too_large:
+            rows.append(
+                ("attempts that ask for more than a node has", told.survey.too_large, told.survey.first_too_large)
+            )
         if counts.lines:
             rows += [("lines", counts.lines, ""), ("lines used", counts.used, "")]
         rows += [(f"lines of {name}", number, "") for name, number in counts.formats.items()]

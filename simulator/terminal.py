@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from simulator.summary import BY_KEY, MEASURES, value_of
-from simulator.tables import DASH, MISSING, SENSITIVE, show_amount, show_bound, show_range, show_value
+from simulator.tables import DASH, MISSING, SENSITIVE, notices, show_amount, show_bound, show_range, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,6 +69,19 @@ def _parts(summary: Summary, told: Told, width: int) -> Iterator[RenderableType]
     for name in summary.varied():
         yield Text("")
         yield _sensitivity(summary, name)
+    yield Text("")
+    for notice in notices(summary, told):
+        yield Text(notice)
+    yield from _skipped(told)
+
+
+def _skipped(told: Told) -> Iterator[RenderableType]:
+    """All that was skipped or odd in the trace."""
+    counts = told.survey.counts if told.survey is not None else None
+    if counts is not None and (counts.skipped or counts.notes):
+        yield Text("")
+        for sentence in counts.sentences():
+            yield Text(sentence)
 
 
 def _head(summary: Summary, told: Told) -> str:

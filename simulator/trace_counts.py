@@ -14,7 +14,7 @@ MOST_REASONS: Final = 100
 OTHERS: Final = "further reasons"
 _LONGEST_FOUND: Final = 60
 ACCEPTED: Final = (
-    "JSON lines of binderhub.jupyter.org/launch 1 to 6, roost.hub.jupyter.org/launch 1 or scheduler-sniffer, "
+    "JSON lines of binderhub.jupyter.org/launch 1 to 6, roost.hub.jupyter.org/launch 1 or 2, or scheduler-sniffer, "
     "plain or gzip"
 )
 

@@ -17,7 +17,7 @@ from cluster.process import version
 from generator.values import read_values
 from recorder.html_page import MissingPlotlyError
 from simulator.asked import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
-from simulator.checks import AssumptionsError
+from simulator.checks import AssumptionsError, check_images
 from simulator.dask_cluster import DaskCluster
 from simulator.formats import to_csv, to_json
 from simulator.page import make_page
@@ -27,7 +27,7 @@ from simulator.shipped import describe, policy_files
 from simulator.store_of_results import ResultStore, StoreError
 from simulator.suggest import SuggestError, make_space, score_of, search, show_outcome, show_score, told_of
 from simulator.summary import summarise
-from simulator.survey import survey, trace_of
+from simulator.survey import USUAL_DAYS, survey, trace_of
 from simulator.sweep import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
 from simulator.tables import Told, show_seconds
 from simulator.terminal import policy_lines, terminal_width, to_text
@@ -63,7 +63,8 @@ class SimulateOptions:
     """What was asked for on the command line."""
 
     traces: tuple[str, ...] = ()
-    days: float = 10.0
+    # Of made-up launches; None: as usual.
+    days: float | None = None
     policies: tuple[str, ...] = ()
     # Each is one policy: files with commas between, later ones win.
     values: tuple[str, ...] = ()
@@ -94,9 +95,10 @@ def run(options: SimulateOptions) -> int:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
             return run(replace(options, traces=tuple(str(file) if one == STDIN else one for one in options.traces)))
     talk = Console(stderr=True, highlight=False)
-    if options.output not in {None, "-"} and not Path(str(options.output)).parent.is_dir():
+    fault = "" if options.output in {None, "-"} else _output_fault(Path(str(options.output)))
+    if fault:
         # Said before hours of replays, not after them.
-        print(f"roost simulate: {options.output}: there is no such folder", file=sys.stderr)  # noqa: T201 - a command's talk
+        print(f"roost simulate: {options.output}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     try:
         if options.suggest:
@@ -109,16 +111,36 @@ def run(options: SimulateOptions) -> int:
         return 1
 
 
-def _read(options: SimulateOptions, world: World, talk: Console) -> tuple[Trace, Survey]:
-    trace = trace_of(options.traces, options.days)
-    assumptions = world.assumptions
+def _output_fault(path: Path) -> str:
+    """Why nothing can be written there; "": it can."""
+    if path.is_dir():
+        return "is a folder; name a file"
+    if not path.parent.is_dir():
+        return "there is no such folder"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return "can't be written: Permission denied"
+    return ""
+
+
+def _form(options: SimulateOptions) -> str:
+    return options.form or SUFFIXES.get(Path(options.output or "").suffix.lower(), "text")
+
+
+def _read(options: SimulateOptions, worlds: Sequence[World], talk: Console) -> tuple[Trace, Survey]:
+    trace = trace_of(options.traces, USUAL_DAYS if options.days is None else options.days)
+    assumptions = worlds[0].assumptions
     with talk.status("Reading the trace"):
-        found = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds)
+        found = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds, assumptions)
     sentences = list(found.counts.sentences()) if found.counts.lines else []
-    for sentence in sentences[:MOST_SENTENCES]:
+    # CSV has figures only, and what is suggested is for a values file: nothing but this tells then.
+    is_reported = _form(options) != "csv" and not options.suggest
+    shown = MOST_SENTENCES if is_reported else len(sentences)
+    for sentence in sentences[:shown]:
         talk.print(sentence, markup=False, soft_wrap=True)
-    if len(sentences) > MOST_SENTENCES:
-        talk.print(f"and {len(sentences) - MOST_SENTENCES} more kinds of lines, in the report", soft_wrap=True)
+    if len(sentences) > shown:
+        talk.print(f"and {len(sentences) - shown} more kinds of lines, in the report", soft_wrap=True)
+    for world in worlds:
+        check_images(world.assumptions, found.largest_image, found.largest_image_bytes)
     return trace, found
 
 
@@ -130,7 +152,7 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
     policies, about, needs = load_policies(options.policies, options.values)
     worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
     needs = needed_of_nodes(needs)
-    trace, found = _read(options, worlds[0], talk)
+    trace, found = _read(options, worlds, talk)
     jobs = make_jobs(
         policies, range(1, options.seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace, needs
     )
@@ -163,7 +185,7 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     world = make_worlds(options.settings, options.sessions, options.vary, needs)[0]
     needs = needed_of_nodes(needs)
     files = options.values[0].split(",") if options.values else [str(policy_files()[base.name])]
-    trace, found = _read(options, world, talk)
+    trace, found = _read(options, [world], talk)
     requests = {"cpu": f"{world.assumptions.user_cpu_millicores}m", "memory": str(world.assumptions.user_memory_bytes)}
     space = make_space(read_values(files).values, found.window_p999, requests)
     store = ResultStore(_results_folder(options))
@@ -206,7 +228,7 @@ def _results_folder(options: SimulateOptions) -> Path:
 
 
 def _write(options: SimulateOptions, summary: Summary, told: Told) -> int:
-    form = options.form or SUFFIXES.get(Path(options.output or "").suffix.lower(), "text")
+    form = _form(options)
     width = terminal_width(shutil.get_terminal_size((120, 40)).columns, is_terminal=sys.stdout.isatty())
     text = _formatted(form, summary, told, width)
     if options.output is None or options.output == "-":

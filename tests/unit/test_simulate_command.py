@@ -108,6 +108,10 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
         (("--trace", "/nowhere.jsonl"), "/nowhere.jsonl: found No such file or directory"),
         (("--suggest", "--policy", "z2jh", "--policy", "roost"), "name one --policy or --values"),
         (("--output", "/nowhere/report.html"), "/nowhere/report.html: there is no such folder"),
+        (("--output", "/"), "/: is a folder; name a file"),
+        (("--trace", "launches.jsonl", "--days", "3"), "--days is for made-up launches: leave it out, or --trace"),
+        (("--set", "pushes_per_day=2"), "pushes_per_day: found 2, expected a number from 0 to 1."),
+        (("--set", "image_median_bytes=1T"), "node_disk_bytes: found 1,000,000,000,000, expected room for an image"),
     ],
 )
 def test_wrong_input_is_one_clear_line_and_no_traceback(
@@ -118,6 +122,73 @@ def test_wrong_input_is_one_clear_line_and_no_traceback(
     assert said in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
+
+
+def recorded(path: Path, **more: object) -> Path:
+    """Launches as `roost records export` writes them, the second with something more."""
+    entry = {
+        "timestamp": "2026-05-22T10:00:00Z",
+        "schema": "roost.hub.jupyter.org/launch",
+        "version": 2,
+        "class": "user",
+        "repository": "",
+        "image": "quay.io/some/image:1",
+        "image_bytes": 10**9,
+        "cpu_millicores": 100,
+        "memory_bytes": 10**9,
+        "seconds": 600.0,
+        "ready_seconds": 10.0,
+    }
+    path.write_text("".join(json.dumps(one) + "\n" for one in (entry, entry | more)))
+    return path
+
+
+def test_an_image_that_no_disk_holds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recorded(tmp_path / "a.jsonl", image_bytes=9 * 10**12, image="quay.io/huge:1")
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 1
+    said = "expected at least 9,000,000,000,000, which the trace says of image quay.io/huge:1; or 0: endless."
+    assert said in capsys.readouterr().err
+    assert simulate(*asked, "--set", "node_disk_bytes=0", tmp_path=tmp_path) == 0
+
+
+def test_pods_that_no_node_holds_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recorded(tmp_path / "a.jsonl", memory_bytes=10**12)
+    assert simulate("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "1 attempts ask for more than a node has, and are given up; the first is of quay.io/some/image:1." in text
+
+
+def test_every_line_that_was_skipped_is_told_in_the_report(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = [f'{{"schema": "other-{number}", "version": 1}}\n' for number in range(12)]
+    trace.write_text(trace.read_text() + "".join(kinds))
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    told = capsys.readouterr()
+    assert "more kinds of lines, in the report" in told.err
+    lines = [line for line in told.out.splitlines() if "skipped 1:" in line]
+    assert len(lines) == len(kinds)
+    # CSV has no room for them.
+    assert simulate(*asked, "--format", "csv", tmp_path=tmp_path) == 0
+    told = capsys.readouterr()
+    assert len([line for line in told.err.splitlines() if "skipped 1:" in line]) == len(kinds)
+
+
+def test_how_to_see_what_session_lengths_change_is_said_until_it_is_shown(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
+    hint = "How long sessions last is assumed: --sessions short,mid,long shows what that changes."
+    for form in ("text", "html", "json"):
+        assert simulate(*asked, "--format", form, tmp_path=tmp_path) == 0
+        assert hint in capsys.readouterr().out
+    assert simulate(*asked, "--format", "html", "--sessions", "short,mid,long", tmp_path=tmp_path) == 0
+    page = capsys.readouterr().out
+    assert hint not in page
+    assert "What sessions changes" in page
+    assert "by_sessions_cold" in page
 
 
 def test_standard_input_is_a_trace_too(

@@ -66,6 +66,30 @@ def test_a_figure_is_the_median_and_range_over_seeds_beside_its_bound() -> None:
     assert share.bound == pytest.approx(0.03)
 
 
+def test_disks_that_would_have_been_too_small_are_told() -> None:
+    runs = [result("a"), result("b")]
+    runs[1].greatest_disk_bytes = 2 * 10**12
+    one = summarise(runs, WORLDS[:1])
+    text = " ".join(to_text(one, told(), 120).split())
+    assert re.search(
+        r"Disks too small \(as usual\): the images of one node took 1\.8 TiB of 93\d.* GiB under b\.", text
+    )
+    assert "Disks too small" in make_page(one, told())
+    assert any(notice.startswith("Disks too small") for notice in json.loads(to_json(one, told()))["notices"])
+    runs[1].greatest_disk_bytes = 10**12
+    assert "Disks too small" not in to_text(summarise(runs, WORLDS[:1]), told(), 120)
+
+
+def test_what_starting_takes_looks_the_same_as_its_bound() -> None:
+    run = result()
+    for _ in range(1000):
+        run.waits["start"].add(0.25 + 1.1)
+    value = summarise([run], WORLDS[:1]).value("start_mean", "z2jh")
+    assert value is not None
+    assert value.bound is not None
+    assert show_amount(value.median, Unit.SECONDS) == show_amount(value.bound, Unit.SECONDS) == "1.4 s"
+
+
 def test_policies_are_compared_seed_by_seed() -> None:
     one = summary(worlds=1)
     change = one.change("cold", "recommended")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from simulator.assumptions import Assumptions
-from simulator.store_of_results import ResultStore, StoreError, code_fingerprint
+from simulator.store_of_results import ResultStore, StoreError, code_fingerprint, deciding_files
 from simulator.survey import trace_of
 from simulator.sweep import (
     Done,
@@ -164,6 +164,22 @@ def test_a_trace_that_changes_between_replays_is_an_error(tmp_path: Path) -> Non
 def test_standard_input_is_no_trace_for_many_replays() -> None:
     with pytest.raises(TraceError, match="Write it to a file first"):
         trace_of(("-",))
+
+
+def test_all_code_that_a_replay_loads_decides_which_results_are_taken() -> None:
+    script = """
+import sys
+import simulator.replay, simulator.synthetic, simulator.trace_reading
+for module in list(sys.modules.values()):
+    print(getattr(module, "__file__", None) or "")
+"""
+    loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    ours = {"placement", "webhook", "controllers", "simulator", "recorder", "generator"}
+    paths = {Path(line).resolve() for line in loaded.stdout.splitlines() if line}
+    mine = {path for path in paths if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ours}
+    around = {ROOT / "recorder/__init__.py", ROOT / "simulator/sweep.py", ROOT / "simulator/store_of_results.py"}
+    assert mine - around - {path.resolve() for path in deciding_files()} == set()
+    assert ROOT / "recorder/sniffer.py" in mine
 
 
 def test_results_of_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
