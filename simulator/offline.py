@@ -1,6 +1,8 @@
 """What one cache of images could do at best, and how far yesterday's popular images reach: both from a trace alone.
 
-Source: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966.
+Sources: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966;
+for images of different sizes Berger, Beckmann and Harchol-Balter, "Practical bounds on optimal caching with variable
+object sizes", POMACS 2(2), 2018 (PFOO-L).
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 # Images that a cache holds.
 CACHE_SIZES: Final = (10, 20, 50, 100, 200, 500, 1000)
 COVER_SIZES: Final = (10, 20, 50, 100, 200)
+# Disks that caches are reckoned for, as parts of a node's.
+DISK_PARTS: Final = (16, 8, 4, 2, 1)
 _NEVER: Final = 1 << 60
 
 
@@ -25,6 +29,15 @@ class CacheRow(NamedTuple):
     lru: float
     # The best that any cache can do that must hold each image as it is launched.
     best: float
+
+
+class DiskRow(NamedTuple):
+    """Shares of launches, 0..1, that find their image in one cache of so many bytes."""
+
+    disk_bytes: int
+    lru: float
+    # What no cache exceeds.
+    most: float
 
 
 class CoverRow(NamedTuple):
@@ -80,6 +93,64 @@ def best_hits(launches: Sequence[int], size: int, following: Sequence[int] | Non
                     break
         cache[image] = upcoming[place]
         heappush(heap, (-upcoming[place], image))
+    return hits
+
+
+def disk_rows(launches: Sequence[int], sizes: Sequence[int], disks: Sequence[int]) -> list[DiskRow]:
+    """launches: of each its image. sizes: bytes by image. disks: ascending, up to the first that holds all."""
+    if not launches:
+        return []
+    total = sum(sizes[image] for image in set(launches))
+    rows = []
+    for disk_bytes, most in zip(disks, most_hits_of_bytes(launches, sizes, disks), strict=True):
+        lru = lru_hits_of_bytes(launches, sizes, disk_bytes)
+        rows.append(DiskRow(disk_bytes, lru / len(launches), most / len(launches)))
+        if disk_bytes >= total:
+            break
+    return rows
+
+
+def most_hits_of_bytes(launches: Sequence[int], sizes: Sequence[int], capacities: Sequence[int]) -> list[int]:
+    """Launches that could find their image in a cache of so many bytes: no cache finds more, perhaps none so many.
+
+    A hit costs the image's bytes for the time since its last launch, counted in launches. All hits together can't cost
+    more than the cache's bytes for all the time, so the cheapest ones are the most there can be.
+    """
+    last: dict[int, int] = {}
+    costs: list[tuple[int, int]] = []
+    for place, image in enumerate(launches):
+        before = last.get(image)
+        if before is not None:
+            costs.append((sizes[image] * (place - before), sizes[image]))
+        last[image] = place
+    costs.sort()
+    found = []
+    for capacity in capacities:
+        left, hits = capacity * max(0, len(launches) - 1), 0
+        for cost, size in costs:
+            if cost > left:
+                break
+            if size <= capacity:
+                left -= cost
+                hits += 1
+        found.append(hits)
+    return found
+
+
+def lru_hits_of_bytes(launches: Sequence[int], sizes: Sequence[int], capacity: int) -> int:
+    """Launches that find their image where those launched longest ago go until the new one fits."""
+    cache: OrderedDict[int, None] = OrderedDict()
+    used = hits = 0
+    for image in launches:
+        if image in cache:
+            hits += 1
+            cache.move_to_end(image)
+            continue
+        cache[image] = None
+        used += sizes[image]
+        while used > capacity:
+            gone, _ = cache.popitem(last=False)
+            used -= sizes[gone]
     return hits
 
 

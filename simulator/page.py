@@ -117,7 +117,7 @@ def _parts(summary: Summary) -> Iterator[Part]:
         "The trace",
         "",
         (),
-        ("input", "caches", "covers"),
+        ("input", "caches", "disk_caches", "covers"),
         "What was read and skipped, and what caches could do at best with such launches.",
     )
 

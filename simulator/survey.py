@@ -12,7 +12,9 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from simulator.offline import CacheRow, CoverRow, cache_rows, cover_rows
+from simulator.chance import Chance
+from simulator.kubelet import Images
+from simulator.offline import DISK_PARTS, CacheRow, CoverRow, DiskRow, cache_rows, cover_rows, disk_rows
 from simulator.trace_counts import InputCounts, TraceError
 
 if TYPE_CHECKING:
@@ -106,7 +108,9 @@ class Survey:
     window_p999: int = 0
     caches: list[CacheRow] = field(default_factory=list)
     covers: list[CoverRow] = field(default_factory=list)
-    # Launches that the two are about.
+    # By bytes that no other image shares; sizes that the trace doesn't tell are drawn.
+    disks: list[DiskRow] = field(default_factory=list)
+    # Launches that the three are about.
     reckoned: int = 0
     counts: InputCounts = field(default_factory=InputCounts)
     # The largest image whose size the trace tells, and that size on disk; 0: it tells none.
@@ -120,7 +124,8 @@ class Survey:
 def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | None = None) -> Survey:
     """Read the trace once. Raises TraceError.
 
-    window_seconds: until a node that is asked for is there. node: what one has; None: enough for all.
+    window_seconds: until a node that is asked for is there. node: what one has, and how large images are; None: enough
+    for all.
     """
     found = Survey(window_seconds=window_seconds)
     images: dict[str, int] = {}
@@ -128,12 +133,16 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
     order, days = array("l"), array("l")
     behind: deque[float] = deque()
     sizes: dict[int, int] = {}
+    catalogue = None if node is None else Images(node, Chance(seed))
+    own_bytes: list[int] = []
     for attempt in trace.open(seed, found.counts):
         if not found.attempts:
             found.begin = attempt.moment
         found.attempts += 1
         found.end = attempt.moment
         image = images.setdefault(attempt.image, len(images))
+        if catalogue is not None and image == len(own_bytes):
+            own_bytes.append(catalogue.get(attempt.image, attempt.image_bytes).own_disk_bytes)
         repositories.add(attempt.repository)
         if (attempt.image_bytes or 0) > found.largest_image_bytes:
             found.largest_image, found.largest_image_bytes = attempt.image, attempt.image_bytes or 0
@@ -158,6 +167,8 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
     found.reckoned = len(order)
     found.caches = cache_rows(order)
     found.covers = cover_rows(order, days)
+    if node is not None and node.node_disk_bytes:
+        found.disks = disk_rows(order, own_bytes, [node.node_disk_bytes // part for part in DISK_PARTS])
     if not trace.paths:
         found.counts.attempts = found.attempts
     return found

@@ -118,6 +118,7 @@ def tables(summary: Summary, told: Told) -> list[Table]:
         _bounds(),
         _input(told),
         _caches(told),
+        _disks(told),
         _covers(told),
     ]
 
@@ -375,6 +376,16 @@ def _caches(told: Told) -> Table:
     )
     rows = [] if told.survey is None else [tuple(row) for row in told.survey.caches]
     return Table("caches", "Attempts that would find their image in one shared cache", columns, rows)
+
+
+def _disks(told: Told) -> Table:
+    columns = (
+        Column("disk_bytes", "disk, without shared layers", Unit.BYTES),
+        Column("lru", "least recently used goes (LRU)", Unit.SHARE),
+        Column("most", "no cache finds more (PFOO-L)", Unit.SHARE),
+    )
+    rows = [] if told.survey is None else [tuple(row) for row in told.survey.disks]
+    return Table("disk_caches", "The same by bytes, up to a node's disk", columns, rows)
 
 
 def _covers(told: Told) -> Table:
