@@ -58,6 +58,7 @@ def test_it_reads_no_further_than_its_hours() -> None:
 
     def endless() -> Iterator[Attempt]:
         for number in count():
+            assert number < 1000, "it reads on and on"
             read.append(number)
             yield attempt(number, 60.0 * number)
 
