@@ -81,7 +81,9 @@ def make_worlds(
     base: dict[str, Any] = {}
     for text in settings:
         name, value = read_assumption(text, "--set")
-        base[name] = value
+        if base.setdefault(name, value) != value:
+            said = f"{show_assumption(base[name])} and {show_assumption(value)}"
+            raise AssumptionsError([Fault("--set", 0, name, said, "one value", "--vary compares several.")])
     varied: dict[str, list[Any]] = {}
     for text in vary:
         name, equals, rest = text.partition("=")

@@ -246,6 +246,11 @@ def test_what_changes_the_launches_for_one_policy_changes_them_for_all() -> None
         ),
         (
             "z2jh",
+            {"settings": ("max_nodes=5", "max_nodes=6")},
+            "--set: max_nodes: found 5 and 6, expected one value. --vary compares several.",
+        ),
+        (
+            "z2jh",
             {"settings": ("sessions=long",), "sessions": "short,mid"},
             "--set: sessions: found long, expected one of --sessions short,mid.",
         ),
