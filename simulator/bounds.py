@@ -70,6 +70,11 @@ BOUNDS: Final = (
         "Each layer that was needed, once in the cluster: nodes give it on to each other.",
     ),
     Bound(
+        "cold_bytes",
+        "cold_bytes",
+        "Each layer that was needed, once in the cluster. Only pulling ahead goes below it.",
+    ),
+    Bound(
         "node_bytes",
         "registry_bytes",
         "Each layer once in the life of each node where users needed it: what their nodes cost where nodes give "
@@ -228,7 +233,7 @@ class BoundsMeter:
             "cold_compulsory": float(len(self._nodes_needed)),
         }
         if self._layers:
-            found["registry_bytes"] = float(self._layer_bytes)
+            found["registry_bytes"] = found["cold_bytes"] = float(self._layer_bytes)
             found["node_bytes"] = float(self._node_layer_bytes)
         if greatest_disk_bytes:
             there = sum(_surplus(images.values(), greatest_disk_bytes) for images in self._came.values())

@@ -161,7 +161,7 @@ MEASURES: Final = (
     ),
     Measure("registry_bytes", "from registries", Unit.BYTES, lambda r: r.registry_bytes, "registry_bytes"),
     Measure("node_bytes", "each layer once a node", Unit.BYTES, lambda r: r.bounds.get("node_bytes"), "registry_bytes"),
-    Measure("cold_bytes", "pulled for waiting users", Unit.BYTES, lambda r: r.cold_bytes),
+    Measure("cold_bytes", "pulled for waiting users", Unit.BYTES, lambda r: r.cold_bytes, "cold_bytes"),
     Measure("background_pulls", "pulls ahead", Unit.COUNT, lambda r: r.background_pulls, less_is_better=None),
     Measure("background_bytes", "pulled ahead", Unit.BYTES, lambda r: r.background_bytes),
     Measure(

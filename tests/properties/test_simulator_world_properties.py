@@ -63,7 +63,7 @@ def worlds(draw: st.DrawFn) -> Assumptions:
 
 
 # Bounds that pulling ahead goes below.
-AHEAD = {"cold", "cold_compulsory", "waits"}
+AHEAD = {"cold", "cold_compulsory", "cold_bytes", "waits"}
 policies = st.builds(with_seats, st.sampled_from(POLICIES), st.integers(0, 3))
 
 

@@ -48,7 +48,7 @@ def test_layers_are_fetched_once_in_the_cluster_or_once_in_each_nodes_life() -> 
         meter.needed(node, (layer("base"), layer("x")))
     meter.needed("n1", (layer("base"), layer("y")))
     found = meter.close(0.0)
-    assert (found["registry_bytes"], found["node_bytes"]) == (30, 50)
+    assert (found["registry_bytes"], found["cold_bytes"], found["node_bytes"]) == (30, 30, 50)
     # A node of the same name is another one.
     meter.node_left("n1", 100)
     meter.needed("n1", (layer("base"),))
