@@ -30,8 +30,8 @@ MORE_BOUNDS: Final = (
     Bound(
         NOTHING,
         "waited_for_node",
-        "None: with free seats for all launches that come while a node boots, nobody waits for one; with room where an "
-        "image is, none is pulled elsewhere.",
+        "None: with free seats for all launches that come while a node boots, nobody waits for one or gives up, and no "
+        "placeholder is pending; with room where an image is, none is pulled elsewhere.",
     ),
     Bound(
         NO_PREEMPTION,
@@ -120,7 +120,7 @@ MEASURES: Final = (
     Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), _WAITS, is_headline=True),
     Measure("wait_p999", "wait, p99.9", Unit.SECONDS, _wait(0.999), _WAITS),
     Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL), _WAITS),
-    Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(QUEUE)),
+    Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(QUEUE), NOTHING),
     Measure("node_mean", "of it for a node", Unit.SECONDS, _mean(NODE_WAIT), NOTHING),
     Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(PULL_WAIT), NOTHING),
     Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(PULL)),
@@ -158,6 +158,7 @@ MEASURES: Final = (
         "placeholders pending",
         Unit.SECONDS,
         lambda r: r.placeholder_pending_seconds,
+        NOTHING,
     ),
     Measure("registry_bytes", "from registries", Unit.BYTES, lambda r: r.registry_bytes, "registry_bytes"),
     Measure("node_bytes", "each layer once a node", Unit.BYTES, lambda r: r.bounds.get("node_bytes"), "registry_bytes"),
