@@ -14,7 +14,12 @@ import jsonpatch
 
 from placement.holders import Holders
 from placement.images import normalise_reference
-from placement.labels import HOME_TARGET_ANNOTATION, SAFE_TO_EVICT_ANNOTATION, WARM_TARGET_ANNOTATION
+from placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    NODE_PURPOSE_LABEL,
+    SAFE_TO_EVICT_ANNOTATION,
+    WARM_TARGET_ANNOTATION,
+)
 from placement.pods import read_pod
 from placement.scheduling.objects import (
     PodSpec,
@@ -32,7 +37,7 @@ from webhook.patch import Annotate, Change, PreferNode, patch_for
 from webhook.policies import Case, Degraded, Note, Rulebook, prefer_warm, requests_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from placement.nodes import Nodes
     from placement.scheduling.objects import NodeTerm
@@ -46,16 +51,16 @@ USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
 # Pods by what they ask and who made them; beyond so many the one unused longest goes.
 _KEPT: Final = 8192
 _NO_FACTS: Final = Facts()
-_USER_LABELS: Final = {
+USER_LABELS: Final = {
     "app": "jupyterhub",
     "component": "singleuser-server",
     "app.kubernetes.io/component": "singleuser-server",
     "app.kubernetes.io/name": "jupyterhub",
 }
-_BUILD_LABELS: Final = {"component": "binderhub-build"}
+BUILD_LABELS: Final = {"component": "binderhub-build"}
 # Hubs write so that neither autoscaler moves a user.
 _STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
-NODE_PURPOSE: Final = "hub.jupyter.org/node-purpose"
+NODE_PURPOSE: Final = NODE_PURPOSE_LABEL
 _PREFERS_USER_NODES: Final = {
     "nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -85,8 +90,12 @@ class _Kept(NamedTuple):
 class PodMaker:
     """Makes pods under one policy."""
 
-    def __init__(self, policy: Policy, assumptions: Assumptions) -> None:
+    def __init__(
+        self, policy: Policy, assumptions: Assumptions, namespaces: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        """namespaces: labels of the cluster's namespaces, as the webhook's facts have them."""
         self._policy = policy
+        self._namespaces = namespaces
         self._assumptions = assumptions
         self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
         self._ledger = Ledger()
@@ -112,7 +121,7 @@ class PodMaker:
         """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
         if self._rulebook is None:
             return None
-        found = self._rulebook.classes.classify(state.labels, state.namespace, None)
+        found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
         if found is None or found.warm is None:
             return None
         if not state.node_name:
@@ -136,7 +145,7 @@ class PodMaker:
         body = {
             "metadata": {
                 "name": name,
-                "labels": {**_BUILD_LABELS, "name": name},
+                "labels": {**BUILD_LABELS, "name": name},
                 "annotations": {"binder-repo": repository},
             },
             "spec": {
@@ -166,7 +175,7 @@ class PodMaker:
         """What a pod adds to its class's load; None for pods of a class without a home."""
         if self._rulebook is None:
             return None
-        found = self._rulebook.classes.classify(state.labels, state.namespace, None)
+        found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
         if found is None or found.home is None:
             return None
         return HomePod(found.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
@@ -188,7 +197,7 @@ class PodMaker:
         }
         if self._policy.user_class:
             spec["priorityClassName"] = self._policy.user_class
-        metadata = {"name": name, "labels": dict(_USER_LABELS), "annotations": dict(_STAYS)}
+        metadata = {"name": name, "labels": dict(USER_LABELS), "annotations": dict(_STAYS)}
         return {"metadata": metadata, "spec": spec}
 
     def _make(

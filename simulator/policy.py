@@ -7,7 +7,7 @@ policy.json, the controllers from controllers.json, placeholders and pullers fro
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,14 +27,16 @@ from placement.settings import parse_settings as parse_policy
 from simulator.shipped import policy_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from controllers.planner import Planner
+    from generator.merge import Merged
     from generator.render import Manifest
 
 JSONObject = dict[str, Any]
 
 RELEASE: Final = Release("hub", "binder")
+NO_LABELS: Final[Mapping[str, str]] = {}
 RULES_FILE: Final = "policy.json"
 # From this minor of Kubernetes on MutatingAdmissionPolicies are rendered.
 _ADMISSION_POLICY_MINOR: Final = (1, 36)
@@ -119,6 +121,12 @@ class Policy:
     default_priority: Priority
     # New nodes carry it until their images are there; "": none.
     startup_taint: str
+    # Seats are CapacityBuffers.
+    has_capacity_buffers: bool = False
+    # Labels of the nodes that users are sent to: `singleuser.nodeSelector`.
+    user_nodes: Mapping[str, str] = field(default_factory=dict)
+    # Key of the values -> file and line.
+    places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def profile_of(self, scheduler_name: str) -> Profile:
         """The profile that a schedulerName means; kube-scheduler's defaults where Roost renders none."""
@@ -153,12 +161,30 @@ def load_policy(
     merged = read_values(list(files) or [str(policy_files()[name])], options)
     validate(merged)
     # What has no namespace is there, too, where somebody else creates it: a pod's priority depends on it.
-    values = {**merged.values, "clusterResources": True}
+    values: JSONObject = {**merged.values, "clusterResources": True}
     manifests = list(render(values, release))
     if _has_admission_policies(values, release):
         twin = render(_static_rules(values), release)
         manifests += [one for one in twin if RULES_FILE in _data_of(one)]
-    return read_policy(name, manifests, release)
+    user_nodes = (values.get("singleuser") or {}).get("nodeSelector") or {}
+    return replace(read_policy(name, manifests, release, user_nodes), places=_places(merged))
+
+
+def _places(merged: Merged) -> dict[str, tuple[str, int]]:
+    """Where the keys stand that a replay may refuse."""
+    paths: list[tuple[str | int, ...]] = [("placeholder", "backend"), ("singleuser",)]
+    paths += [("placeholders", index) for index, _ in enumerate(_listed(merged.values, "placeholders"))]
+    for name in _listed(merged.values, "podClasses"):
+        paths += [("podClasses", name), ("podClasses", name, "match")]
+    return {_key(path): merged.places.of(path) for path in paths}
+
+
+def _listed(values: Mapping[str, Any], key: str) -> Iterable[Any]:
+    return values.get(key) or ()
+
+
+def _key(path: Sequence[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:
@@ -186,9 +212,12 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     }
 
 
-def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> Policy:
-    """Read back what was rendered."""
+def read_policy(
+    name: str, manifests: Sequence[Manifest], release: Release, user_nodes: Mapping[str, str] = NO_LABELS
+) -> Policy:
+    """Read back what was rendered. user_nodes: labels by which users select their nodes."""
     bodies = [one.body for one in manifests if one.identity.kind in _KINDS]
+    has_buffers = any(one.identity.kind == "CapacityBuffer" for one in manifests)
     by_kind: dict[str, list[JSONObject]] = {}
     for body in bodies:
         by_kind.setdefault(str(body["kind"]), []).append(body)
@@ -215,7 +244,7 @@ def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> P
         name=name,
         release=release.name,
         namespace=release.namespace,
-        digest=_digest(bodies),
+        digest=_digest([*bodies, dict(user_nodes)]),
         profiles={} if configuration is None else read_profiles(configuration),
         webhook=None if webhook is None else parse_policy(webhook, revision="simulated"),
         controllers=controllers,
@@ -226,6 +255,8 @@ def read_policy(name: str, manifests: Sequence[Manifest], release: Release) -> P
         user_class=user_class if user_class in priorities else "",
         default_priority=default,
         startup_taint=startup_taint(release.name, release.namespace) if taints else "",
+        has_capacity_buffers=has_buffers,
+        user_nodes=user_nodes,
     )
 
 

@@ -33,6 +33,7 @@ _AROUND: Final = frozenset(
         "dask_cluster.py",
         "figures.py",
         "formats.py",
+        "misfits.py",
         "offline.py",
         "page.py",
         "progress.py",

@@ -12,12 +12,10 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
 from placement.copies import Copier
-from placement.labels import HOSTNAME_LABEL
 from placement.nodes import NodeFact, Nodes
 from placement.scheduling.cycle import schedule
-from placement.scheduling.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState, PodState, copy_pod
-from placement.scheduling.state import ClusterState
-from placement.selectors import Taint
+from placement.scheduling.objects import NodeState, PodState, copy_pod
+from placement.scheduling.state import ClusterState, Surroundings
 from simulator.assumptions import SESSIONS
 from simulator.bounds import BoundsMeter, WaitMeter
 from simulator.builds import BuildWorld
@@ -27,7 +25,8 @@ from simulator.culling import next_look
 from simulator.kubelet import BACKGROUND, Images, NodeImages, PullFigures
 from simulator.kubelet import USER as FOR_USER
 from simulator.measures import Measures
-from simulator.pods import BUILD, NODE_PURPOSE, PLACEHOLDER, USER, PodMaker, image_reference
+from simulator.pods import BUILD, PLACEHOLDER, USER, PodMaker, image_reference
+from simulator.pool import make_node, namespace_labels, node_labels
 from simulator.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PULL, PULL_WAIT, QUEUE, START, TOTAL
 from simulator.scaling import Scaling
 from webhook.facts import Facts, Homes, WarmFacts
@@ -49,8 +48,6 @@ FLUSH_SECONDS: Final = 300.0
 PROGRESS_EVERY: Final = 500
 # Kinds of pods that fit nowhere; all are forgotten when there are more.
 _MOST_HOPELESS: Final = 512
-_EFFECT: Final = "NoSchedule"
-_ENDLESS_BYTES: Final = 10**15
 _copy_facts: Final = Copier(Facts)
 
 
@@ -150,7 +147,9 @@ class World:
         self.chance = Chance(seed)
         self.measures = Measures(policy.name, seed)
         self.now = 0.0
-        self.state = ClusterState()
+        labels = {policy.namespace: namespace_labels(policy)}
+        self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
+        self._node_labels = node_labels(policy)
         self.nodes: dict[str, SimNode] = {}
         # Every pod that isn't gone, as the API server has it, by `namespace/name`.
         self.pods: dict[str, PodState] = {}
@@ -159,7 +158,7 @@ class World:
         self.images = Images(assumptions, self.chance)
         # Image -> nodes that have it.
         self.holders: dict[str, set[str]] = {}
-        self.maker = PodMaker(policy, assumptions)
+        self.maker = PodMaker(policy, assumptions, labels)
         self.bounds = BoundsMeter(
             self._pods_per_node(), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
         )
@@ -191,7 +190,8 @@ class World:
         self._reads_nodes = policy.webhook is None or policy.webhook.reads_nodes
         self._known_nodes = Nodes()
         warm = {name: WarmFacts() for name in self.maker.warm_classes} if self._reads_nodes else {}
-        self._facts: Facts = Facts(nodes=self._known_nodes if self._reads_nodes else None, homes=Homes(), warm=warm)
+        told = self._known_nodes if self._reads_nodes else None
+        self._facts: Facts = Facts(nodes=told, homes=Homes(), warm=warm, namespaces=labels)
         self._home_changes: dict[str, Any] = {}
         # By class, changes that the facts' warm sets don't show yet.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
@@ -730,23 +730,7 @@ class World:
 
     def template(self, name: str) -> NodeState:
         """A node as its group's template has it, with the labels and taints that it comes with."""
-        assumed = self.assumed
-        labels = {NODE_PURPOSE: "user", HOSTNAME_LABEL: name}
-        taints = (Taint(self.policy.startup_taint, "", _EFFECT),) if self.policy.startup_taint else ()
-        allocatable = {
-            CPU: assumed.node_cpu_millicores,
-            MEMORY: assumed.node_memory_bytes,
-            PODS: assumed.node_pods,
-            EPHEMERAL_STORAGE: assumed.node_disk_bytes or _ENDLESS_BYTES,
-        }
-        return NodeState(
-            fact=NodeFact(name, labels, taints, allocatable=allocatable, created=self.now),
-            uid=name,
-            created=self.now,
-            allocatable=allocatable,
-            conditions={"Ready": "True"},
-            ready_since=self.now,
-        )
+        return make_node(self.policy, self.assumed, self._node_labels, name, self.now)
 
     def join(self, _: object = None) -> SimNode:
         """A node is there, and ready."""

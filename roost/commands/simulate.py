@@ -20,6 +20,7 @@ from simulator.asked import UnknownPolicyError, load_policies, make_worlds, need
 from simulator.checks import AssumptionsError, check_images
 from simulator.dask_cluster import DaskCluster
 from simulator.formats import to_csv, to_json
+from simulator.misfits import check_policy
 from simulator.page import make_page
 from simulator.policy import load_policy
 from simulator.progress import Teller
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from simulator.suggest import Candidate, Score
     from simulator.summary import Summary, World
     from simulator.survey import Survey, Trace
-    from simulator.sweep import Spread
+    from simulator.sweep import Job, Spread
 
 # Lines about the trace that stderr gets; the report has all.
 MOST_SENTENCES: Final = 8
@@ -148,6 +149,14 @@ def _spread(options: SimulateOptions) -> Spread:
     return DaskCluster(options.dask) if options.dask else LocalProcesses(options.jobs or usual_workers())
 
 
+def _check(jobs: Sequence[Job]) -> None:
+    """Refuse what fits nowhere; said before the first replay, and once for all seeds."""
+    for policy, assumptions in {
+        (job.policy.name, job.assumptions): (job.policy, job.assumptions) for job in jobs
+    }.values():
+        check_policy(policy, assumptions)
+
+
 def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
     policies, about, needs = load_policies(options.policies, options.values)
     worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
@@ -156,6 +165,7 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
     jobs = make_jobs(
         policies, range(1, options.seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace, needs
     )
+    _check(jobs)
     store = ResultStore(_results_folder(options))
     teller = Teller(talk, len({job.key for job in jobs}), found.attempts)
     try:
@@ -195,6 +205,7 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
         numbers = range(1, seeds + 1)
         worlds = [(world.setting, replace(world.assumptions, **needs.get(base.name, {})))]
         jobs = make_jobs(policies, numbers, worlds, trace)
+        _check(jobs)
         with Teller(talk, len({job.key for job in jobs}), found.attempts) as teller:
             runs = run_sweep(jobs, _spread(options), store, tell=teller)
         by_name: dict[str, list[RunResult]] = {}

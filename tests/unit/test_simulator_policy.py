@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
 
 from placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from placement.nodes import Nodes
+from roost.commands.simulate import SimulateOptions, run
 from simulator.assumptions import Assumptions
-from simulator.pods import PodMaker
+from simulator.checks import AssumptionsError
+from simulator.misfits import check_policy
+from simulator.pods import PLACEHOLDER, USER, PodMaker
+from simulator.policy import load_policy
+from simulator.shipped import policy_files
 from tests.small_worlds import MANAGED, attempt, in_order, play, policy, small
 from webhook.facts import Facts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from placement.scheduling.objects import PodState
     from simulator.policy import Policy
 
@@ -75,3 +86,99 @@ def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
     builds = [attempt(number, 2000 * number, f"r+{number}", repository="r") for number in range(6)]
     _, built = play(builds, policy("builds-sticky", json.dumps(blind)), small(nodes=4, with_builds=True))
     assert len({one.node for one in built.bindings if one.kind == "build"}) == 1
+
+
+# What fits nowhere, and what values select by
+
+
+SEAT = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
+ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}]}]
+# Of each: values, and the start of what is said.
+REFUSED = {
+    "seats that aren't pods": ({"placeholder": {"backend": "capacityBuffer"}}, "placeholder.backend: found capacityB"),
+    "a seat larger than any node": (
+        {"placeholders": [{**SEAT, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}]},
+        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
+    ),
+    "a seat of another pool than users": (
+        {"singleuser": {"nodeSelector": {"pool": "a"}}, "placeholders": [{**SEAT, "nodeSelector": {"pool": "b"}}]},
+        "placeholders[0]: found pods that fit no node (node(s) didn't match Pod's node affinity/selector), expected",
+    ),
+    "a zone for each seat": (
+        {"placeholders": [SEAT, {**SEAT, "name": "of-a", "requiredNodeTerms": ZONES}, {
+            **SEAT, "name": "of-c", "requiredNodeTerms": [
+                {"matchExpressions": [{**ZONES[0]["matchExpressions"][0], "values": ["c"]}]}]}]},
+        "placeholders[2]: found pods that fit no node",
+    ),
+    "a profile of another pool": (
+        {"singleuser": {"nodeSelector": {"pool": "users"}, "profileList": [{
+            "display_name": "GPU", "kubespawner_override": {"image": "gpu:1", "node_selector": {"pool": "gpu"}}}]}},
+        "singleuser: found users of nodes with pool=gpu, expected nodes with pool=users as others ask for.",
+    ),
+    "users of another namespace": (
+        {"podClasses": {"user": {"match": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "people"}}}}}},
+        "podClasses.user.match: found a namespaceSelector that leaves out the hub's namespace, expected",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_fits_nowhere_is_refused_by_file_and_key(what: str, tmp_path: Path) -> None:
+    values, said = REFUSED[what]
+    file = tmp_path / "prod.yaml"
+    file.write_text("# ours\n" + yaml.safe_dump(values), encoding="utf-8")
+    with pytest.raises(AssumptionsError) as refused:
+        check_policy(load_policy("prod", [str(file)]), Assumptions())
+    (line,) = str(refused.value).splitlines()
+    assert re.match(rf"{re.escape(str(file))}:\d+: {re.escape(said)}", line), line
+
+
+def test_what_fits_nowhere_is_said_before_anything_is_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "prod.yaml"
+    file.write_text("placeholder: {backend: capacityBuffer}\n", encoding="utf-8")
+    options = SimulateOptions(days=0.01, seeds=2, values=(str(file),), results=str(tmp_path / "results"))
+    assert run(options) == 1
+    assert f"roost simulate: {file}:1: placeholder.backend: found capacityBuffer" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+def test_builds_that_fit_no_node_are_refused_where_they_are_simulated() -> None:
+    large = policy("builds-sticky", json.dumps({"podClasses": {"build": {"resources": {"memory": "60G"}}}}))
+    check_policy(large, Assumptions())
+    with pytest.raises(AssumptionsError, match=r"podClasses.build: found pods that fit no node \(Insuff"):
+        check_policy(large, Assumptions(with_builds=True))
+
+
+def test_nodes_have_the_labels_that_users_and_seats_select_by() -> None:
+    values = {
+        "singleuser": {"nodeSelector": {"pool": "big"}},
+        "placeholders": [{**SEAT, "nodeSelector": {"pool": "big"}, "requiredNodeTerms": ZONES}],
+    }
+    result, seen = play(in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small())
+    assert all({"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= one.state.fact.labels.items()
+               for one in seen.nodes.values())  # fmt: skip
+    assert result.placeholder_pending_seconds == 0
+    # The pullers of these nodes brought the hub's images.
+    assert result.background_pulls > 0
+    (seat, _) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
+    assert seat.node is not None
+
+
+@pytest.mark.parametrize("key", ["team", "kubernetes.io/metadata.name"])
+def test_the_namespace_has_the_labels_that_classes_select_by(key: str) -> None:
+    match = {"labels": {"component": "singleuser-server"}, "namespaceSelector": {"matchLabels": {key: "binder"}}}
+    values = {"podClasses": {"user": {"match": match, "imageGate": False}}, "placeholders": []}
+    selected, usual = policy("roost", json.dumps(values)), policy("roost", json.dumps({"placeholders": []}))
+    said = [attempt(number, 60.0 * number, "abc"[number % 3], image_bytes=300_000_000) for number in range(8)]
+    _, seen = play(said, selected, small(nodes=4))
+    assert all(one.state.scheduler_name == "hub.binder.user" for one in seen.sim_pods.values() if one.kind == USER)
+    # Users join users there as elsewhere.
+    assert seen.users_nodes() == play(said, usual, small(nodes=4))[1].users_nodes()
+
+
+def test_every_shipped_policy_fits_the_usual_world() -> None:
+    for name in policy_files():
+        check_policy(policy(name), Assumptions(with_builds=True))
