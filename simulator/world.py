@@ -286,13 +286,13 @@ class World:
         result = self.measures.result
         result.attempts += 1
         assumed, repository = self.assumed, attempt.repository
-        if assumed.quota_total and self._running >= assumed.quota_total:
-            result.refused_by_total += 1
-            self.measures.count("refused", self.now)
-            return
         of_repository = self._of_repository.get(repository, 0) if repository else 0
         if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
             result.refused_by_repository += 1
+            self.measures.count("refused", self.now)
+            return
+        if assumed.quota_total and self._running >= assumed.quota_total:
+            result.refused_by_total += 1
             self.measures.count("refused", self.now)
             return
         result.admitted += 1

@@ -77,10 +77,10 @@ def test_a_server_that_ended_gives_its_place_in_the_quota_back() -> None:
     assert (result.admitted, result.refused_by_repository) == (2, 1)
 
 
-def test_the_total_quota_counts_all_repositories_and_is_asked_first() -> None:
-    said = in_order((0, "a"), (1, "b"), (2, "b"))
+def test_the_total_quota_counts_all_repositories_and_is_asked_after_the_repositorys() -> None:
+    said = in_order((0, "a"), (1, "b"), (2, "b"), (3, "c"))
     result, _ = play(said, policy("z2jh"), small(quota_total=2, quota_per_repository=1))
-    assert (result.admitted, result.refused_by_total, result.refused_by_repository) == (2, 1, 0)
+    assert (result.admitted, result.refused_by_total, result.refused_by_repository) == (2, 1, 1)
 
 
 # Waiting
