@@ -91,7 +91,7 @@ def test_only_the_policy_that_asks_for_an_oracle_has_one() -> None:
     _, _, needs = load_policies(["popular-k20", "popular-k20-oracle"], [])
     (world,) = make_worlds(needs=needs)
     assert world.assumptions.popular_oracle_hours == 0
-    assert needed_of_nodes(needs) == {"popular-k20-oracle": {"popular_oracle_hours": 24}}
+    assert needed_of_nodes(needs) == {"popular-k20-oracle": {"popular_oracle_hours": 1}}
 
 
 def test_as_usual_nobody_knows_and_only_popular_images_ask() -> None:
