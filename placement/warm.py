@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MAX_NODES: Final = 30
+# Holders, the emptiest first, of which is asked how sure they are: a bound on a review's time.
+MAX_HOLDERS: Final = 200
 # So many images fit on any node's disk.
 SURE_IMAGES: Final = 16
 _MAX_WEIGHT: Final = 100

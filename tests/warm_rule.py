@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from placement.warm import Spare, doubt, set_size, with_weights
+from placement.warm import MAX_HOLDERS, Spare, doubt, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ class WarmNode(NamedTuple):
     holds: bool
     # Seconds since 1970.
     created: float = 0.0
-    # Images that came to it since a pod used this one's there.
+    # Images that came to it since a pod with this one's was bound or ended there; 0 where a label tells of them.
     images_since: int = 0
 
 
@@ -37,11 +37,12 @@ def choose_warm(
     order = sorted(nodes, key=lambda node: (node.created, node.name))
     members = order[: set_size((node.seats for node in order), running + 1, Spare(spare, percent))]
     free = [node for node in members if node.pods < node.seats]
-    holders = sorted((node for node in free if node.holds), key=lambda node: (doubt(node.images_since), node.pods))
+    emptiest = sorted((node for node in free if node.holds), key=lambda node: node.pods)
+    holders = sorted(emptiest[:MAX_HOLDERS], key=lambda node: doubt(node.images_since))
     others = sorted((node for node in free if not node.holds), key=lambda node: -node.pods)
     room = limit - len(holders)
-    emptiest = min(others, key=lambda node: node.pods, default=None)
-    if 1 < room < len(others) and emptiest is not None and emptiest not in others[:room]:
-        others[room - 1] = emptiest
+    last = min(others, key=lambda node: node.pods, default=None)
+    if 1 < room < len(others) and last is not None and last not in others[:room]:
+        others[room - 1] = last
     beyond = [node for node in order[len(members) :] if node.pods < node.seats]
     return with_weights([node.name for node in [*holders, *others, *beyond][:limit]])

@@ -140,7 +140,7 @@ class WarmFacts:
         return node in self._holders.get(reference, ())
 
     def images_since(self, node: str, reference: str) -> int:
-        """How many images have come to a node since a pod used this one there; 0 when it isn't known to hold it."""
+        """How many images have come to a node since a pod with this one was bound or ended there; 0 when none was."""
         at = self._images.get(node, _NO_IMAGES).get(reference)
         return 0 if at is None else self._brought[node] - at
 
@@ -156,8 +156,7 @@ class WarmFacts:
         if not gone:
             return self
         new = self._copy()
-        for node in gone:
-            new._remember(node, {}, 0, came=(), went=self._images[node])
+        new._remember(dict.fromkeys(gone, (_NO_IMAGES, 0)))
         return new
 
     @property
@@ -183,42 +182,41 @@ class WarmFacts:
                 if pod.node and pod.images:
                     seen.setdefault(pod.node, {}).update(dict.fromkeys(pod.images))
         self.pods, self._loads = pods, {node: count for node, count in loads.items() if count}
-        for node, new in seen.items():
-            self._see(node, new)
+        self._remember({node: self._seen_on(node, new) for node, new in seen.items()})
 
-    def _see(self, node: str, images: Iterable[str]) -> None:
-        """Images are on a node; each is the one used last."""
-        before = self._images.get(node, _NO_IMAGES)
-        now = dict(before)
+    def _seen_on(self, node: str, images: Iterable[str]) -> tuple[dict[str, int], int]:
+        """What is known of a node's images once these were used last there; how many have come to it by then."""
+        now = dict(self._images.get(node, _NO_IMAGES))
         brought = self._brought.get(node, 0)
         for image in images:
             brought += now.pop(image, None) is None
             now[image] = brought
-        went = [one for one, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]
-        for image in went:
+        for image in [one for one, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]:
             del now[image]
-        came = [one for one in images if one in now and one not in before]
-        self._remember(node, now, brought, came, [one for one in went if one in before])
+        return now, brought
 
-    def _remember(
-        self, node: str, images: Mapping[str, int], brought: int, came: Iterable[str], went: Iterable[str]
-    ) -> None:
-        """Replace what is known of a node's images."""
+    def _remember(self, known: Mapping[str, tuple[Mapping[str, int], int]]) -> None:
+        """Replace what is known of these nodes' images, and how many have come to each."""
+        if not known:
+            return
         everywhere, brought_to = dict(self._images), dict(self._brought)
-        if images:
-            everywhere[node], brought_to[node] = images, brought
-        else:
-            everywhere.pop(node, None)
-            brought_to.pop(node, None)
+        moved: list[tuple[str, str, bool]] = []
+        for node, (images, brought) in known.items():
+            before = everywhere.get(node, _NO_IMAGES)
+            # Mostly the same: thousands of holders needn't be copied then.
+            moved += [(image, node, True) for image in images.keys() - before.keys()]
+            moved += [(image, node, False) for image in before.keys() - images.keys()]
+            if images:
+                everywhere[node], brought_to[node] = images, brought
+            else:
+                everywhere.pop(node, None)
+                brought_to.pop(node, None)
         self._images, self._brought = everywhere, brought_to
-        if not came and not went:
-            # Mostly so: thousands of images needn't be copied.
+        if not moved:
             return
         holders = dict(self._holders)
-        for image in came:
-            holders[image] = holders.get(image, frozenset()) | {node}
-        for image in went:
-            left = holders[image] - {node}
+        for image, node, came in moved:
+            left = holders.get(image, frozenset()) | {node} if came else holders[image] - {node}
             if left:
                 holders[image] = left
             else:

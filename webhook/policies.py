@@ -253,8 +253,8 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
         # The API server will say what is wrong; the other rules need no requests.
         yield Note("warm", "nothing preferred: the pod's requests can't be read")
         return
-    images = [normalise_reference(one) for one in pod.images]
-    holders = [_known_holders(case, nodes, facts, *both) for both in zip(pod.images, images, strict=True)]
+    images = [(normalise_reference(one), _labelled_holders(case, nodes, one)) for one in pod.images]
+    holders = [_known_holders(facts, *one) for one in images]
     wanted = WarmRequest(pod.rules, requests, holders, images)
     choice = finder.find(wanted, nodes, facts)
     if not choice.nodes:
@@ -277,13 +277,16 @@ def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
     return read_requests({"containers": [{"resources": {"requests": by_default}} for _ in pod.containers]})
 
 
-def _known_holders(case: Case, nodes: Nodes, facts: WarmFacts, reference: str, normalised: str) -> list[frozenset[str]]:
-    """Nodes that hold an image: those that pods of the class have brought it to, and those that a label tells of."""
-    sets = [facts.holders(normalised)]
+def _labelled_holders(case: Case, nodes: Nodes, reference: str) -> frozenset[str]:
+    """Nodes of which a label says that they have an image."""
     labelled = case.rulebook.held(reference)
-    if labelled is not None:
-        sets.append(nodes.holders.get(str(labelled["key"]), frozenset()))
-    return [found for found in sets if found] or sets[:1]
+    return frozenset() if labelled is None else nodes.holders.get(str(labelled["key"]), frozenset())
+
+
+def _known_holders(facts: WarmFacts, reference: str, labelled: frozenset[str]) -> list[frozenset[str]]:
+    """Nodes that hold an image: those that pods of the class have brought it to, and those that a label tells of."""
+    brought = facts.holders(reference)
+    return [brought, labelled] if brought and labelled else [labelled or brought]
 
 
 def prefer_home(case: Case) -> Iterator[Verdict]:

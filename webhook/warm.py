@@ -13,7 +13,7 @@ import orjson
 
 from placement.nodes import node_admits
 from placement.selectors import node_term_matches
-from placement.warm import doubt, seats_of, set_size, with_weights
+from placement.warm import MAX_HOLDERS, doubt, seats_of, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,8 +37,8 @@ class WarmRequest(NamedTuple):
     requests: tuple[tuple[str, int], ...]
     # For each image of the pod: the sets of nodes that are known to hold it, for one reason or another.
     holders: Sequence[Sequence[frozenset[str]]]
-    # Those images, normalised.
-    images: Sequence[str] = ()
+    # Those images, normalised, with the nodes of which a label says that they have it now.
+    images: Sequence[tuple[str, frozenset[str]]] = ()
 
 
 class WarmChoice(NamedTuple):
@@ -177,14 +177,20 @@ def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:
     return frozenset.intersection(*sorted(sets, key=len)) if sets else frozenset()
 
 
-def _surest(holders: Iterable[str], facts: WarmFacts, images: Sequence[str], limit: int) -> list[str]:
+def _surest(
+    holders: Iterable[str], facts: WarmFacts, images: Sequence[tuple[str, frozenset[str]]], limit: int
+) -> list[str]:
     """The holders whose kubelets most likely still have the images; the order stays among those as likely."""
-    by_doubt: dict[int, list[str]] = {}
-    for name in holders:
-        found = by_doubt.setdefault(doubt(max((facts.images_since(name, one) for one in images), default=0)), [])
-        found.append(name)
-        if len(found) == limit and not min(by_doubt):
-            break
+    sure: list[str] = []
+    by_doubt = {0: sure}
+    for name in islice(holders, MAX_HOLDERS):
+        since = 0
+        for image, labelled in images:
+            if name not in labelled:
+                since = max(since, facts.images_since(name, image))
+        by_doubt.setdefault(doubt(since), []).append(name)
+        if len(sure) == limit:
+            return sure
     return [name for rank in sorted(by_doubt) for name in by_doubt[rank]][:limit]
 
 

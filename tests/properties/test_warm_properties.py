@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placement.nodes import NodeFact, NodeRules, Nodes
 from placement.settings import Warm
-from placement.warm import MAX_NODES, Spare, set_size, with_weights
+from placement.warm import MAX_NODES, Spare, doubt, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import WarmFacts, WarmPod
 from webhook.warm import WarmFinder, WarmRequest
@@ -166,13 +166,40 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
             for one in best
         ]
         running = sum(one.pods for one in plain) + facts.pods_on("")
-        wanted = WarmRequest(rules, (("cpu", 2),), [[facts.holders(image)] for image in IMAGES], IMAGES)
+        wanted = WarmRequest(
+            rules,
+            (("cpu", 2),),
+            [[facts.holders(image)] for image in IMAGES],
+            [(image, frozenset()) for image in IMAGES],
+        )
         pods, percent = warm.spare
         # As if disks were small: histories are short.
         with patch("placement.warm.SURE_IMAGES", 1):
             choice = finder.find(wanted, nodes, facts)
             assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
         assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))
+
+
+@given(
+    since=st.lists(st.sampled_from([0, 5, 16, 40, 100]), max_size=9),
+    labelled=st.sets(st.integers(0, 8)),
+    limit=st.integers(1, 4),
+)
+def test_the_surest_holders_are_those_that_sorting_all_by_doubt_puts_first(
+    since: list[int], labelled: set[int], limit: int
+) -> None:
+    """The finder stops as soon as it has enough; what it leaves out must not have been better."""
+    names = [f"h{place}" for place in range(len(since))]
+    facts = WarmFacts({f"jhub/{name}": WarmPod(name, ("x",)) for name in names})
+    for name, more in zip(names, since, strict=True):
+        facts = facts.updated({f"jhub/{name}-{one}": WarmPod(name, (f"more-{one}",)) for one in range(more)})
+    sure = frozenset(f"h{place}" for place in labelled)
+    finder = WarmFinder(Warm(pods_per_node=10_000, spare=Spare(percent=900), nodes=limit))
+    nodes = Nodes([NodeFact(name, {}, created=float(place)) for place, name in enumerate(names)])
+    wanted = WarmRequest(NodeRules({}, None, ()), (), [[facts.holders("x")]], [("x", sure)])
+    by_load = sorted(names, key=facts.pods_on)
+    best = sorted(by_load, key=lambda name: 0 if name in sure else doubt(facts.images_since(name, "x")))
+    assert [name for name, _ in finder.find(wanted, nodes, facts).nodes] == best[:limit]
 
 
 @given(history=st.lists(changes, max_size=6))
