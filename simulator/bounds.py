@@ -41,8 +41,8 @@ BOUNDS: Final = (
     Bound(
         "node_hours",
         "node_hours",
-        "Pods that run at once, divided by pods a node and rounded up, over time, never fewer than the least nodes: "
-        "what a packing with free migration would need.",
+        "Pods that run at once, divided by pods a node and rounded up, over time, never fewer than the least nodes "
+        "(until one is drained): what a packing with free migration would need.",
     ),
     Bound("peak_nodes", "peak_nodes", "The most pods that ran at once, divided by pods a node and rounded up."),
     Bound(
@@ -125,6 +125,7 @@ class BoundsMeter:
         "_layer_bytes",
         "_layers",
         "_least",
+        "_least_now",
         "_node",
         "_node_layer_bytes",
         "_node_layers",
@@ -142,7 +143,7 @@ class BoundsMeter:
     ) -> None:
         self._node = node_bytes
         self._usual = node_bytes // pods_per_node
-        self._least = min_nodes
+        self._least = self._least_now = min_nodes
         self._last = begin
         # Bytes of the pods that run, and the most that ever ran.
         self._running = 0
@@ -177,6 +178,11 @@ class BoundsMeter:
         needed = max(1, -(-copies // self._node))
         if needed > self._nodes_needed.get(image, 0):
             self._nodes_needed[image] = needed
+
+    def drains(self, moment: float) -> None:
+        """A node is drained: it may be gone before the next has booted, so from now on no node is there for certain."""
+        self._pass(moment)
+        self._least_now = 0
 
     def ended(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
         """It has gone."""
@@ -245,7 +251,7 @@ class BoundsMeter:
 
     def _pass(self, moment: float) -> None:
         if self._last is not None and moment > self._last:
-            nodes = max(self._least, -(-self._running // self._node))
+            nodes = max(self._least_now, -(-self._running // self._node))
             self._node_seconds += nodes * (moment - self._last)
         if self._last is None or moment > self._last:
             self._last = moment

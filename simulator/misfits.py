@@ -56,8 +56,16 @@ def _buffers(policy: Policy) -> Iterator[Fault]:
         yield _fault(policy, "placeholder.backend", "capacityBuffer", "statefulset, as others aren't simulated", fix)
 
 
+def _may_grow(policy: Policy, one: PlaceholderSet) -> bool:
+    """Whether its number is another at another time."""
+    sets = (policy.controllers or {}).get("placeholders") or ()
+    return any(found.get("windows") and found.get("statefulSet") == one.name for found in sets)
+
+
 def _seats(policy: Policy, assumptions: Assumptions, node: NodeState) -> Iterator[Fault]:
     for index, one in enumerate(policy.placeholders):
+        if not one.replicas and not _may_grow(policy, one):
+            continue
         why = _why_not(_seat(policy, assumptions, one), policy, node)
         if why:
             yield _fault(policy, f"placeholders[{index}]", f"pods that fit no node ({why})", _shown(node), _FIX)

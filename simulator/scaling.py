@@ -115,6 +115,7 @@ class Scaling:
             if pod.kind == PLACEHOLDER:
                 world.evict(pod)
         world.controls.nodes_changed()
+        world.bounds.drains(world.now)
         self._keep_least()
         self._remove_drained(node)
 

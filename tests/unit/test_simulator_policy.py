@@ -123,6 +123,15 @@ REFUSED = {
 }  # fmt: skip
 
 
+def test_a_set_without_pods_fits_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "prod.yaml"
+    none = {**SEAT, "name": "gpu", "replicas": 0, "nodeSelector": {"pool": "gpu"}}
+    file.write_text(
+        yaml.safe_dump({"singleuser": {"nodeSelector": {"pool": "users"}}, "placeholders": [none]}), encoding="utf-8"
+    )
+    check_policy(load_policy("prod", [str(file)]), Assumptions())
+
+
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_fits_nowhere_is_refused_by_file_and_key(what: str, tmp_path: Path) -> None:
     values, said = REFUSED[what]
