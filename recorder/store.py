@@ -48,7 +48,9 @@ _TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_time
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
 _ACCEPTED: Final = "give a file, or postgresql://user@host/name"
-_ODD_URL: Final = f"the database's URL can't be read: {_ACCEPTED} (in a user or password @ is written %40, and % %25)"
+_ODD_URL: Final = (
+    f"the database's URL can't be read: {_ACCEPTED} (in a user or password @ is written %40, ? %3F and % %25)"
+)
 # SQLite's driver, by the names that a URL may have it.
 _SQLITE_DRIVERS: Final = ("", "pysqlite")
 # PostgreSQL's class of errors of what is too much for it, such as a text too long for an index: it stays so.
