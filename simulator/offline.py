@@ -62,17 +62,7 @@ def cache_rows(launches: Sequence[int], sizes: Sequence[int] = CACHE_SIZES) -> l
 
 def lru_hits(launches: Sequence[int], size: int) -> int:
     """Launches that find their image where the least recently launched one goes first."""
-    cache: OrderedDict[int, None] = OrderedDict()
-    hits = 0
-    for image in launches:
-        if image in cache:
-            hits += 1
-            cache.move_to_end(image)
-            continue
-        cache[image] = None
-        if len(cache) > size:
-            cache.popitem(last=False)
-    return hits
+    return lru_hits_of_bytes(launches, [1] * (max(launches, default=-1) + 1), size)
 
 
 def best_hits(launches: Sequence[int], size: int, following: Sequence[int] | None = None) -> int:
