@@ -24,6 +24,8 @@ from benchmarks.programs import program
 from placement.labels import OPT_OUT_ANNOTATION, pulled_label
 from placement.quantities import parse_quantity
 from placement.settings import read_settings
+from tests.recorded_data import PODS as RECORDED_PODS
+from tests.recorded_data import REVIEWS
 from webhook.admission import Admission
 from webhook.facts import Facts, Homes, Nodes, pod_key, read_builder, read_home_pod, read_node
 
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 REPO: Final = Path(__file__).resolve().parent.parent
 PODS: Final = REPO / "benchmarks" / "pods"
-FIXTURES: Final = REPO.parent / "shared" / "fixtures"
 NAMESPACE: Final = "hub"
 SAMPLE: Final = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 SCIENCE: Final = "quay.io/benchmark/science:2026.11"
@@ -208,12 +209,9 @@ def _pods() -> Iterator[tuple[str, Object]]:
             other["metadata"]["name"] = f"{other['metadata']['name']}-{name.replace(' ', '-')}"
             change(other)
             yield f"{kind}, {name}", other
-    if not FIXTURES.is_dir():
-        say(f"equality: no fixtures at {FIXTURES}: own pods only")
-        return
-    for file in sorted((FIXTURES / "pods").glob("*.json")):
+    for file in sorted(RECORDED_PODS.glob("*.json")):
         yield f"fixture {file.stem}", json.loads(file.read_text())
-    for file in sorted((FIXTURES / "admission-reviews").glob("*.json")):
+    for file in sorted(REVIEWS.glob("*.json")):
         yield f"fixture review {file.stem}", json.loads(file.read_text())["request"]["object"]
 
 

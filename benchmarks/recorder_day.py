@@ -21,15 +21,14 @@ from benchmarks.figures import machine, say
 from tests.e2e.day_comparison import compare
 from tests.e2e.played_day import (
     SEATS,
-    TRACE,
     PlayedDay,
     Size,
     launches_of,
-    made_up_launches,
     plan_sessions,
     real_images,
 )
 from tests.harness.binaries import HarnessUnavailableError
+from tests.recorded_data import LAUNCHES
 from tools.replay_popular_images import fraction
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ DAY_MINUTES = 24 * 60.0
 def main(argv: Sequence[str] | None = None) -> int:
     """Play, and print what was found."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--trace", type=Path, default=TRACE)
+    parser.add_argument("--trace", type=Path, default=LAUNCHES)
     parser.add_argument("--day", type=int, default=7, help="Of the trace; 0 is its first.")
     parser.add_argument("--share", type=float, default=1.0, help="Of the launches; fewer for a slow machine.")
     parser.add_argument("--minutes", type=float, default=20.0, help="In which the day is played.")
@@ -51,8 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--real-images", type=int, default=40)
     parser.add_argument("--keep", type=Path, help="Copy the recorder's database here.")
     arguments = parser.parse_args(argv)
-    is_traced = arguments.trace.exists()
-    launches = launches_of(arguments.trace, arguments.day) if is_traced else made_up_launches()
+    launches = launches_of(arguments.trace, arguments.day)
     launches = [launch for index, launch in enumerate(launches) if fraction("share", index) < arguments.share]
     speed = DAY_MINUTES / arguments.minutes
     images = real_images(arguments.real_images)
@@ -64,9 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         real_images=images,
         seats=arguments.seats,
     )
-    origin = (
-        f"{arguments.trace.name}, day {arguments.day}" if is_traced else f"made up, for {arguments.trace} isn't there"
-    )
+    origin = f"{arguments.trace.name}, day {arguments.day}"
     print(f"{machine()}; {len(launches):,} launches ({origin}), {speed:g} times as fast\n", flush=True)
     try:
         with tempfile.TemporaryDirectory() as folder, PlayedDay(size, Path(folder), say=say) as day:

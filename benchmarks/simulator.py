@@ -34,6 +34,7 @@ from simulator.sweep import LocalProcesses, make_jobs, run_sweep
 from simulator.synthetic import synthetic_attempts
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
+from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from placement.scheduling.profile import Profile
 
 PARTS: Final = ("decisions", "launches", "trace", "memory", "sweep")
-TRACES: Final = REPO.parent / "shared" / "traces"
 # Goals.
 TIMES_KUBE_SCHEDULER: Final = 20.0
 TEN_DAYS_SECONDS: Final = 60.0
@@ -178,11 +178,8 @@ def _cost(size: int, filled: int) -> float:
 
 
 def trace(policies: Sequence[str], rounds: int) -> None:
-    """All attempts of the traces beside the checkout, under each policy."""
-    files = sorted(str(path) for path in TRACES.glob("*.jsonl*")) if TRACES.is_dir() else []
-    if not files:
-        print(f"\nTen days of mybinder.org: left out, no trace lies in {TRACES.name}/ beside the checkout")
-        return
+    """All attempts of the recorded ten days, under each policy."""
+    files = [str(LAUNCHES)]
     rows = []
     for name in policies:
         results = [_child("trace", name, str(seed), *files) for seed in range(rounds)]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from placement.selectors import Taint
 
 ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = ROOT.parent / "shared" / "fixtures"
 
 Object = dict[str, Any]
 

@@ -10,7 +10,6 @@ import contextlib
 import heapq
 import itertools
 import math
-import random
 import threading
 import time
 from collections import Counter
@@ -32,7 +31,7 @@ from tests.harness.pods import PodKeeper
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
-from tests.stack import REPOSITORY, Stack
+from tests.stack import Stack
 from tools.replay_popular_images import DAY, Launch, World, fraction, read_launches
 
 if TYPE_CHECKING:
@@ -44,14 +43,6 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 US: Final = 1_000_000
-TRACE: Final = REPOSITORY.parent / "shared" / "traces" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
-# Mean launches of each hour of a day (UTC) and the slope of popularity, of mybinder.org in May 2019.
-HOURS: Final = (
-    *(302, 320, 349, 323, 344, 449, 672, 713, 727, 780, 623, 639),
-    *(762, 804, 774, 680, 641, 600, 601, 517, 482, 367, 312, 292),
-)
-ZIPF: Final = 1.32
-REPOSITORIES: Final = 716
 # As mybinder.org had it: running pods of one repository.
 REPOSITORY_QUOTA: Final = 100
 SEATS: Final = 66
@@ -82,19 +73,6 @@ def launches_of(trace: Path, day: int) -> list[Launch]:
     """One day of the trace, its midnight at 0; day 0 is the first."""
     found = read_launches(trace, World(), days=day + 1)
     return [launch for launch in _moved(found, day * DAY) if launch.at >= 0]
-
-
-def made_up_launches(seed: int = 1) -> list[Launch]:
-    """A day with the trace's hours and popularity, for where there is no trace."""
-    chance = random.Random(seed)
-    weights = [1 / rank**ZIPF for rank in range(1, REPOSITORIES + 1)]
-    launches = []
-    for hour, count in enumerate(HOURS):
-        for rank in chance.choices(range(REPOSITORIES), weights, k=count):
-            at = 3600.0 * (hour + chance.random())
-            stay = 60.0 * (10.0 + chance.lognormvariate(math.log(16.0), 0.92))
-            launches.append(Launch(at, f"GitHub/somebody/{rank}", f"registry.example.org/binder-{rank}:1", stay))
-    return sorted(launches, key=lambda launch: launch.at)
 
 
 def real_images(count: int) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +18,7 @@ from tests.e2e.spawned import spawned_pod
 from tests.harness.api import ApiError
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
+from tests.recorded_data import PODS
 from tests.stack import Stack
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "pods"
 IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 RELEASE = "hub"
 Object = dict[str, Any]
@@ -152,11 +151,11 @@ def placed(
 
 
 def fixture_names() -> list[str]:
-    return sorted(path.stem for path in FIXTURES.glob("*.json"))
+    return sorted(path.stem for path in PODS.glob("*.json"))
 
 
 def load(name: str) -> Object:
-    loaded: Object = json.loads((FIXTURES / f"{name}.json").read_text())
+    loaded: Object = json.loads((PODS / f"{name}.json").read_text())
     return loaded
 
 
@@ -164,7 +163,6 @@ def scheduler_name(stack: Stack, profile: str) -> str:
     return stack.scheduler_name(profile)
 
 
-@pytest.mark.skipif(not FIXTURES.is_dir(), reason="recorded pods of a real hub are not beside this checkout")
 class TestRecordedPods:
     @pytest.mark.parametrize(
         "name",

@@ -15,18 +15,17 @@ import pytest
 from recorder.records import Verdict
 from tests.e2e.day_comparison import compare
 from tests.e2e.played_day import (
-    TRACE,
     PlayedDay,
     Size,
     busiest,
     launches_of,
-    made_up_launches,
     plan_sessions,
     real_images,
 )
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.talk import say
+from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +42,7 @@ DAY = 7
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedDay]:
     """Half an hour, played and over; the cluster is still there."""
-    launches = launches_of(TRACE, DAY) if TRACE.exists() else made_up_launches()
+    launches = launches_of(LAUNCHES, DAY)
     images = real_images(8)
     sessions = plan_sessions(busiest(launches, SPAN_SECONDS), SPEED, 0.07, images)
     size = Size(sessions=sessions, speed=SPEED, placeholders=25, real_images=images)

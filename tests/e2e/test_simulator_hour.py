@@ -18,7 +18,6 @@ import itertools
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -31,6 +30,7 @@ from simulator.pods import NODE_PURPOSE, PLACEHOLDER, USER
 from simulator.policy import load_policy
 from simulator.trace_counts import InputCounts
 from simulator.trace_reading import open_trace
+from tests import recorded_data
 from tests.e2e.played_day import Witness
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -42,6 +42,7 @@ from tests.stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from placement.scheduling.objects import NodeState
     from simulator.attempts import Attempt
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-TRACE = Path(__file__).parents[3] / "shared" / "traces" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
 # 2019-05-28, 13 UTC: the busiest hour of a weekday.
 HOUR_BEGIN = 1_559_048_400
 LAUNCHES = 240
@@ -83,7 +83,7 @@ class Played(NamedTuple):
 
 def an_hour() -> list[Attempt]:
     """Every n-th launch of a busy hour, in compressed seconds from 0, with its compressed session."""
-    attempts = open_trace([TRACE], seed=1, counts=InputCounts())
+    attempts = open_trace([recorded_data.LAUNCHES], seed=1, counts=InputCounts())
     hour = [
         one
         for one in itertools.takewhile(lambda one: one.moment < HOUR_BEGIN + 3600, attempts)
@@ -218,7 +218,6 @@ def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.skipif(not TRACE.exists(), reason=f"{TRACE.name} isn't beside the repository, in shared/traces")
 def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> None:
     attempts = an_hour()
     assert len(attempts) == LAUNCHES

@@ -21,6 +21,7 @@ import pytest
 from tests import builders
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
+from tests.recorded_data import PODS
 from tests.stack import ROOST
 from webhook.pki import make_authority, sign_leaf
 
@@ -121,8 +122,7 @@ def variants(chance: random.Random) -> list[bytes]:
         ),
         builders.build_pod(affinity=builders.prefers_nodes(builders.sticky_term("node-1"))),
     ]
-    if builders.FIXTURES.is_dir():
-        pods += [json.loads(path.read_text()) for path in sorted((builders.FIXTURES / "pods").glob("*.json"))]
+    pods += [json.loads(path.read_text()) for path in sorted(PODS.glob("*.json"))]
     reviews = [json.loads(builders.review(pod)) for pod in pods]
     made: list[bytes] = []
     while len(made) < VARIANTS:

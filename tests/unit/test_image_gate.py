@@ -19,8 +19,8 @@ from placement.labels import images_condition, pulled_label, startup_taint
 from placement.scheduling.objects import ContainerState, read_pod_state
 from placement.selectors import Taint
 from placement.settings import GateMode
-from tests.builders import FIXTURES
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label
+from tests.recorded_data import PODS
 
 DIGEST = "sha256:" + "ab" * 32
 STARTUP = Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule")
@@ -725,10 +725,7 @@ class TestOrder:
 
 class TestZeroToJupyterHub:
     def pods(self, name: str) -> dict[str, Any]:
-        path = FIXTURES / "pods" / name
-        if not path.exists():
-            pytest.skip(f"no {path}")
-        body: dict[str, Any] = json.loads(path.read_text())
+        body: dict[str, Any] = json.loads((PODS / name).read_text())
         body["metadata"] |= {"namespace": NAMESPACE, "name": "puller-1", "uid": "uid-1"}
         body["spec"]["nodeName"] = "a"
         return body

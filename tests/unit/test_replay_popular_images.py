@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.builders import ROOT
+from tests.recorded_data import LAUNCHES
 from tools.replay_popular_images import GB, Policy, Replay, World, main, read_launches
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TRACE = ROOT.parent / "shared" / "traces" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
-needs_trace = pytest.mark.skipif(not TRACE.exists(), reason=f"{TRACE} is missing: put a BinderHub launch archive there")
+    import pytest
+
 # Six nodes' worth of launches by noon; the plan's own limits are those of the values.
 SIX_HOURS = 0.25
 
@@ -36,10 +34,9 @@ def write_trace(path: Path, *specs: str) -> Path:
     return path
 
 
-@needs_trace
 def test_with_the_plan_more_launches_find_their_image_and_an_oracle_finds_more_still() -> None:
     world = World(seats=20)
-    launches = read_launches(TRACE, world, SIX_HOURS)
+    launches = read_launches(LAUNCHES, world, SIX_HOURS)
     none = Replay(launches, world, Policy(name="none")).run()
     plan = Replay(launches, world, Policy(name="plan", per_node=20)).run()
     oracle = Replay(launches, world, Policy(name="oracle", per_node=20, is_oracle=True)).run()
@@ -53,10 +50,9 @@ def test_with_the_plan_more_launches_find_their_image_and_an_oracle_finds_more_s
     assert 0 < plan.used_pulls <= plan.pulls
 
 
-@needs_trace
 def test_the_same_replay_gives_the_same_figures() -> None:
     world = World(seats=20, disk_bytes=200 * GB)
-    launches = read_launches(TRACE, world, SIX_HOURS / 3)
+    launches = read_launches(LAUNCHES, world, SIX_HOURS / 3)
     policy = Policy(name="plan", per_node=5)
     assert Replay(launches, world, policy).run() == Replay(launches, world, policy).run()
 

@@ -11,7 +11,6 @@ import json
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,12 +23,12 @@ from simulator.synthetic import synthetic_attempts
 from simulator.trace_counts import InputCounts
 from simulator.trace_reading import open_trace
 from tests.harness.talk import say
+from tests.recorded_data import LAUNCHES
 from tests.small_worlds import BEGIN, play, policy, without_pullers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-TRACE = Path(__file__).parents[3] / "shared" / "traces" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
 PER_NODE = 66
 BOOT_SECONDS = 210.0
 LINGER_SECONDS = 600.0
@@ -37,14 +36,10 @@ QUOTA = 100
 DAYS = 2
 ENDLESS: dict[str, Any] = {"node_disk_bytes": 0, "boot_sigma": 1e-9, "start_timeout_seconds": 3000.0}
 
-needs_trace = pytest.mark.skipif(
-    not TRACE.exists(), reason=f"{TRACE.name} isn't beside the repository, in shared/traces"
-)
-
 
 @pytest.fixture(scope="module")
 def ten_days() -> list[Attempt]:
-    return list(open_trace([TRACE], seed=1, counts=InputCounts()))
+    return list(open_trace([LAUNCHES], seed=1, counts=InputCounts()))
 
 
 @dataclass
@@ -135,7 +130,6 @@ class Model:
         return self
 
 
-@needs_trace
 @pytest.mark.parametrize(("packs", "pulls", "node_hours"), [(False, 9000, 1854), (True, 10070, 1199)])
 def test_the_throw_away_model_made_again_gives_the_figures_that_were_written_down(
     ten_days: Sequence[Attempt], packs: bool, pulls: int, node_hours: int
@@ -170,7 +164,6 @@ def _spread() -> Any:
     return policy("z2jh", json.dumps({"scheduler": {"profiles": {"user": profile}}, **off}))
 
 
-@needs_trace
 @pytest.mark.parametrize("packs", [False, True])
 def test_the_simulator_agrees_with_the_throw_away_model(ten_days: Sequence[Attempt], packs: bool) -> None:
     days = list(takewhile(lambda one: one.moment < ten_days[0].moment + DAYS * 86400, ten_days))

@@ -13,10 +13,10 @@ import pytest
 from simulator.synthetic import BEGIN, synthetic_attempts
 from simulator.trace_counts import InputCounts
 from simulator.trace_reading import open_trace
+from tests.recorded_data import LAUNCHES
 from tests.trace_figures import figures
 
 REPOSITORY = Path(__file__).parents[2]
-REAL_TRACE = REPOSITORY.parent / "shared/traces/mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
 SEEDS = range(4)
 HOURS = (302, 320, 349, 323, 344, 449, 672, 713, 727, 780, 623, 639, 762, 804, 774, 680, 641, 600, 601, 517, 482)
 # Figure of the ten days from 2019-05-22 -> (published value, tolerance as a share of it). A single window is one draw:
@@ -95,11 +95,10 @@ def test_a_published_figure_is_met(made_up: dict[str, float], name: str) -> None
     assert made_up[name] == pytest.approx(value, rel=tolerance)
 
 
-@pytest.mark.skipif(not REAL_TRACE.exists(), reason="needs ../shared/traces beside the checkout")
 def test_the_trace_itself_has_the_published_figures_and_is_as_near_to_the_made_up_ones(
     made_up: dict[str, float],
 ) -> None:
-    real = figures(open_trace([REAL_TRACE], seed=1, counts=InputCounts()))
+    real = figures(open_trace([LAUNCHES], seed=1, counts=InputCounts()))
     for name, (value, _) in PUBLISHED.items():
         # How GitLab's and Git's projects are told from their refs isn't said where this number is.
         assert real[name] == pytest.approx(value, rel=0.01 if name == "repositories" else 0.03), name
@@ -107,9 +106,8 @@ def test_the_trace_itself_has_the_published_figures_and_is_as_near_to_the_made_u
     assert not far
 
 
-@pytest.mark.skipif(not REAL_TRACE.exists(), reason="needs ../shared/traces beside the checkout")
 def test_the_five_most_launched_are_called_as_in_the_trace_in_the_same_order() -> None:
-    real = Counter((one.repository, one.image) for one in open_trace([REAL_TRACE], seed=1, counts=InputCounts()))
+    real = Counter((one.repository, one.image) for one in open_trace([LAUNCHES], seed=1, counts=InputCounts()))
     made_up = Counter((one.repository, one.image) for one in synthetic_attempts(1))
     assert [names for names, _ in made_up.most_common(5)] == [names for names, _ in real.most_common(5)]
 

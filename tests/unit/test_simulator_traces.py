@@ -24,12 +24,12 @@ from simulator.chance import Chance
 from simulator.pushes import with_pushes
 from simulator.trace_counts import MOST_REASONS, InputCounts, TraceError
 from simulator.trace_reading import open_trace
+from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 REPOSITORY = Path(__file__).parents[2]
-REAL_TRACE = REPOSITORY.parent / "shared/traces/mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
 NOON = datetime(2019, 5, 22, 12, tzinfo=UTC).timestamp()
 
 
@@ -568,9 +568,8 @@ def test_no_pushes_change_nothing_and_impossible_ones_are_refused() -> None:
 # The real trace
 
 
-@pytest.mark.skipif(not REAL_TRACE.exists(), reason="needs ../shared/traces beside the checkout")
 def test_the_public_window_of_may_2019_is_read_whole() -> None:
-    attempts, counts = read(REAL_TRACE)
+    attempts, counts = read(LAUNCHES)
     assert len(attempts) == counts.lines == 130_729
     assert len({attempt.image for attempt in attempts}) == 3008
     providers = Counter(attempt.image.split("/", 1)[0] for attempt in attempts)

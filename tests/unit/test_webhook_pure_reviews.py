@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -14,7 +13,6 @@ import pytest
 from placement.labels import HOME_TARGET_ANNOTATION
 from placement.selectors import Taint
 from tests.builders import (
-    FIXTURES,
     IMAGE,
     Desk,
     Object,
@@ -29,6 +27,7 @@ from tests.builders import (
     settings,
     user_pod,
 )
+from tests.recorded_data import DATA, PODS, REVIEWS
 from webhook.admission import Admission, Result
 from webhook.facts import Facts, HomePod, Homes, read_builder, read_home_pod, read_node
 from webhook.review import MAX_BODY_BYTES
@@ -214,17 +213,14 @@ def test_many_threads_get_the_answers_that_one_would_get() -> None:
 
 # --- fixtures: pods and reviews of the programs that make them ---
 
-needs_fixtures = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason=f"no fixtures at {FIXTURES}: they aren't part of this project"
-)
-NAMES = sorted(path.name for path in (FIXTURES / "pods").glob("*.json"))
-REVIEWS = sorted(path.name for path in (FIXTURES / "admission-reviews").glob("*.json"))
+NAMES = sorted(path.name for path in PODS.glob("*.json"))
+REVIEW_NAMES = sorted(path.name for path in REVIEWS.glob("*.json"))
 
 LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
 
 def fixture(folder: str, name: str) -> Object:
-    found: Object = json.loads((Path(FIXTURES) / folder / name).read_text())
+    found: Object = json.loads((DATA / folder / name).read_text())
     return found
 
 
@@ -251,7 +247,6 @@ def desk_for_fixtures() -> Desk:
     return Desk(rules, facts(*nodes, builders="node-a node-b node-c"))
 
 
-@needs_fixtures
 @pytest.mark.parametrize("name", NAMES)
 def test_real_pods_are_placed_once_and_keep_what_their_authors_set(name: str) -> None:
     body, desk = fixture("pods", name), desk_for_fixtures()
@@ -273,7 +268,6 @@ def test_real_pods_are_placed_once_and_keep_what_their_authors_set(name: str) ->
     assert_keeps(placed, body, "")
 
 
-@needs_fixtures
 @pytest.mark.parametrize("name", ["binderhub-image-builder-dind.json", "binderhub-image-builder-podman.json"])
 def test_a_real_builder_daemon_gets_the_requests_of_its_class_and_nothing_else(name: str) -> None:
     builder = {"match": {"labels": {"component": "image-builder"}}, "profile": "", "resources": {"cpu": "2"}}
@@ -307,8 +301,7 @@ def assert_keeps(placed: object, body: object, path: str) -> None:
         assert placed == body, path
 
 
-@needs_fixtures
-@pytest.mark.parametrize("name", REVIEWS)
+@pytest.mark.parametrize("name", REVIEW_NAMES)
 def test_real_reviews_are_answered(name: str) -> None:
     document = fixture("admission-reviews", name)
     body = document["request"]["object"]

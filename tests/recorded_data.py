@@ -1,0 +1,17 @@
+"""Where the recorded data of the tests is: real pods, real admission reviews, real launches.
+
+tests/data/README.md says where each comes from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+DATA: Final = Path(__file__).resolve().parent / "data"
+# POST bodies, and pods as controllers make them.
+PODS: Final = DATA / "pods"
+# AdmissionReview v1 requests as an API server sent them.
+REVIEWS: Final = DATA / "admission-reviews"
+# BinderHub's launch archive of mybinder.org, ten days.
+LAUNCHES: Final = DATA / "launches" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
