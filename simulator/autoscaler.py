@@ -27,6 +27,7 @@ from placement.scheduling.matching import (
 from placement.scheduling.objects import CPU, MEMORY, PODS
 from placement.scheduling.state import PodQuery
 from simulator.assumptions import Autoscaler
+from simulator.group_template import STARTUP_TAINTS, CopiedTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
 
 # Pods below it ask for no node and hold none (--expendable-pods-priority-cutoff).
 PRIORITY_CUTOFF: Final = -10
-# A node that joins with such a taint is on its way until the taint goes.
-STARTUP_TAINTS: Final = (
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-)
 # --max-empty-bulk-delete, --max-drain-parallelism.
 EMPTY_AT_ONCE: Final = 10
 DRAINED_AT_ONCE: Final = 1
@@ -101,7 +97,7 @@ class NodeScaler(Protocol):
 
 
 def make_node_scaler(assumptions: Assumptions, template: NodeState, since: float) -> NodeScaler:
-    """The autoscaler that the assumptions name. template: a node as it joins; since: when its loop began."""
+    """The autoscaler that the assumptions name. template: a node as its group has it; since: when its loop began."""
     if assumptions.autoscaler is Autoscaler.CLUSTER_AUTOSCALER:
         return ClusterAutoscaler(assumptions, template, since)
     if assumptions.autoscaler is Autoscaler.KARPENTER:
@@ -265,8 +261,8 @@ def plan_scale_up(
     """How many nodes Cluster Autoscaler asks for now.
 
     Pods that fit on a node that is there or on its way don't count. The rest is packed onto new ones as the template
-    has them, the largest first: a label that the template lacks is one that no new node has, so a pod that requires it
-    brings none. Preferred terms count for nothing; neither do startup taints.
+    has them, the largest first: a pod that requires a label which the template lacks brings none, whatever label new
+    nodes get (see `group_template`). Preferred terms count for nothing; neither do startup taints.
     """
     pods = _waiting(unschedulable, PRIORITY_CUTOFF)
     room_left = max_nodes - len(state.rows) - booting
@@ -348,7 +344,7 @@ class ClusterAutoscaler:
 
     def __init__(self, assumptions: Assumptions, template: NodeState, since: float = 0.0) -> None:
         self._world = assumptions
-        self._template = template
+        self._template = CopiedTemplate(template)
         self._since = since
         self.room_matters = False
         # Nodes that could go, and since when.
@@ -382,8 +378,13 @@ class ClusterAutoscaler:
         if not self._is_healthy(state, now):
             return Looked(0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now))
         request = 0
+        template = self._template.find(state, now)
         if now >= self._backs_off_until:
-            request = plan_scale_up(state, unschedulable, self._template, booting=coming, max_nodes=world.max_nodes)
+            waiting = list(unschedulable)
+            request = plan_scale_up(state, waiting, template, booting=coming, max_nodes=world.max_nodes)
+            change = self._template.next_change(state, now, world.autoscaler_loop_seconds) if waiting else None
+            if change is not None:
+                moments.append(change)
         else:
             moments.append(self._backs_off_until)
         if request:

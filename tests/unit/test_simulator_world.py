@@ -461,12 +461,17 @@ def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> N
     assert bare.cold > 1
 
 
-def test_a_required_label_brings_no_node_and_a_startup_taint_does() -> None:
-    world = small(seats=2, nodes=1, max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, start_timeout_seconds=3000.0)
+@pytest.mark.parametrize(
+    ("autoscaler", "nodes_by_label"), [(Autoscaler.CLUSTER_AUTOSCALER, 2), (Autoscaler.KARPENTER, 1)]
+)
+def test_a_required_label_brings_a_node_only_where_one_that_has_it_is_copied_and_a_startup_taint_always_does(
+    autoscaler: Autoscaler, nodes_by_label: int
+) -> None:
+    world = small(seats=2, nodes=1, max_nodes=4, autoscaler=autoscaler, start_timeout_seconds=3000.0)
     managed = [attempt(number, 300 + number, MANAGED, stays=9000) for number in range(1, 4)]
     said = [attempt(0, 0, "somebody", stays=1), *managed]
     held, _ = play(said, with_seats("gate-label", 0), world)
-    assert (held.nodes_created, held.started) == (1, 3)
+    assert (held.nodes_created, held.started) == (nodes_by_label, 2 + nodes_by_label)
     made, _ = play(said, with_seats("gate-taint", 0), world)
     assert (made.nodes_created, made.started, made.waited_for_node) == (2, 4, 1)
 
