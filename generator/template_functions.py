@@ -276,12 +276,18 @@ def own_image(image: object, app_version: str) -> str:
 def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
     """Give the node label of each image that the puller brings, by each way to write that image."""
     # Only needed for admission by policy: not worth the import at each start.
+    from placement.images import normalise_reference  # noqa: PLC0415
     from placement.managed_images import managed_images  # noqa: PLC0415
 
     found: dict[str, str] = {}
     for full in managed_images(singleuser, puller):
-        for form in (full, full.removeprefix("docker.io/"), full.removeprefix("docker.io/library/")):
-            found[form] = found[form.removesuffix(":latest")] = labels.pulled_label(release, namespace, full)
+        path = full.removeprefix("docker.io/")
+        forms = (full, path, path.removeprefix("library/"))
+        for written in (prefix + form for form in forms for prefix in ("", "docker.io/", "index.docker.io/")):
+            # A part that looks like a registry can't lose its own: docker.io/a.b/c isn't a.b/c.
+            if normalise_reference(written) == full:
+                label = labels.pulled_label(release, namespace, full)
+                found[written] = found[written.removesuffix(":latest")] = label
     return found
 
 

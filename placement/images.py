@@ -1,6 +1,7 @@
 """Read image references: normalise them, shorten them, tell their repository.
 
-Source of the normal form: distribution/reference's rules as Docker and containerd apply them.
+Source of the normal form: ParseDockerRef of github.com/distribution/reference, by which containerd, and so the kubelet,
+tells whether two references name one image.
 """
 
 from __future__ import annotations
@@ -11,6 +12,12 @@ from typing import Final
 _NOT_IN_LABEL: Final = re.compile(r"[^A-Za-z0-9]+")
 # 63 for the name part of a label, less a dash and eight digits of hash.
 _MAX_SHORT_NAME: Final = 54
+_DEFAULT_REGISTRY: Final = "docker.io"
+# Docker Hub's first name, which is still read as docker.io. registry-1.docker.io, where its images are really served
+# from, is not: to containerd it is a registry like any other.
+_LEGACY_DEFAULT_REGISTRY: Final = "index.docker.io"
+# A part with one of these is a registry: a dot or a colon as in a host's name, or a capital, which no repository has.
+_IN_REGISTRY: Final = re.compile(r"[.:A-Z]")
 
 
 def split_reference(reference: str) -> tuple[str, str, str]:
@@ -22,13 +29,19 @@ def split_reference(reference: str) -> tuple[str, str, str]:
 
 
 def normalise_reference(reference: str) -> str:
-    """Give the full form: registry, `library/` for Docker's own, tag `latest` when there is neither tag nor digest."""
+    """Give the full form: registry, `library/` for Docker Hub's own images, a tag or a digest.
+
+    Without either the tag is `latest`; beside a digest the tag goes, since the digest alone tells what is pulled.
+    """
     repository, tag, digest = split_reference(reference)
-    first, slash, _ = repository.partition("/")
-    if not slash:
-        repository = f"docker.io/library/{repository}"
-    elif "." not in first and ":" not in first and first != "localhost":
-        repository = f"docker.io/{repository}"
+    registry, slash, path = repository.partition("/")
+    if registry == _LEGACY_DEFAULT_REGISTRY and slash:
+        registry = _DEFAULT_REGISTRY
+    elif not slash or not (registry == "localhost" or _IN_REGISTRY.search(registry)):
+        registry, path = _DEFAULT_REGISTRY, repository
+    if registry == _DEFAULT_REGISTRY and "/" not in path:
+        path = f"library/{path}"
+    repository = f"{registry}/{path}"
     if digest:
         return f"{repository}@{digest}"
     return f"{repository}:{tag or 'latest'}"

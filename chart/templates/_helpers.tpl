@@ -97,14 +97,17 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- $tag = regexReplaceAll "^[^:]*:" $last "" -}}
 {{- end -}}
 {{- $repository := printf "%s%s" (trimSuffix $last $named) (regexFind "^[^:]*" $last) -}}
-{{- if not (contains "/" $repository) -}}
-{{- $repository = printf "docker.io/library/%s" $repository -}}
-{{- else -}}
+{{- $registry := "docker.io" -}}
+{{- $path := $repository -}}
+{{- if contains "/" $repository -}}
 {{- $first := regexFind "^[^/]*" $repository -}}
-{{- if not (or (contains "." $first) (contains ":" $first) (eq $first "localhost")) -}}
-{{- $repository = printf "docker.io/%s" $repository -}}
+{{- if or (eq $first "localhost") (regexMatch "[.:A-Z]" $first) -}}
+{{- $path = trimPrefix (printf "%s/" $first) $repository -}}
+{{- if ne $first "index.docker.io" }}{{ $registry = $first }}{{ end -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq $registry "docker.io") (not (contains "/" $path)) }}{{ $path = printf "library/%s" $path }}{{ end -}}
+{{- $repository = printf "%s/%s" $registry $path -}}
 {{- if $digest -}}
 {{- printf "%s@%s" $repository $digest -}}
 {{- else -}}
@@ -322,9 +325,15 @@ each way to write that image. Which images those are: placement/managed_images.p
 {{- if $use.image -}}
 {{- $full := include "roost.normalise_reference" $use.image -}}
 {{- $label := include "roost.pulled_label" (list $root $full) -}}
-{{- range $form := list $full (trimPrefix "docker.io/" $full) (trimPrefix "docker.io/library/" $full) -}}
-{{- $_ := set $labels $form $label -}}
-{{- $_ := set $labels (trimSuffix ":latest" $form) $label -}}
+{{- $path := trimPrefix "docker.io/" $full -}}
+{{- range $form := list $full $path (trimPrefix "library/" $path) -}}
+{{- range $prefix := list "" "docker.io/" "index.docker.io/" -}}
+{{- $written := printf "%s%s" $prefix $form -}}
+{{- if eq (include "roost.normalise_reference" $written) $full -}}
+{{- $_ := set $labels $written $label -}}
+{{- $_ := set $labels (trimSuffix ":latest" $written) $label -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -9,6 +9,7 @@ import pytest
 from placement.classes import Classes
 from placement.holders import Holders
 from placement.homes import choose_homes, load_bound
+from placement.images import normalise_reference
 from placement.managed_images import managed_images
 from placement.nodes import NodeRules, Nodes
 from placement.pods import OddPodError, read_pod
@@ -85,6 +86,36 @@ def test_the_puller_brings_the_hubs_image_its_profiles_choices_and_extra_images(
     }
     without = {**pre_puller, "pullProfileListImages": False}
     assert managed_images(singleuser, without) == {"docker.io/jupyter/base-notebook:7", "quay.io/a/extra:2"}
+
+
+@pytest.mark.parametrize(
+    ("written", "full"),
+    [
+        # As ParseDockerRef of distribution/reference v0.6.0 answers.
+        ("ubuntu", "docker.io/library/ubuntu:latest"),
+        ("ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
+        ("docker.io/ubuntu", "docker.io/library/ubuntu:latest"),
+        ("docker.io/ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
+        ("index.docker.io/ubuntu", "docker.io/library/ubuntu:latest"),
+        ("index.docker.io/library/ubuntu:1", "docker.io/library/ubuntu:1"),
+        ("index.docker.io/jupyter/base:1", "docker.io/jupyter/base:1"),
+        ("jupyter/base:1", "docker.io/jupyter/base:1"),
+        ("library/deeper/image", "docker.io/library/deeper/image:latest"),
+        # Where Docker Hub really serves from is a registry like any other.
+        ("registry-1.docker.io/ubuntu", "registry-1.docker.io/ubuntu:latest"),
+        ("localhost/image", "localhost/image:latest"),
+        ("localhost:5000/image:1", "localhost:5000/image:1"),
+        ("quay.io/image", "quay.io/image:latest"),
+        ("Registry/image", "Registry/image:latest"),
+        # One part alone is a repository, whatever it looks like.
+        ("localhost", "docker.io/library/localhost:latest"),
+        ("index.docker.io", "docker.io/library/index.docker.io:latest"),
+        ("docker.io", "docker.io/library/docker.io:latest"),
+        (f"docker.io/ubuntu:22.04@sha256:{'0' * 64}", f"docker.io/library/ubuntu@sha256:{'0' * 64}"),
+    ],
+)
+def test_an_image_has_the_full_name_that_the_kubelet_gives_it(written: str, full: str) -> None:
+    assert normalise_reference(written) == full
 
 
 @pytest.mark.parametrize(

@@ -234,12 +234,17 @@ func (d *Document) AttractLabel(set string) string {
 // NormaliseReference gives the full form of an image reference.
 func NormaliseReference(reference string) string {
 	repository, tag, digest := splitReference(reference)
-	first, _, hasSlash := strings.Cut(repository, "/")
-	if !hasSlash {
-		repository = "docker.io/library/" + repository
-	} else if !strings.ContainsAny(first, ".:") && first != "localhost" {
-		repository = "docker.io/" + repository
+	registry, path, hasSlash := strings.Cut(repository, "/")
+	switch {
+	case hasSlash && registry == "index.docker.io":
+		registry = "docker.io"
+	case !hasSlash || registry != "localhost" && !inRegistry.MatchString(registry):
+		registry, path = "docker.io", repository
 	}
+	if registry == "docker.io" && !strings.Contains(path, "/") {
+		path = "library/" + path
+	}
+	repository = registry + "/" + path
 	if digest != "" {
 		return repository + "@" + digest
 	}
@@ -261,6 +266,8 @@ func splitReference(reference string) (repository, tag, digest string) {
 	name, tag, _ := strings.Cut(rest[slash:], ":")
 	return rest[:slash] + name, tag, digest
 }
+
+var inRegistry = regexp.MustCompile(`[.:A-Z]`)
 
 var notInLabel = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
