@@ -3260,7 +3260,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'c6b2b57aaf5abad145d1513efa7d454188be8b025378ddd6828b3cdcdc124dfe'
+FINGERPRINT = '2ee99b0371a7bc80804954e1d52f07289a980b103807e0fc5331c9004b530f12'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

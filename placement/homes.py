@@ -15,8 +15,9 @@ _ROUNDING = 1e-9
 def load_bound(running: int, nodes: int, min_load: int, max_load: float) -> int:
     """How many builds a node may have before the next one passes it by.
 
-    max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, those on their way too. The
-    floor keeps a repository at home while little runs: without it any busy node would count as overloaded.
+    max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, those on their way too. nodes:
+    those of the ring that the build's own rules admit; others would lower the bound, though they take no share of the
+    builds. The floor keeps a repository at home while little runs: without it any busy node would count as overloaded.
     Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2016; the floor is ours.
     """
     return max(min_load, math.ceil(max_load * (running + 1) / nodes - _ROUNDING))
@@ -27,7 +28,7 @@ def choose_homes(
 ) -> list[str]:
     """The candidates (best first) that aren't overloaded; when all are, all of them, the least loaded first.
 
-    nodes: size of the ring that the candidates are the first of. max_load 0: no node is ever overloaded.
+    nodes: how many the ring has that the candidates were taken from. max_load 0: no node is ever overloaded.
     """
     if max_load == 0 or not candidates:
         return list(candidates)

@@ -71,7 +71,7 @@ class Home:
     match_by: MatchBy
     # Node affinity weights of the first, second … node; falling.
     weights: tuple[int, ...]
-    # Bound on load: max(min_load, ceil(max_load x (running + 1) / nodes)); max_load 0: no bound.
+    # Bound on load: max(min_load, ceil(max_load x (running + 1) / nodes that the pod may use)); max_load 0: no bound.
     min_load: int
     max_load: float
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from placement.admitted import AdmittedNodes
 from placement.homes import choose_homes
 from placement.nodes import node_admits
 from placement.rendezvous import Ring
@@ -36,7 +37,9 @@ class HomeChoice(NamedTuple):
 
     # Best first; empty when no node is known that would do.
     nodes: list[str]
+    # Nodes of the ring, and how many of them the pod's own rules admit.
     ring_size: int
+    admitted: int
     # True: no builder is Ready anywhere, so the ring is made of all nodes instead.
     without_builders: bool
 
@@ -48,6 +51,7 @@ class HomeFinder:
         self._ledger = ledger
         # By class, and whether the ring is made of all nodes.
         self._rings: dict[tuple[str, bool], Ring] = {}
+        self._counters: dict[tuple[str, bool], AdmittedNodes] = {}
         # Sizes of the same rings, with the names and nodes that they were counted from.
         self._sizes: dict[tuple[str, bool], tuple[frozenset[str], Nodes, int]] = {}
 
@@ -60,17 +64,23 @@ class HomeFinder:
         pod_class, home = wanted.pod_class, wanted.home
         names, ring_size, without_builders = self._ring_names(pod_class, home, facts)
         if not ring_size:
-            return HomeChoice([], 0, without_builders)
-        ring = self._rings.get((pod_class, without_builders))
+            return HomeChoice([], 0, 0, without_builders)
+        which = (pod_class, without_builders)
+        ring = self._rings.get(which)
         if ring is None:
-            ring = self._rings.setdefault((pod_class, without_builders), Ring())
+            ring = self._rings.setdefault(which, Ring())
         order = ring.order(wanted.repository, names)
         candidates = list(islice(_admitted(order, facts.nodes, wanted.rules), len(home.weights)))
+        admitted = ring_size
+        if facts.nodes is not None and home.max_load:
+            counter = self._counters.get(which) or self._counters.setdefault(which, AdmittedNodes())
+            counted = counter.count(facts.nodes, names, wanted.rules)
+            admitted = ring_size if counted is None else counted
         loads, running = self._loads(wanted, candidates, facts, now)
         nodes = choose_homes(
-            candidates, loads, running=running, nodes=ring_size, min_load=home.min_load, max_load=home.max_load
+            candidates, loads, running=running, nodes=admitted, min_load=home.min_load, max_load=home.max_load
         )
-        return HomeChoice(nodes, ring_size, without_builders)
+        return HomeChoice(nodes, ring_size, admitted, without_builders)
 
     def _ring_names(self, pod_class: str, home: Home, facts: Facts) -> tuple[frozenset[str], int, bool]:
         """Names that the class's ring is made of, how many are Ready and not cordoned, and whether it lacks builders.

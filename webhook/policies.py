@@ -312,7 +312,7 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
     for weight, node in zip(home.weights, choice.nodes, strict=False):
         yield PreferNode({"weight": weight, "preference": _is_node(node, home, case.facts)})
     yield Annotate(HOME_TARGET_ANNOTATION, choice.nodes[0])
-    why = f" of {choice.ring_size}" + (", without ready builders" if choice.without_builders else "")
+    why = f" of {choice.admitted}" + (", without ready builders" if choice.without_builders else "")
     yield Note("home", ", ".join(choice.nodes) + why)
     if any(map(_is_loud, pod.preferred_node_terms)):
         text = f"a preferred node term of weight {_LOUD_WEIGHT} or more adds to the repository's home, may outvote it"

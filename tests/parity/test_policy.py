@@ -146,7 +146,14 @@ def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlan
 
 
 @pytest.mark.parametrize(
-    "image", ["docker.io/jupyter/base:1", "index.docker.io/jupyter/base:1", "quay.io/o/gpu", "quay.io/o/gpu:latest", "quay.io/o/x:2"]
+    "image",
+    [
+        "docker.io/jupyter/base:1",
+        "index.docker.io/jupyter/base:1",
+        "quay.io/o/gpu",
+        "quay.io/o/gpu:latest",
+        "quay.io/o/x:2",
+    ],
 )
 def test_each_way_to_write_a_managed_image_is_known(image: str, control_plane: ControlPlane, hub: str) -> None:
     terms = admitted(control_plane, hub, pod(image=image))["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]

@@ -7,10 +7,11 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.admitted import AdmittedNodes
 from placement.homes import choose_homes
-from placement.nodes import NodeFact, Nodes
+from placement.nodes import NodeFact, NodeRules, Nodes, node_admits
 from placement.rendezvous import Ring, rank_nodes
-from tests.builders import node
+from tests.builders import held, node
 from tests.properties import strategies as draw_from
 
 names = st.text(min_size=1, max_size=12)
@@ -85,3 +86,16 @@ def test_nodes_changed_step_by_step_are_nodes_built_at_once(
         anew = Nodes(expected.values())
         assert (dict(nodes), nodes.names, dict(nodes.holders)) == (expected, anew.names, dict(anew.holders))
         assert nodes.changed_since(before.moment) == change.keys()
+
+
+@given(changes, st.lists(st.sampled_from(draw_from.NODE_NAMES), unique=True), st.booleans())
+def test_admitted_nodes_counted_step_by_step_are_those_counted_at_once(
+    steps: list[dict[str, tuple[list[str], bool] | None]], members: list[str], is_picky: bool
+) -> None:
+    names, counter, nodes = frozenset(members), AdmittedNodes(), Nodes()
+    rules = NodeRules(held(draw_from.IMAGES[0]) if is_picky else {}, None, ())
+    for step in steps:
+        change = {name: None if new is None else node(name, *new[0], ready=new[1]) for name, new in step.items()}
+        nodes = nodes.updated(change)
+        anew = sum(1 for name in names if nodes.is_usable(name) and node_admits(rules, nodes[name]))
+        assert counter.count(nodes, names, rules) == anew
