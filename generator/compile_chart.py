@@ -579,7 +579,7 @@ class _Compiler:
             return Expression(go, Shape(({"type": "object", "additionalProperties": {"type": "string"}},), {}))
         if name == "placeholder_sets":
             go = f'(include "roost.placeholder_sets" (list {self.root} {words}) | fromJsonArray)'
-            return Expression(go, self.plain("array"))
+            return Expression(go, given[0].shape)
         if name == "concat":
             for argument in given:
                 self.need(argument, {"array"}, "concat")

@@ -288,7 +288,7 @@ def macro_scheduler_config(given):
 
 def macro_controllers_settings(given):
     out = []
-    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': given['own_image'](), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
+    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': given['own_image'](), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
     return ''.join(out)
 
 def macro_recorder_settings(given):
@@ -1008,7 +1008,7 @@ def render_images_nodereadinessrule(given):
 def render_placeholder_capacitybuffer(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'capacityBuffer')):
-        for v_set in each(read_key(given['values'], 'placeholders')):
+        for v_set in each(given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults'))):
             v_class = read_key(read_key(given['values'], 'podClasses'), read_key(read_key(given['values'], 'placeholder'), 'podClass'))
             if (v_class is None):
                 out.append(str(given['fail']('placeholder.podClass is no key of podClasses')))
@@ -1053,7 +1053,7 @@ def render_placeholder_poddisruptionbudget(given):
 def render_placeholder_statefulset(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'statefulset')):
-        for v_set in each(read_key(given['values'], 'placeholders')):
+        for v_set in each(given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults'))):
             v_class = read_key(read_key(given['values'], 'podClasses'), read_key(read_key(given['values'], 'placeholder'), 'podClass'))
             if (v_class is None):
                 out.append(str(given['fail']('placeholder.podClass is no key of podClasses')))
@@ -1061,7 +1061,7 @@ def render_placeholder_statefulset(given):
             out.append('---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata:\n')
             out.append(str(indent(macro_metadata(given, given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52), 'placeholder', {}), 2)))
             out.append('\nspec:\n')
-            if (read_key(read_key(given['values'], 'controllers'), 'enabled') and (read_key(v_set, 'windows') or (default(read_key(v_set, 'countBy'), 'pods') == 'nodes'))):
+            if (read_key(read_key(given['values'], 'controllers'), 'enabled') and (read_key(v_set, 'windows') or (read_key(v_set, 'countBy') == 'nodes'))):
                 out.append('  # The controllers set `replicas` by the clock: an upgrade must not set it back.\n')
             else:
                 out.append('  replicas: ')
@@ -1070,7 +1070,7 @@ def render_placeholder_statefulset(given):
             out.append("  # All at once: seats don't wait for each other.\n  podManagementPolicy: Parallel\n  selector:\n    matchLabels: ")
             out.append(str(macro_placeholder_selector(given, read_key(v_set, 'name'))))
             out.append('\n  template:\n')
-            if (read_key(read_key(given['values'], 'controllers'), 'enabled') and (default(read_key(v_set, 'countBy'), 'pods') == 'nodes')):
+            if (read_key(read_key(given['values'], 'controllers'), 'enabled') and (read_key(v_set, 'countBy') == 'nodes')):
                 out.append('    # The controllers set `resources`, which an upgrade must not set back either.\n')
                 out.append(str(indent(macro_placeholder_pod(given, given['merge'](v_set, {'resources': {}}), v_class, read_key(v_class, 'attract')), 4)))
                 out.append('\n')
@@ -2223,24 +2223,21 @@ DEFAULTS = {'enabled': True,
                                 'effect': 'NoSchedule'}],
                'labels': {},
                'annotations': {}},
- 'placeholders': [{'name': 'default',
-                   'replicas': 3,
-                   'countBy': 'pods',
-                   'windows': [],
-                   'resources': {'requests': {'cpu': '50m', 'memory': '1Gi'}, 'limits': {}},
-                   'nodeSelector': {},
-                   'tolerations': [{'key': 'hub.jupyter.org/dedicated',
-                                    'operator': 'Equal',
-                                    'value': 'user',
-                                    'effect': 'NoSchedule'},
-                                   {'key': 'hub.jupyter.org_dedicated',
-                                    'operator': 'Equal',
-                                    'value': 'user',
-                                    'effect': 'NoSchedule'}],
-                   'requiredNodeTerms': [],
-                   'labels': {},
-                   'annotations': {}}],
- 'placeholder': {'image': {'name': 'registry.k8s.io/pause', 'tag': '3.10.1', 'pullPolicy': 'IfNotPresent'},
+ 'placeholders': [{'name': 'default', 'replicas': 3, 'countBy': 'pods', 'windows': []}],
+ 'placeholder': {'defaults': {'resources': {'requests': {'cpu': '50m', 'memory': '1Gi'}, 'limits': {}},
+                              'nodeSelector': {},
+                              'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                                               'operator': 'Equal',
+                                               'value': 'user',
+                                               'effect': 'NoSchedule'},
+                                              {'key': 'hub.jupyter.org_dedicated',
+                                               'operator': 'Equal',
+                                               'value': 'user',
+                                               'effect': 'NoSchedule'}],
+                              'requiredNodeTerms': [],
+                              'labels': {},
+                              'annotations': {}},
+                 'image': {'name': 'registry.k8s.io/pause', 'tag': '3.10.1', 'pullPolicy': 'IfNotPresent'},
                  'podClass': 'placeholder',
                  'backend': 'statefulset'},
  'placeholderMover': {'enabled': True,
@@ -2559,8 +2556,23 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                 'placeholders': {'type': 'array', 'items': {'$ref': '#/definitions/placeholderSet'}},
                 'placeholder': {'type': 'object',
                                 'additionalProperties': False,
-                                'required': ['backend', 'image', 'podClass'],
-                                'properties': {'image': {'type': 'object',
+                                'required': ['backend', 'defaults', 'image', 'podClass'],
+                                'properties': {'defaults': {'type': 'object',
+                                                            'additionalProperties': False,
+                                                            'required': ['annotations',
+                                                                         'labels',
+                                                                         'nodeSelector',
+                                                                         'requiredNodeTerms',
+                                                                         'resources',
+                                                                         'tolerations'],
+                                                            'properties': {'resources': {'$ref': '#/definitions/resources'},
+                                                                           'nodeSelector': {'$ref': '#/definitions/labels'},
+                                                                           'tolerations': {'$ref': '#/definitions/tolerations'},
+                                                                           'requiredNodeTerms': {'type': 'array',
+                                                                                                 'items': {'$ref': '#/definitions/nodeTerm'}},
+                                                                           'labels': {'$ref': '#/definitions/labels'},
+                                                                           'annotations': {'$ref': '#/definitions/annotations'}}},
+                                               'image': {'type': 'object',
                                                          'additionalProperties': False,
                                                          'required': ['name', 'pullPolicy', 'tag'],
                                                          'properties': {'name': {'$ref': '#/definitions/imageName'},
@@ -3260,7 +3272,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '2ee99b0371a7bc80804954e1d52f07289a980b103807e0fc5331c9004b530f12'
+FINGERPRINT = 'ab8d1fee5851ae527a29399d5b440a40ca4e5ad0761b77df4fa5070a3fb11ba1'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -444,29 +444,35 @@ def _map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str
         resources = {part: dict(sizes) for part, sizes in user.items()}
         comments.append("One is as large as one user. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi here.")
     resources = {part: sizes for part, sizes in resources.items() if sizes}
-    tolerations = hub.items("scheduling.userPods.tolerations")
-    default = child(draft.defaults, "placeholders")
-    default_set = default[0] if isinstance(default, list) and default and isinstance(default[0], Mapping) else {}
-    default_tolerations = default_set.get("tolerations")
-    if tolerations is None:
-        tolerations = default_tolerations if isinstance(default_tolerations, list) else []
-    entry: dict[str, object] = {
-        "name": "default",
-        "replicas": replicas,
-        "resources": resources or default_set.get("resources", {}),
-        "nodeSelector": hub.mapping("singleuser.nodeSelector"),
-        "tolerations": [*tolerations, *(hub.items("singleuser.extraTolerations") or [])],
-        "requiredNodeTerms": _required_terms(draft, hub),
-        "labels": hub.mapping("scheduling.userPlaceholder.labels"),
-        "annotations": hub.mapping("scheduling.userPlaceholder.annotations"),
-    }
-    entry = {key: value for key, value in entry.items() if value not in ({}, [])}
+    entry: dict[str, object] = {"name": "default", "replicas": replicas}
+    if resources:
+        entry["resources"] = resources
+    _map_placeholder_nodes(draft, hub)
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
         return
+    for key in ("labels", "annotations"):
+        own = dict(hub.mapping(f"scheduling.userPlaceholder.{key}"))
+        draft.put(f"placeholder.defaults.{key}", own, (*source, key))
     draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
+
+
+def _map_placeholder_nodes(draft: Draft, hub: Section) -> None:
+    """Placeholders may go where users may; as defaults, which further sets inherit."""
+    why = ("Where users may go, for every set of placeholders.",)
+    at = (*hub.path, "scheduling", "userPods", "tolerations")
+    tolerations = hub.items("scheduling.userPods.tolerations")
+    if tolerations is None:
+        default = child(draft.defaults, "placeholder", "defaults", "tolerations")
+        tolerations = default if isinstance(default, list) else []
+    tolerations = [*tolerations, *(hub.items("singleuser.extraTolerations") or [])]
+    draft.put("placeholder.defaults.tolerations", tolerations, at, *why)
+    selector = dict(hub.mapping("singleuser.nodeSelector"))
+    draft.put("placeholder.defaults.nodeSelector", selector, (*hub.path, "singleuser", "nodeSelector"))
+    terms = _required_terms(draft, hub)
+    draft.put("placeholder.defaults.requiredNodeTerms", terms, (*hub.path, "scheduling", "userPods", "nodeAffinity"))
 
 
 def _required_terms(draft: Draft, hub: Section) -> list[object]:

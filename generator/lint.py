@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from generator.faults import Fault, ValuesError, describe, sort_faults
 from generator.lint_classes import lint_classes
 from generator.lint_controllers import lint_controllers
+from generator.lint_placeholders import is_wanted, lint_placeholders, placeholder_sets
 from generator.lint_recorder import lint_recorder
-from generator.lint_report import Report, Said, at, listing, mapping, number, text
+from generator.lint_report import Report, Said, at, mapping, number, text
 from generator.lint_scheduler import lint_scheduler
 from generator.lint_sizes import lint_sizes
 
@@ -50,7 +51,7 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     lint_controllers(report, release)
     lint_recorder(report)
     _lint_gate(report)
-    _lint_placeholders(report)
+    lint_placeholders(report)
     _lint_priorities(report)
     _lint_admission(report, release)
     _lint_webhook(report)
@@ -60,23 +61,13 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     return report.faults
 
 
-def _seats(report: Report) -> list[dict[str, object]]:
-    sets = [mapping(entry) for entry in listing(report.values.get("placeholders"))]
-    return [
-        one
-        for one in sets
-        if number(one.get("replicas")) > 0
-        or any(number(at(window, "replicas")) > 0 for window in listing(one.get("windows")))
-    ]
-
-
 def _lint_gate(report: Report) -> None:
     mode = at(report.values, "imageGate", "mode")
     gated = [name for name, entry in mapping(report.values.get("podClasses")).items() if at(entry, "imageGate") is True]
     path = ("imageGate", "mode")
     if not gated:
         return
-    seats = _seats(report)
+    seats = any(map(is_wanted, placeholder_sets(report)))
     if mode == "requireLabel" and not seats:
         reason = "requireLabel without placeholders: a waiting user triggers no scale-up, as new nodes lack the label."
         report.warn(path, reason, "Add an entry to placeholders, or use prefer.")
@@ -92,29 +83,12 @@ def _lint_gate(report: Report) -> None:
         report.warn(("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted.")
 
 
-def _lint_placeholders(report: Report) -> None:
-    first: dict[str, int] = {}
-    for index, entry in enumerate(listing(report.values.get("placeholders"))):
-        name = text(at(entry, "name"))
-        if name in first:
-            path = ("placeholders", index, "name")
-            report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
-        first.setdefault(name, index)
-        if at(entry, "countBy") == "nodes" and at(report.values, "controllers", "enabled"):
-            if at(entry, "resources", "limits"):
-                reason = "not rendered for countBy: nodes: the controllers set what seats ask for, and no limits."
-                report.warn(("placeholders", index, "resources", "limits"), reason, "Leave them out.")
-        elif not at(entry, "resources", "requests") and number(at(entry, "replicas")) > 0:
-            reason = "a seat without requests keeps nothing free."
-            report.warn(("placeholders", index, "resources"), reason, "Request at least what one user asks for.")
-
-
 def _lint_priorities(report: Report) -> None:
     priorities = mapping(report.values.get("priorityClasses"))
     user, seat = number(priorities.get("user")), number(priorities.get("placeholder"))
     path = ("priorityClasses", "placeholder")
     if priorities.get("enabled") is not True:
-        if _seats(report):
+        if any(map(is_wanted, placeholder_sets(report))):
             reason = "without priority classes placeholders rank with users, and never give way."
             report.warn(("priorityClasses", "enabled"), reason, "Set it to true, or placeholders: [].")
         return

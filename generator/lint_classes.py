@@ -6,6 +6,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
 from generator.faults import describe
+from generator.lint_placeholders import DEFAULTS, placeholder_sets
 from generator.lint_report import Report, Said, at, listing, mapping, number, text
 
 if TYPE_CHECKING:
@@ -35,10 +36,14 @@ def lint_classes(report: Report) -> None:
     _lint_pairs(report, classes)
     _lint_likeness(report, classes)
     _lint_placeholder_class(report, classes)
-    for index, entry in enumerate(listing(report.values.get("placeholders"))):
-        for number_, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
-            _lint_term(report, ("placeholders", index, "requiredNodeTerms", number_), mapping(term))
-        _lint_tolerations(report, ("placeholders", index, "tolerations"), at(entry, "tolerations"))
+    entries: list[tuple[Path, object]] = [
+        (("placeholders", index), entry) for index, entry in enumerate(listing(report.values.get("placeholders")))
+    ]
+    entries.append((DEFAULTS, at(report.values, *DEFAULTS)))
+    for where, entry in entries:
+        for index, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
+            _lint_term(report, (*where, "requiredNodeTerms", index), mapping(term))
+        _lint_tolerations(report, (*where, "tolerations"), at(entry, "tolerations"))
     for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
         _lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
 
@@ -177,13 +182,13 @@ def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
     if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
         reason = "a seat that waits for an image triggers no scale-up."
         report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
-    for index, entry in enumerate(sets):
-        worn = {**mapping(report.values.get("commonLabels")), **mapping(at(entry, "labels")), **labels}
+    for one in placeholder_sets(report):
+        worn = {**mapping(report.values.get("commonLabels")), **mapping(one.whole["labels"]), **labels}
         for other, pod_class in classes.items():
             wanted = mapping(at(pod_class, "match", "labels"))
             if other != name and len(wanted) > len(labels) and wanted.items() <= worn.items():
                 reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
-                report.refuse(("placeholders", index, "labels"), reason, f"Remove one of {', '.join(wanted)}.")
+                report.refuse(one.path("labels"), reason, f"Remove one of {', '.join(wanted)}.")
 
 
 # --- selectors --------------------------------------------------------------------------------------------------------

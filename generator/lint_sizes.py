@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.lint_report import Report, Said, at, listing, mapping, text
+from generator.lint_placeholders import DEFAULTS, placeholder_sets
+from generator.lint_report import Report, Said, at, mapping, text
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -26,13 +27,19 @@ def lint_sizes(report: Report) -> None:
         for resource in ("cpu", "memory")
         if (amount := at(report.values, "singleuser", resource, "guarantee")) is not None
     }
-    for index, entry in enumerate(listing(report.values.get("placeholders"))):
-        path = ("placeholders", index, "resources")
-        resources = at(entry, "resources")
-        _lint_limits(report, path, resources)
+    _lint_limits(report, (*DEFAULTS, "resources"), at(report.values, *DEFAULTS, "resources"))
+    compared: set[Path] = set()
+    for one in placeholder_sets(report):
+        path = one.path("resources")
+        if one.named.get("resources") is not None:
+            _lint_limits(report, path, one.named["resources"])
         # A seat that is a whole node gets its size from the controllers.
-        for resource, amount in users.items() if at(entry, "countBy") != "nodes" else ():
-            _lint_seat(report, (*path, "requests", resource), at(resources, "requests", resource), resource, amount)
+        if one.whole["countBy"] == "nodes" or path in compared:
+            continue
+        compared.add(path)
+        for resource, amount in users.items():
+            request = at(one.whole, "resources", "requests", resource)
+            _lint_seat(report, (*path, "requests", resource), request, resource, amount)
 
 
 def _lint_bytes(report: Report, path: Path, amounts: object) -> None:

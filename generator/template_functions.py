@@ -41,10 +41,8 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
 _EXACT_INTEGERS: Final = 2**53
 # encoding/json's HTML-safe escapes; json.dumps leaves these five as they are.
 _GO_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-# Of a set of placeholders, whose list replaces the defaults' as a whole.
-_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType(
-    {"countBy": "pods", "windows": [], "resources": {}, "nodeSelector": {}, "tolerations": [], "requiredNodeTerms": []}
-)
+# What `placeholder.defaults` says nothing of.
+_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"countBy": "pods", "windows": []})
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
@@ -291,15 +289,20 @@ def pulled_labels(release: str, namespace: str, singleuser: object, puller: obje
     return found
 
 
-def placeholder_sets(base: str, sets: object) -> list[dict[str, object]]:
-    """Give each set of `placeholders` as the controllers read it: with its StatefulSet's name, and nothing missing."""
+def placeholder_sets(base: str, sets: object, defaults: object) -> list[dict[str, object]]:
+    """Give each set of `placeholders` with its StatefulSet's name, and with the defaults of what it doesn't name."""
     found = []
     for one in each(sets):
         name = read_key(one, "name")
         stateful_set = labels.object_name(base, f"placeholder-{name}", labels.MAX_STATEFULSET_NAME)
-        rest = {key: default(read_key(one, key), fallback) for key, fallback in _SET_DEFAULTS.items()}
-        found.append({"name": name, "statefulSet": stateful_set, "replicas": read_key(one, "replicas"), **rest})
+        found.append({**complete_placeholder_set(one, defaults), "statefulSet": stateful_set})
     return found
+
+
+def complete_placeholder_set(one: object, defaults: object) -> dict[str, object]:
+    """Lay one entry of `placeholders` over `placeholder.defaults`: a key that it names counts as a whole."""
+    named = {key: value for key, value in items(one) if value is not None}
+    return {**_SET_DEFAULTS, **dict(items(defaults)), **named}
 
 
 def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, object]]:
@@ -346,7 +349,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
         "own_image": lambda: own_image(values["image"], chart.app_version),
         "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
-        "placeholder_sets": lambda sets: placeholder_sets(str(base), sets),
+        "placeholder_sets": lambda sets, defaults: placeholder_sets(str(base), sets, defaults),
         "merge": merge,
         "concat": concat,
         "names": names,

@@ -340,17 +340,17 @@ each way to write that image. Which images those are: placement/managed_images.p
 {{- toJson $labels -}}
 {{- end }}
 
-{{- /* roost.placeholder_sets (list $ SETS): as JSON, each set as the controllers read it. */}}
+{{- /* roost.placeholder_sets (list $ SETS DEFAULTS): as JSON, each set with its StatefulSet's name, and with the defaults of
+what it doesn't name. */}}
 {{- define "roost.placeholder_sets" -}}
 {{- $root := index . 0 -}}
+{{- $defaults := index . 2 -}}
 {{- $found := list -}}
 {{- range $set := index . 1 -}}
-{{- $one := dict "name" $set.name "replicas" $set.replicas -}}
+{{- $one := dict "countBy" "pods" "windows" list -}}
+{{- range $key, $value := $defaults }}{{ $_ := set $one $key $value }}{{ end -}}
+{{- range $key, $value := $set }}{{ if not (kindIs "invalid" $value) }}{{ $_ := set $one $key $value }}{{ end }}{{ end -}}
 {{- $_ := set $one "statefulSet" (include "roost.object_name" (list $root (printf "placeholder-%s" $set.name) 52)) -}}
-{{- range $key, $missing := dict "countBy" "pods" "windows" list "resources" dict "nodeSelector" dict "tolerations" list "requiredNodeTerms" list -}}
-{{- $value := get $set $key -}}
-{{- $_ := set $one $key (ternary $missing $value (or (not (hasKey $set $key)) (kindIs "invalid" $value))) -}}
-{{- end -}}
 {{- $found = append $found $one -}}
 {{- end -}}
 {{- toJson $found -}}

@@ -10,6 +10,7 @@ from generator.faults import UsageError, sort_faults
 from generator.lint import check
 from generator.release import check_release
 from generator.schema import validate
+from generator.template_functions import complete_placeholder_set
 from generator.values import read_values
 from placement.documents import Reader
 from placement.headroom_windows import Change, changes_between, local_time, parse_moment, parse_windows, replica_hours
@@ -43,7 +44,9 @@ def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | No
     for fault in sort_faults(check(merged, options.release)):
         sys.stderr.write(f"{fault}\n")
     values: Any = merged.values
-    sets = values["placeholders"]
+    sets: list[dict[str, Any]] = [
+        complete_placeholder_set(one, values["placeholder"]["defaults"]) for one in values["placeholders"]
+    ]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
     without = _why_without_effect(values)
@@ -52,7 +55,7 @@ def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | No
         begin = _begin(at, windows)
         changes = list(changes_between(windows, one["replicas"], begin, begin + days * DAY_SECONDS))
         sys.stdout.writelines(_lines(one, windows, changes, begin + days * DAY_SECONDS, node))
-        if without and (windows or one.get("countBy") == "nodes"):
+        if without and (windows or one["countBy"] == "nodes"):
             what = "windows" if windows else "countBy: nodes"
             sys.stdout.write(f"  {what} without effect: {without}\n")
     return 0
@@ -85,7 +88,7 @@ def _lines(
     one: Mapping[str, Any], windows: Sequence[Window], changes: Sequence[Change], end: float, node: NodeSize
 ) -> Iterator[str]:
     """What is said of one set."""
-    counts_nodes = one.get("countBy") == "nodes"
+    counts_nodes = one["countBy"] == "nodes"
     unit = "nodes" if counts_nodes else "seats"
     zone = _zone_of(windows)
     yield f"{one['name']} ({unit}, times of {zone})\n"
@@ -107,7 +110,7 @@ def _lines(
 
 def _node_hours(one: Mapping[str, Any], changes: Sequence[Change], end: float, node: NodeSize) -> str:
     """Node-hours of nodes that hold nothing but these seats."""
-    per_node = _seats_per_node((one.get("resources") or {}).get("requests") or {}, node)
+    per_node = _seats_per_node(one["resources"].get("requests") or {}, node)
     if per_node == 0:
         return "node-hours unknown: no seat fits such a node"
     if per_node is None:

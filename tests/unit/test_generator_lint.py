@@ -400,7 +400,7 @@ WARNINGS = {
         "not rendered for countBy: nodes",
     ),
     "whole nodes of no size": (
-        "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
+        "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, countBy: nodes, resources: {}}]",
         "keeps nothing free",
     ),
     "whole nodes of a buffer": (
@@ -420,7 +420,7 @@ WARNINGS = {
         "prePuller: {resources: {requests: {memory: 1}}}",
         "with which no container starts",
     ),
-    "seat without requests": ("placeholders: [{name: a, replicas: 1}]", "keeps nothing free"),
+    "seat without requests": ("placeholders: [{name: a, replicas: 1, resources: {}}]", "keeps nothing free"),
     "seat smaller than a user": (
         (
             "singleuser: {memory: {guarantee: 1G}}\n"

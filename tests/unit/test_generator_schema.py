@@ -116,7 +116,7 @@ def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_templa
     walk(DEFAULTS.values, SCHEMA, "")
     # Empty lists and maps there: templates read a missing one as none.
     optional = [
-        r"(scheduler|webhook|controllers|recorder|prePuller)\.resources\.(requests|limits)",
+        r"(scheduler|webhook|controllers|recorder|prePuller|placeholder\.defaults)\.resources\.(requests|limits)",
         r"singleuser\.(cpu|memory)\.(guarantee|limit)",
     ]
     assert [path for path in missing if not any(re.fullmatch(one, path) for one in optional)] == []

@@ -17,6 +17,7 @@ from generator.locations import chart_folder
 from generator.merge import Merged, merge_values
 from generator.release import Release
 from generator.schema import find_faults
+from generator.template_functions import complete_placeholder_set
 from tools import try_import
 
 if TYPE_CHECKING:
@@ -52,11 +53,12 @@ def value(result: ImportResult, dotted: str) -> object:
 
 
 def placeholder(result: ImportResult) -> dict[str, object]:
+    """The one set, with what it inherits."""
     sets = result.values["placeholders"]
     assert isinstance(sets, list)
     (only,) = sets
     assert isinstance(only, dict)
-    return only
+    return complete_placeholder_set(only, value(result, "placeholder.defaults"))
 
 
 def unmapped(result: ImportResult) -> dict[str, int]:
@@ -163,7 +165,7 @@ def test_a_null_takes_the_charts_default_away_as_helm_does() -> None:
     assert "core" not in str(
         value(plain, "scheduler.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution")
     )
-    assert "tolerations" not in placeholder(plain)
+    assert placeholder(plain)["tolerations"] == []
 
 
 TAINT = "{key: core, operator: Exists}"
