@@ -22,6 +22,8 @@ _DIGEST_BYTES: Final = 8
 _KEPT: Final = 64
 # Keys kept: some 6 kB each, with names of 40 characters.
 _MAX_KEYS: Final = 1024
+# Characters of a key that is kept; repositories' URLs have some 60. Pods choose them, and may choose megabytes.
+_MAX_KEY: Final = 1024
 # A ring that few have left is cheaper to walk past than to rank again.
 _MIN_DEPARTED: Final = 256
 
@@ -108,9 +110,10 @@ class Ring:
             # Whatever came since competes with the best of before; nothing else can enter.
             kept, newcomers = cached[2], ranked.nodes[cached[1] :]
         best = tuple(heapq.nlargest(_KEPT, (*kept, *_score(key, newcomers))))
-        if len(self._best) >= _MAX_KEYS:
-            self._best = {}
-        self._best[key] = (ranked.generation, len(ranked.nodes), best)
+        if len(key) <= _MAX_KEY:
+            if len(self._best) >= _MAX_KEYS:
+                self._best = {}
+            self._best[key] = (ranked.generation, len(ranked.nodes), best)
         return best
 
     def _moved_to(self, members: frozenset[str]) -> _Ranked:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from placement.holders import Holders
 from placement.labels import HOME_TARGET_ANNOTATION
 from placement.pods import DAEMON_SET, OddPodError, read_pod
+from webhook.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
 from webhook.facts import Facts, HomePod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger, unnamed
 from webhook.patch import Annotate, Change, patch_for, without_overflow
 from webhook.policies import Case, Degraded, Note, Rulebook, requests_alone, verdicts_for
-from webhook.review import MalformedReviewError, Review, allow, parse_review
+from webhook.review import MalformedReviewError, Review, allow, parse_review, uid_of_oversized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,8 @@ class Result(StrEnum):
     IGNORED = "ignored"
     # The object isn't of a pod's shape.
     ODD = "odd"
+    # It asks for more than one review may (webhook.bounds).
+    BEYOND_BOUNDS = "beyond-bounds"
     # No AdmissionReview: answered 4xx.
     MALFORMED = "malformed"
     # A fault of Roost's own.
@@ -63,7 +66,7 @@ class Outcome(NamedTuple):
 
     result: Result
     pod_class: str | None = None
-    # Why it was skipped: a word.
+    # Why it was skipped, or which bound it was beyond: a word.
     reason: str = ""
     # Why the gate gave way (no-holder, nodes-unknown); "" when it didn't.
     degraded: str = ""
@@ -136,6 +139,9 @@ class Admission:
 
     def _tell(self, body: bytes, now: float) -> _Told:
         try:
+            oversized = uid_of_oversized(body)
+            if oversized is not None:
+                return _beyond(oversized, "", Bound.BODY)
             review = parse_review(body)
         except MalformedReviewError as error:
             return _Told(Answer(error.status, f"{error}\n".encode()), Result.MALFORMED)
@@ -159,6 +165,9 @@ class Admission:
             takes_requests = reason == DAEMON_SET and bool(rules.pod_class.resources)
             if reason and not takes_requests:
                 return _skip(review, rules.name, reason)
+            bound = exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
+            if bound is not None:
+                return _beyond(review.uid, rules.name, bound)
             case = Case(
                 pod=pod,
                 pod_key=pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid)),
@@ -212,6 +221,8 @@ class Admission:
         if left_out:
             warnings.append(f"Roost: the pod's annotations leave no room for {', '.join(left_out)}")
         operations = patch_for(case.pod, fitting)
+        if len(operations) > MAX_OPERATIONS:
+            return _beyond(review.uid, pod_class, Bound.OPERATIONS)
         answer = Answer(200, allow(review.uid, operations, audit, warnings))
         # What the facts show counts there: a repeated POST of a pod that is there will be refused.
         if target and not review.is_dry_run and case.pod_key not in case.facts.homes.pods:
@@ -223,6 +234,12 @@ class Admission:
 def _skip(review: Review, pod_class: str, reason: str) -> _Told:
     audit = {"class": pod_class, "skipped": reason}
     return _Told(Answer(200, allow(review.uid, audit=audit)), Result.SKIPPED, pod_class, reason)
+
+
+def _beyond(uid: str, pod_class: str, bound: Bound) -> _Told:
+    warning = f"Roost: pod admitted as it came: more than {MOST[bound]}"
+    answer = Answer(200, allow(uid, audit={"beyond-bounds": bound.value}, warnings=[warning]))
+    return _Told(answer, Result.BEYOND_BOUNDS, pod_class or None, bound.value)
 
 
 def _log_fault(what: str, error: Exception) -> None:

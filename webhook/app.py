@@ -14,7 +14,7 @@ import orjson
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
-from webhook.review import MAX_BODY_BYTES
+from webhook.bounds import MAX_BODY_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,8 @@ def admit_untouched(body: bytes) -> tuple[int, bytes]:
 def create_app(review: Review) -> Flask:
     """Return the application behind HTTPS: POST /mutate."""
     app = _bare_app("roost-webhook")
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    # A review beyond the bound comes with its first bytes, one more than the bound: enough to be answered.
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES + 1
 
     def mutate() -> Response:
         if request.mimetype != JSON:

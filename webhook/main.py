@@ -22,7 +22,7 @@ from cluster.leases import Leadership
 from cluster.process import version
 from cluster.readiness import Check, Readiness, Verdict
 from cluster.trust import BundleField, SharedSecret, own_service_account
-from webhook.admission import Admission, Outcome
+from webhook.admission import Admission, Outcome, Result
 from webhook.app import create_app, create_ops_app
 from webhook.certificate_files import CertificateFiles
 from webhook.facts import Facts
@@ -251,5 +251,7 @@ class _Replica:
             # No pod came of it: alerts and graphs are about pods.
             return
         self._metrics.count_review(outcome.pod_class, outcome.result, outcome.seconds)
+        if outcome.result is Result.BEYOND_BOUNDS:
+            self._metrics.count_beyond_bounds(outcome.reason)
         if outcome.degraded:
             self._metrics.count_degradation(outcome.pod_class, outcome.degraded)

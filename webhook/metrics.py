@@ -42,6 +42,11 @@ class Metrics:
             "class",
             "reason",
         )
+        self._beyond_bounds = self._counter(
+            "roost_webhook_reviews_beyond_bounds",
+            "Pods admitted as they were sent because their review asked for more than one may, by bound.",
+            "bound",
+        )
         self._ring_nodes = self._gauge(
             "roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class"
         )
@@ -87,6 +92,10 @@ class Metrics:
     def count_degradation(self, pod_class: str | None, reason: str) -> None:
         """One pod that the gate let through softly."""
         self._degradations.labels(pod_class or NO_CLASS, reason).inc()
+
+    def count_beyond_bounds(self, bound: str) -> None:
+        """One pod that was admitted as it was sent, and which bound it was beyond."""
+        self._beyond_bounds.labels(bound).inc()
 
     def show_ring(self, sizes: Mapping[str, int]) -> None:
         """Ring nodes of each class with a home; classes that have none any more disappear."""

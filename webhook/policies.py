@@ -26,6 +26,7 @@ from placement.pods import DEFAULT_SCHEDULER, JSONObject, OddPodError, Pod
 from placement.repositories import repository_of
 from placement.scheduling.objects import read_requests
 from placement.settings import GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
+from webhook.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
 from webhook.homes import HomeRequest
 from webhook.patch import (
     Annotate,
@@ -52,9 +53,8 @@ if TYPE_CHECKING:
 _ATTRACT_WEIGHT: Final = 100
 # From this weight on an author's preferred node term can outvote the repository's first home.
 _LOUD_WEIGHT: Final = 50
-# Bounds of what is kept for speed: pods choose these texts, so there may be any number of any length.
+# Bounds what is kept for speed: pods choose these texts, so there may be any number of them.
 _MAX_REMEMBERED: Final = 4096
-_MAX_REFERENCE: Final = 1024
 
 
 class Note(NamedTuple):
@@ -117,9 +117,9 @@ class Rulebook:
         if normalise_reference(reference) in self.settings.managed_images:
             label = pulled_label(self.settings.release, self.settings.namespace, reference)
             expression = {"key": label, "operator": "In", "values": ["true"]}
-        if len(self._held) >= _MAX_REMEMBERED:
-            self._held = {}
-        if len(reference) <= _MAX_REFERENCE:
+        if len(reference) <= MAX_REFERENCE:
+            if len(self._held) >= _MAX_REMEMBERED:
+                self._held = {}
             self._held[reference] = expression
         return expression
 
@@ -130,9 +130,10 @@ class Rulebook:
             label = attract_label(self.settings.release, self.settings.namespace, placeholder_set)
             preference = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
             found = PreferNode({"weight": _ATTRACT_WEIGHT, "preference": preference})
-            if len(self._attract) >= _MAX_REMEMBERED:
-                self._attract = {}
-            self._attract[placeholder_set] = found
+            if len(placeholder_set) <= MAX_LABEL_VALUE:
+                if len(self._attract) >= _MAX_REMEMBERED:
+                    self._attract = {}
+                self._attract[placeholder_set] = found
         return found
 
 

@@ -5,20 +5,25 @@ Source: k8s.io/api/admission/v1.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
+
+from webhook.bounds import MAX_BODY_BYTES, MAX_JSON_PARTS, MOST, Bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
-# etcd takes 1.5 MiB; a review holds the pod and its managedFields, and some wrapping.
-MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 # A UUID has 36; the answer repeats what was sent, so it is bounded.
 _MAX_UID: Final = 128
+# How kube-apiserver begins a review. What is too long to be parsed is answered by this alone.
+_HEAD: Final = re.compile(
+    rb'\s{0,8}\{"kind":"AdmissionReview","apiVersion":"admission\.k8s\.io/v1","request":\{"uid":"([0-9A-Za-z-]{1,128})"'
+)
 # Beyond 256 characters the API server cuts, and beyond 4096 in all it drops.
 _MAX_WARNING: Final = 256
 
@@ -44,10 +49,25 @@ class Review(NamedTuple):
     body: object
 
 
+def uid_of_oversized(body: bytes) -> str | None:
+    """The uid of a review that is too much to be parsed, read from its first bytes; None for any other body.
+
+    Raises MalformedReviewError when it doesn't begin as kube-apiserver begins a review: to a 4xx the API server applies
+    the entry's failurePolicy, which is Ignore by default.
+    """
+    # Each part has a byte at least, so a body of the usual size needn't be looked through.
+    if len(body) <= MAX_JSON_PARTS:
+        return None
+    if len(body) <= MAX_BODY_BYTES and body.count(b"{") + body.count(b"[") <= MAX_JSON_PARTS:
+        return None
+    head = _HEAD.match(body)
+    if head is None:
+        raise MalformedReviewError(f"more than {MOST[Bound.BODY]}", 413)
+    return head[1].decode("ascii")
+
+
 def parse_review(body: bytes) -> Review:
-    """Read a request. Raises MalformedReviewError, and nothing else, whatever `body` is."""
-    if len(body) > MAX_BODY_BYTES:
-        raise MalformedReviewError(f"a review of more than {MAX_BODY_BYTES} bytes", 413)
+    """Read a request that isn't oversized. Raises MalformedReviewError, and nothing else, whatever `body` is."""
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -15,13 +15,13 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from webhook.app import JSON, REVIEW_PATH, Review, answer_review, content_type_of
-from webhook.review import MAX_BODY_BYTES
+from webhook.bounds import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -40,8 +40,9 @@ KEEP_ALIVE_SECONDS: Final = 120
 HANDSHAKE_SECONDS: Final = 10.0
 # The API server's own limit for a webhook is 30 s; who sends slower than that has no reader left.
 BODY_SECONDS: Final = 30.0
-# Read and dropped before a 413, so that the sender sees the answer and not a reset.
-DISCARD_BYTES: Final = 16 * 1024 * 1024
+# Read, and dropped but for its beginning, so that the sender sees the answer and not a reset. kube-apiserver takes
+# requests of 3 MiB at most.
+DISCARD_BYTES: Final = 8 * 1024 * 1024
 # Seconds for requests under way when the drain is over.
 CLOSE_SECONDS: Final = 2
 BACKLOG: Final = 2048
@@ -69,17 +70,16 @@ class Gateway:
             return
         if body is None:
             return  # the client is gone
-        if len(body) > MAX_BODY_BYTES:
-            text = f"413 Request Entity Too Large: at most {MAX_BODY_BYTES} bytes\n".encode()
-            await self._answer(send, 413, [(b"content-type", b"text/plain"), (b"connection", b"close")], text)
-            return
-        status, headers, answer = call_wsgi(self._app, scope, body)
+        status, headers, answer = call_wsgi(self._app, scope, body.data)
+        if not body.is_read:
+            # What is still to come must not be taken for the next request.
+            headers.append((b"connection", b"close"))
         await self._answer(send, status, headers, answer)
 
     async def _answer(self, send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         headers = [pair for pair in headers if pair[0] != b"content-length"]
         headers.append((b"content-length", str(len(body)).encode()))
-        if self._is_draining():
+        if self._is_draining() and (b"connection", b"close") not in headers:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -138,18 +138,23 @@ def _environ(scope: Message, body: bytes) -> dict[str, Any]:
     return environ
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """Return the whole body, or its first bytes when it is longer than MAX_BODY_BYTES; None when the client left.
+class _Body(NamedTuple):
+    """A request's body: whole, or its first MAX_BODY_BYTES + 1."""
 
-    Raises TimeoutError when the sender stalls.
-    """
+    data: bytes
+    # Nothing of it is left to come.
+    is_read: bool = True
+
+
+async def _read_body(receive: Receive) -> _Body | None:
+    """Return the body as far as it is wanted, None when the client left. Raises TimeoutError when the sender stalls."""
     async with asyncio.timeout(BODY_SECONDS):
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         first: bytes = message.get("body", b"")
         if not message.get("more_body", False):
-            return first
+            return _Body(first[: MAX_BODY_BYTES + 1])
         kept, seen = bytearray(first), len(first)
         while message.get("more_body", False) and seen <= DISCARD_BYTES:
             message = await receive()
@@ -159,7 +164,7 @@ async def _read_body(receive: Receive) -> bytes | None:
             seen += len(chunk)
             if len(kept) <= MAX_BODY_BYTES:
                 kept += chunk
-    return bytes(kept)
+    return _Body(bytes(kept[: MAX_BODY_BYTES + 1]), is_read=not message.get("more_body", False))
 
 
 class Connection(HttpToolsProtocol):

@@ -19,7 +19,7 @@ from cluster.readiness import Readiness, Verdict
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from webhook.admission import Admission, Answer
 from webhook.app import create_app, create_ops_app
-from webhook.review import MAX_BODY_BYTES
+from webhook.bounds import MAX_BODY_BYTES
 from webhook.server import Connection, Gateway, Listener, make_config
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from tests.builders import (
 )
 from tests.recorded_data import DATA, PODS, REVIEWS
 from webhook.admission import Admission, Result
+from webhook.bounds import MAX_BODY_BYTES
 from webhook.facts import Facts, HomePod, Homes, read_builder, read_home_pod, read_node
-from webhook.review import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
     from webhook.policies import Case
