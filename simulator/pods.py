@@ -30,6 +30,7 @@ from placement.scheduling.objects import (
     read_node_term,
     read_pod_state,
 )
+from simulator.attempts import Attempt, other_scheduler
 from webhook.facts import Facts, HomePod, WarmPod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from placement.nodes import Nodes
     from placement.scheduling.objects import NodeTerm
     from simulator.assumptions import Assumptions
-    from simulator.attempts import Attempt
     from simulator.policy import PlaceholderSet, Policy
 
 JSONObject = dict[str, Any]
@@ -130,7 +130,7 @@ class PodMaker:
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
         """A user's pod."""
-        key = (USER, attempt.image, attempt.repository, attempt.cpu_millicores, attempt.memory_bytes)
+        key = (USER, attempt.image, attempt.repository, attempt.cpu_millicores, attempt.memory_bytes, attempt.hub)
         return self._make(key, name, created, facts, lambda: self._user_body(attempt, name))
 
     def placeholder(self, one: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
@@ -198,6 +198,10 @@ class PodMaker:
         if self._policy.user_class:
             spec["priorityClassName"] = self._policy.user_class
         metadata = {"name": name, "labels": dict(USER_LABELS), "annotations": dict(_STAYS)}
+        if attempt.hub:
+            spec.pop("priorityClassName", None)
+            spec["schedulerName"] = other_scheduler(attempt.hub)
+            metadata["namespace"] = attempt.hub
         return {"metadata": metadata, "spec": spec}
 
     def _make(
@@ -216,9 +220,8 @@ class PodMaker:
 
     def _admit(self, body: JSONObject, before: _Kept | None, facts: Facts, now: float) -> _Kept:
         """The pod after the webhook; before: the last of its kind."""
-        namespace = self._policy.namespace
-        body["metadata"]["namespace"] = namespace
-        if self._rulebook is None:
+        namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
+        if self._rulebook is None or namespace != self._policy.namespace:
             return _Kept(self._read(body))
         pod = read_pod(body, namespace)
         pod_class = self._rulebook.classes.classify(pod.labels, namespace, facts.namespaces)

@@ -29,3 +29,20 @@ def test_a_gated_pod_follows_what_nodes_hold() -> None:
         assert made == PodMaker(policy, Assumptions()).user(attempt, "jupyter-ada", 1.0, facts)
         required.append(made.spec.required_node_terms is not None)
     assert required == [False, False, False, True, False]
+
+
+def test_another_hubs_pod_is_in_its_own_namespace_and_no_webhook_of_ours_changes_it() -> None:
+    policy = load_policy("roost")
+    maker = PodMaker(policy, Assumptions())
+    label = pulled_label(policy.release, policy.namespace, MANAGED)
+    facts = Facts(nodes=Nodes([NodeFact("node-1", {label: "true"})]))
+    ours = maker.user(Attempt(0, 0.0, "repository", MANAGED), "jupyter-ada", 1.0, facts)
+    theirs = maker.user(Attempt(1, 0.0, "repository", MANAGED, hub="other"), "jupyter-eve", 1.0, facts)
+    assert (ours.namespace, theirs.namespace) == (policy.namespace, "other")
+    assert theirs.scheduler_name == "other-user-scheduler"
+    assert ours.spec.required_node_terms is not None
+    assert theirs.spec.required_node_terms is None
+    assert (ours.spec.preferred_affinity != (), theirs.spec.preferred_affinity) == (True, ())
+    # A pod of ours stays what it was.
+    again = maker.user(Attempt(2, 0.0, "repository", MANAGED), "jupyter-bob", 1.0, facts)
+    assert again.spec == ours.spec

@@ -161,7 +161,7 @@ def test_a_recorded_launch_keeps_its_time_sizes_and_length(tmp_path: Path) -> No
 def test_what_the_recorder_does_not_know_is_left_to_be_drawn(tmp_path: Path) -> None:
     unknown = recorded(repository="", ref="", image_bytes=None, seconds=None, cpu_millicores=0, memory_bytes=0)
     attempts, counts = read(write(tmp_path, unknown))
-    assert attempts[0][2:] == ("", unknown["image"], None, None, None, None)
+    assert attempts[0] == (0, attempts[0].moment, "", unknown["image"], None, None, None, None, "")
     assert not counts.notes
 
 

@@ -1,0 +1,291 @@
+"""Hubs to hold Roost against zero-to-jupyterhub on: what each launches, its values as its operator has them, its nodes.
+
+Launches are made up from the seed, or a recorded trace's. Sizes are round figures of hubs of that kind; what a figure
+stands for is said beside it. A pool of nodes of its own (GPUs, large memory) is a scenario of its own, for pods of one
+pool never go to another's nodes.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final
+
+from simulator.attempts import Attempt
+from simulator.survey import trace_of
+from simulator.synthetic import BEGIN, synthetic_attempts
+from tests.recorded_data import LAUNCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+HOUR: Final = 3600.0
+DAY: Final = 86_400.0
+GIB: Final = 2**30
+GB: Final = 10**9
+_JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scenario:
+    """One hub, or one pool of a hub."""
+
+    name: str
+    about: str
+    # (seed, days) -> launches in order of time.
+    launches: Callable[[int, float], Sequence[Attempt]]
+    # zero-to-jupyterhub's (or BinderHub's) values, placeholders aside: they are added by number.
+    hub: Mapping[str, Any]
+    # What the world is, where it differs from `Assumptions`.
+    world: Mapping[str, Any] = field(default_factory=dict)
+    # The hub's chart runs image pullers; BinderHub's has them off.
+    has_pullers: bool = True
+    # Numbers of placeholders to compare with.
+    seats: tuple[int, ...] = (0, 4, 25)
+    days: float = 2.0
+
+
+def in_order(moments: Iterable[tuple[float, Callable[[int, float], Attempt]]]) -> list[Attempt]:
+    """Attempts by moment, numbered in that order."""
+    ordered = sorted(moments, key=lambda one: one[0])
+    return [make(number, moment) for number, (moment, make) in enumerate(ordered)]
+
+
+def one_of(image: str, size: int, stays: float, **more: Any) -> Callable[[int, float], Attempt]:  # noqa: ANN401
+    """A launch of an image; `stays`: seconds that the server runs."""
+
+    def make(number: int, moment: float) -> Attempt:
+        return Attempt(number, moment, image, image, image_bytes=size, session_seconds=stays, **more)
+
+    return make
+
+
+def _stays(chance: random.Random, minutes: float, sigma: float = 0.6) -> float:
+    return 60.0 * min(chance.lognormvariate(0.0, sigma) * minutes, 12 * 60.0)
+
+
+def _all_day(chance: random.Random, days: float, a_day: float) -> Iterable[float]:
+    """Moments at random, twice as many by day as by night."""
+    moment, end = BEGIN, BEGIN + days * DAY
+    while (moment := moment + chance.expovariate(a_day / DAY * 4 / 3)) < end:
+        by_day = 7 <= (moment - BEGIN) % DAY / HOUR < 19
+        if by_day or chance.random() < 0.5:
+            yield moment
+
+
+def _hub(image: str, memory: str | int, cpu: float | None = None, **more: Any) -> _JSON:  # noqa: ANN401
+    name, _, tag = image.rpartition(":")
+    singleuser: _JSON = {"image": {"name": name, "tag": tag}, "memory": {"guarantee": memory}}
+    if cpu is not None:
+        singleuser["cpu"] = {"guarantee": cpu}
+    return {"singleuser": singleuser | more}
+
+
+def _binder(memory: str | int) -> _JSON:
+    users = {"singleuser": {"memory": {"guarantee": memory}, "cpu": {"guarantee": 0.01}}}
+    return {"config": {"BinderHub": {"use_registry": True}}, "jupyterhub": users}
+
+
+_COURSE: Final = "quay.io/example/course:2026"
+
+
+def lecture(seed: int, days: float) -> list[Attempt]:
+    """150 users within three minutes at 10 and at 14 o'clock, for 90 minutes; and 72 others a day."""
+    chance = random.Random(f"lecture {seed}")  # noqa: S311 - no secret
+    size = 4 * GB
+    moments = [(moment, one_of(_COURSE, size, _stays(chance, 40))) for moment in _all_day(chance, days, 72)]
+    for begin in (BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (10, 14)):
+        for _ in range(150):
+            stays = chance.uniform(70, 100) * 60
+            moments.append((begin + chance.uniform(0, 180), one_of(_COURSE, size, stays)))
+    return in_order(moments)
+
+
+_UNIVERSITY: Final = {
+    "quay.io/example/datascience:2026": (0.6, 5 * GB),
+    "quay.io/example/r-course:2026": (0.25, 3 * GB),
+    "quay.io/example/physics:2026": (0.15, 4 * GB),
+}
+_GPU_IMAGE: Final = "quay.io/example/gpu:2026"
+_DEFAULT, *_PROFILED = _UNIVERSITY
+
+
+def _profile(image: str) -> _JSON:
+    return {"display_name": image.rpartition("/")[2], "kubespawner_override": {"image": image}}
+
+
+def university(seed: int, days: float) -> list[Attempt]:
+    """Classes on the hour from 8 to 17, 30 to 90 users in ten minutes, each of one image; and 300 others a day."""
+    chance = random.Random(f"university {seed}")  # noqa: S311
+    images, shares = list(_UNIVERSITY), [share for share, _ in _UNIVERSITY.values()]
+
+    def some() -> str:
+        return chance.choices(images, shares)[0]
+
+    moments = []
+    for moment in _all_day(chance, days, 300):
+        image = some()
+        moments.append((moment, one_of(image, _UNIVERSITY[image][1], _stays(chance, 60))))
+    for hour in (BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in range(8, 18)):
+        if chance.random() < 0.3:
+            continue
+        image = some()
+        for _ in range(chance.randint(30, 90)):
+            stays = chance.uniform(40, 110) * 60
+            moments.append((hour + chance.uniform(-120, 480), one_of(image, _UNIVERSITY[image][1], stays)))
+    return in_order((moment, make) for moment, make in moments if moment >= BEGIN)
+
+
+def gpu_pool(seed: int, days: float) -> list[Attempt]:
+    """A course of 12 users with a GPU each, once a day; and 15 others a day. One pod fills a node."""
+    chance = random.Random(f"gpu {seed}")  # noqa: S311
+    moments = [(moment, one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 120))) for moment in _all_day(chance, days, 15)]
+    for day in range(max(1, round(days))):
+        begin = BEGIN + day * DAY + 13 * HOUR
+        moments += [
+            (begin + chance.uniform(0, 600), one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 110, 0.2))) for _ in range(12)
+        ]
+    return in_order(moments)
+
+
+def memory_pool(seed: int, days: float) -> list[Attempt]:
+    """30 users a day with 60 GiB each, of the university's first image. Two fill a node."""
+    chance = random.Random(f"memory {seed}")  # noqa: S311
+    size = _UNIVERSITY[_DEFAULT][1]
+    return in_order((moment, one_of(_DEFAULT, size, _stays(chance, 180))) for moment in _all_day(chance, days, 30))
+
+
+_RESEARCH: Final = "quay.io/example/pangeo:2026"
+
+
+def research(seed: int, days: float) -> list[Attempt]:
+    """Twenty researchers with 16 GiB, each once or twice a day for hours."""
+    chance = random.Random(f"research {seed}")  # noqa: S311
+    return in_order((moment, one_of(_RESEARCH, 6 * GB, _stays(chance, 200))) for moment in _all_day(chance, days, 32))
+
+
+def small_binder(seed: int, days: float) -> list[Attempt]:
+    """600 launches a day of many repositories, popular as mybinder.org's are."""
+    return list(synthetic_attempts(seed, days=days, launches_per_day=600.0))
+
+
+def shared_cluster(seed: int, days: float) -> list[Attempt]:
+    """A hub with a class of 40 at 9 and at 15 o'clock and 120 others a day; four other hubs with 120 a day each."""
+    chance = random.Random(f"shared {seed}")  # noqa: S311
+    size = 3 * GB
+    moments = [(moment, one_of(_COURSE, size, _stays(chance, 60))) for moment in _all_day(chance, days, 120)]
+    for begin in (BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (9, 15)):
+        course = [(begin + chance.uniform(0, 300), _stays(chance, 80, 0.2)) for _ in range(40)]
+        moments += [(moment, one_of(_COURSE, size, stays)) for moment, stays in course]
+    for number in range(1, 5):
+        image = f"quay.io/example/hub-{number}:2026"
+        moments += [
+            (moment, one_of(image, size, _stays(chance, 60), hub=f"hub-{number}"))
+            for moment in _all_day(chance, days, 120)
+        ]
+    return in_order(moments)
+
+
+def mybinder(seed: int, days: float) -> list[Attempt]:
+    """The recorded days of mybinder.org, from the second on, a weekday's whole."""
+    opened = trace_of((str(LAUNCHES),)).open(seed)
+    begin = BEGIN + DAY
+    later = (one for one in opened if one.moment >= begin)
+    return list(takewhile(lambda one: one.moment < begin + days * DAY, later))
+
+
+# 26 users of 1 GiB a node, as on a machine of 32 GB: what its daemons leave.
+_MIDDLE_NODE: Final = {"node_cpu_millicores": 7910, "node_memory_bytes": 27 * GIB}
+_ONE_GIB: Final = {"user_memory_bytes": GIB, "user_cpu_millicores": 50, "quota_per_repository": 0}
+_OF_HUB: Final = {**_MIDDLE_NODE, **_ONE_GIB, "cull_every_seconds": 0.0}
+
+SCENARIOS: Final = (
+    Scenario(
+        name="lecture",
+        about="150 users in three minutes, one image, twice a day",
+        launches=lecture,
+        hub=_hub(_COURSE, "1G", 0.05),
+        world=_OF_HUB,
+    ),
+    Scenario(
+        name="university",
+        about="three images, classes on the hour",
+        launches=university,
+        hub=_hub(_DEFAULT, "1G", 0.05, profileList=[_profile(one) for one in _UNIVERSITY]),
+        world=_OF_HUB,
+    ),
+    Scenario(
+        name="university: GPUs",
+        about="one pod a node, a pool that is empty at night",
+        launches=gpu_pool,
+        hub=_hub(_GPU_IMAGE, "24G", 4),
+        world={
+            "quota_per_repository": 0,
+            "user_memory_bytes": 24 * GIB,
+            "user_cpu_millicores": 4000,
+            "node_memory_bytes": 28 * GIB,
+            "node_cpu_millicores": 7910,
+            "min_nodes": 0,
+            # 12 GB behind a boot take longer than the spawner's usual patience, so operators give it more.
+            "start_timeout_seconds": 900.0,
+        },
+        seats=(0, 1),
+        days=10.0,
+    ),
+    Scenario(
+        name="university: large memory",
+        about="60 GiB a user, a pool that is empty at night",
+        launches=memory_pool,
+        hub=_hub(_DEFAULT, "60G", 2),
+        world={
+            "quota_per_repository": 0,
+            "user_memory_bytes": 60 * GIB,
+            "user_cpu_millicores": 2000,
+            "node_memory_bytes": 122 * GIB,
+            "node_cpu_millicores": 15_800,
+            "min_nodes": 0,
+        },
+        seats=(0, 1),
+        days=10.0,
+    ),
+    Scenario(
+        name="research",
+        about="twenty users, large pods",
+        launches=research,
+        hub=_hub(_RESEARCH, "16G", 2),
+        world={
+            "quota_per_repository": 0,
+            "user_memory_bytes": 16 * GIB,
+            "user_cpu_millicores": 2000,
+            "node_memory_bytes": 60 * GIB,
+            "node_cpu_millicores": 15_800,
+        },
+        seats=(0, 4),
+        days=10.0,
+    ),
+    Scenario(
+        name="small binder",
+        about="600 launches a day of many repositories",
+        launches=small_binder,
+        hub=_binder("512M"),
+        has_pullers=False,
+        world={"user_memory_bytes": 512 * 2**20, "node_memory_bytes": 13 * GIB, "node_cpu_millicores": 3920},
+    ),
+    Scenario(
+        name="shared cluster",
+        about="five hubs on one pool; one of them runs Roost",
+        launches=shared_cluster,
+        hub=_hub(_COURSE, "1G", 0.05),
+        world=_OF_HUB,
+    ),
+    Scenario(
+        name="mybinder.org",
+        about="a recorded weekday, 2019-05-23",
+        launches=mybinder,
+        hub=_binder(550_000_000),
+        has_pullers=False,
+        seats=(0, 25),
+        days=1.0,
+    ),
+)

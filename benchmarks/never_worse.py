@@ -1,0 +1,351 @@
+"""Hold Roost against zero-to-jupyterhub's defaults with equal placeholders, hub by hub: nowhere may it be worse.
+
+`python -m benchmarks.never_worse`: all scenarios of `benchmarks.hub_scenarios`; exit status 1 where a promise is
+broken. A hub of your own: `--launches FILE` (what `roost simulate --trace` takes), `--hub-values FILE` (the hub's
+zero-to-jupyterhub values) and `--set NAME=VALUE` (its nodes and users, as `roost simulate --set` has them).
+
+Compared, for each number of placeholders and each autoscaler: zero-to-jupyterhub as its chart's defaults have it;
+Roost's default values with the hub's images and users named; and what `roost import` writes for the hub's values.
+Promised, over all seeds: no more launches given up, and no more tries beyond the spawner's patience; p95 and p99 of the
+wait at most 5 % and one second longer in the median of the seeds' differences. Each seed is the same launches, image
+sizes and boot times for all. Node-hours are told, and promised nothing about.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import yaml
+
+from benchmarks.figures import figure, say, table
+from benchmarks.hub_scenarios import SCENARIOS, Scenario
+from generator.importer import import_layers
+from simulator.attempts import other_scheduler
+from simulator.checks import AssumptionsError, make_assumptions, read_assumption
+from simulator.policy import load_policy
+from simulator.replay import replay
+from simulator.results import TOTAL
+from simulator.shipped import policy_files
+from simulator.survey import trace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from simulator.attempts import Attempt
+    from simulator.policy import Policy
+
+HUB, DEFAULTS, IMPORTED = "z2jh", "roost, defaults", "roost, imported"
+ARMS: Final = (HUB, DEFAULTS, IMPORTED)
+AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
+# What counts as noise in a quantile of the wait.
+NOISE_SHARE: Final = 0.05
+NOISE_SECONDS: Final = 1.0
+_JSON = dict[str, Any]
+
+
+# What each side runs
+
+
+def hub_values(scenario: Scenario, seats: int) -> _JSON:
+    """The hub's own values, with so many placeholders."""
+    scheduling = {"podPriority": {"enabled": bool(seats)}, "userPlaceholder": {"replicas": seats}}
+    found = dict(scenario.hub)
+    if "jupyterhub" in found:
+        found["jupyterhub"] = {**found["jupyterhub"], "scheduling": scheduling}
+    else:
+        found["scheduling"] = scheduling
+    return found
+
+
+def roost_values(scenario: Scenario, seats: int) -> _JSON:
+    """What an operator tells Roost of the hub: images, sizes, number of placeholders. The rest is as it comes."""
+    assumed = make_assumptions(scenario.world, scenario.name)
+    hub = scenario.hub.get("jupyterhub", scenario.hub)
+    size = {"cpu": f"{assumed.user_cpu_millicores}m", "memory": str(assumed.user_memory_bytes)}
+    found: _JSON = {
+        "singleuser": dict(hub.get("singleuser", {})),
+        "placeholders": [{"name": "default", "replicas": seats, "resources": {"requests": size}}] if seats else [],
+    }
+    if not scenario.has_pullers:
+        found["prePuller"] = {"enabled": False}
+    return found
+
+
+@cache
+def _policy(scenario: Scenario, arm: str, seats: int, extra: str) -> Policy:
+    told = roost_values(scenario, seats)
+    layers: list[str] = []
+    if arm == HUB:
+        layers.append(policy_files()["z2jh-placeholders-packed"].read_text(encoding="utf-8"))
+    elif arm == IMPORTED:
+        text = yaml.safe_dump(hub_values(scenario, seats))
+        told = dict(import_layers([("hub.yaml", text)]).values)
+    layers.append(json.dumps(told))
+    if extra and arm != HUB:
+        layers.append(Path(extra).read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, f"{number}.yaml") for number, _ in enumerate(layers)]
+        for file, text in zip(files, layers, strict=True):
+            file.write_text(text, encoding="utf-8")
+        found = load_policy(arm, list(map(str, files)))
+    # Other hubs on the same nodes run zero-to-jupyterhub's scheduler, on both sides.
+    users = load_policy("z2jh").profiles
+    theirs = next(profile for name, profile in users.items() if name.endswith(".user"))
+    others = {other_scheduler(f"hub-{number}"): theirs for number in range(1, 10)}
+    return replace(found, profiles={**found.profiles, **others})
+
+
+# Replays
+
+
+class Case(NamedTuple):
+    """One row's conditions, arms aside."""
+
+    scenario: str
+    autoscaler: str
+    seats: int
+
+
+class Run(NamedTuple):
+    """What one replay came to."""
+
+    launches: int
+    given_up: int
+    timeouts: int
+    p50: float
+    p95: float
+    p99: float
+    node_hours: float
+    cold: int
+    waited_for_node: int
+
+
+class Job(NamedTuple):
+    """One replay."""
+
+    case: Case
+    arm: str
+    seed: int
+    days: float
+    # A values file over Roost's.
+    extra: str = ""
+
+
+def run(scenario: Scenario, job: Job) -> Run:
+    """Replay one arm with one seed."""
+    case, seed = job.case, job.seed
+    world = make_assumptions({**scenario.world, "autoscaler": _autoscaler(case.autoscaler)}, scenario.name)
+    policy = _policy(scenario, job.arm, case.seats, job.extra)
+    result = replay(_launches(scenario, seed, job.days), policy, world, seed)
+    waits = result.waits[TOTAL]
+    return Run(
+        launches=result.admitted,
+        given_up=result.given_up + result.still_waiting,
+        timeouts=result.timeouts,
+        p50=waits.quantile(0.5),
+        p95=waits.quantile(0.95),
+        p99=waits.quantile(0.99),
+        node_hours=result.node_hours,
+        cold=result.cold,
+        waited_for_node=result.waited_for_node,
+    )
+
+
+@cache
+def _launches(scenario: Scenario, seed: int, days: float) -> Sequence[Attempt]:
+    return scenario.launches(seed, days)
+
+
+def _autoscaler(name: str) -> Any:  # noqa: ANN401 - an assumption's value
+    return read_assumption(f"autoscaler={name}", "--autoscalers")[1]
+
+
+Runs = dict[Case, dict[str, dict[int, Run]]]
+
+
+def replays(
+    scenarios: Iterable[Scenario],
+    *,
+    autoscalers: Sequence[str] = AUTOSCALERS,
+    seats: Sequence[int] | None = None,
+    seeds: Sequence[int] = (1, 2, 3),
+    days: float | None = None,
+    jobs: int = 1,
+    extra: str = "",
+) -> Runs:
+    """Case -> arm -> seed -> what came of it. days: of all scenarios alike; None: each one's own."""
+    known = {one.name: one for one in scenarios}
+    todo = [
+        Job(Case(scenario.name, autoscaler, number), arm, seed, days or scenario.days, extra)
+        for scenario in known.values()
+        for seed, autoscaler in product(seeds, autoscalers)
+        for number in (scenario.seats if seats is None else [one for one in scenario.seats if one in seats])
+        for arm in ARMS
+    ]
+    found: Runs = {}
+    for number, (job, done) in enumerate(_all(known, todo, jobs), 1):
+        case = job.case
+        found.setdefault(case, {}).setdefault(job.arm, {})[job.seed] = done
+        say(f"  {number}/{len(todo)} {case.scenario}, {case.autoscaler}, {case.seats}: {job.arm}, seed {job.seed}")
+    return {case: {arm: found[case][arm] for arm in ARMS} for case in dict.fromkeys(job.case for job in todo)}
+
+
+def _all(known: Mapping[str, Scenario], todo: Sequence[Job], jobs: int) -> Iterable[tuple[Job, Run]]:
+    if jobs == 1:
+        for job in todo:
+            yield job, run(known[job.case.scenario], job)
+        return
+    _known.update(known)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        coming = {pool.submit(_run_known, job): job for job in todo}
+        for one in as_completed(coming):
+            yield coming[one], one.result()
+
+
+# What forked processes find there: a scenario's launches may be a function that can't be sent to them.
+_known: dict[str, Scenario] = {}
+
+
+def _run_known(job: Job) -> Run:
+    return run(_known[job.case.scenario], job)
+
+
+# Promises
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A promise that wasn't kept."""
+
+    case: Case
+    arm: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.case.scenario}, {self.case.autoscaler}, {self.case.seats} placeholders, {self.arm}: {self.what}"
+
+
+def broken_promises(found: Runs) -> list[Broken]:
+    """Where Roost is worse than the hub without it."""
+    broken = []
+    for case, arms in found.items():
+        before = arms[HUB]
+        for arm, runs in arms.items():
+            if arm != HUB:
+                broken += [Broken(case, arm, what) for what in _worse(before, runs)]
+    return broken
+
+
+def _worse(before: Mapping[int, Run], after: Mapping[int, Run]) -> Iterable[str]:
+    for name, about in (("given_up", "launches given up"), ("timeouts", "tries beyond the spawner's patience")):
+        was, now = (sum(getattr(one, name) for one in runs.values()) for runs in (before, after))
+        if now > was:
+            yield f"{now} {about}, {was} without Roost"
+    for name in ("p95", "p99"):
+        was = median(getattr(one, name) for one in before.values())
+        longer = median(getattr(after[seed], name) - getattr(before[seed], name) for seed in after)
+        if longer > NOISE_SECONDS + NOISE_SHARE * was:
+            yield f"{name} of the wait {longer:.0f} s longer than {was:.0f} s"
+
+
+# Telling
+
+
+def show(found: Runs) -> str:
+    """A table of all cases and arms: sums over seeds, or medians with the least and the greatest."""
+    head = ["hub", "autoscaler", "placeholders", "", "launches", "given up", "beyond patience", "wait p50, s"]
+    head += ["p95, s", "p99, s", "waited for a node", "cold", "node-hours", "promises"]
+    rows = []
+    broken = {(one.case, one.arm) for one in broken_promises(found)}
+    for case, arms in found.items():
+        for arm, runs in arms.items():
+            first = [case.scenario, case.autoscaler, str(case.seats)] if arm == HUB else ["", "", ""]
+            told = list(runs.values())
+            sums = [str(sum(getattr(one, name) for one in told)) for name in ("launches", "given_up", "timeouts")]
+            medians = [_range(told, name) for name in ("p50", "p95", "p99", "waited_for_node", "cold", "node_hours")]
+            kept = "" if arm == HUB else "BROKEN" if (case, arm) in broken else "kept"
+            rows.append([*first, arm, *sums, *medians, kept])
+    return table(head, rows)
+
+
+def _range(runs: Sequence[Run], name: str) -> str:
+    values = [getattr(one, name) for one in runs]
+    if max(values) == min(values):
+        return figure(values[0])
+    return f"{figure(median(values))} ({figure(min(values))} to {figure(max(values))})"
+
+
+def _own(options: argparse.Namespace) -> list[Scenario]:
+    """The scenario of the command line."""
+    if not (options.launches and options.hub_values):
+        raise SystemExit("--launches and --hub-values belong together: give both.")
+    trace = trace_of((options.launches,))
+    world = dict(read_assumption(text, "--set") for text in options.set)
+    hub = yaml.safe_load(Path(options.hub_values).read_text(encoding="utf-8"))
+    inner = hub.get("jupyterhub", hub)
+    pullers = inner.get("prePuller", {})
+    is_on = any(pullers.get(kind, {}).get("enabled", "jupyterhub" not in hub) for kind in ("hook", "continuous"))
+    own = Scenario(
+        name=Path(options.launches).name,
+        about="",
+        launches=lambda seed, _: list(trace.open(seed)),
+        hub=hub,
+        world=world,
+        has_pullers=is_on,
+        seats=tuple(options.seats or (0, 4, 25)),
+    )
+    return [own]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Replay, print the table and what is broken."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    names = [one.name for one in SCENARIOS]
+    parser.add_argument("--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
+    parser.add_argument("--seats", nargs="+", type=int, help="placeholders, of those that a scenario has")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--values", default="", help="a values file over Roost's in both of its arms, to try something")
+    parser.add_argument("--launches", help="a hub of your own: its launches")
+    parser.add_argument("--hub-values", help="its zero-to-jupyterhub values")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="an assumption about its world"
+    )
+    options = parser.parse_args(arguments)
+    scenarios = [one for one in SCENARIOS if one.name in options.scenarios]
+    try:
+        if options.launches or options.hub_values:
+            scenarios = _own(options)
+        found = replays(
+            scenarios,
+            autoscalers=options.autoscalers,
+            seats=options.seats,
+            seeds=range(1, options.seeds + 1),
+            days=options.days,
+            jobs=options.jobs,
+            extra=options.values,
+        )
+    except AssumptionsError as error:
+        raise SystemExit(str(error)) from error
+    print(f"{options.seeds} seeds; sums, or medians with the least and the greatest\n\n{show(found)}\n")
+    broken = broken_promises(found)
+    print("\n".join(map(str, broken)) or "Every promise is kept.")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

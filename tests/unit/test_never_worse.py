@@ -1,0 +1,144 @@
+"""The short form of `python -m benchmarks.never_worse`: a hub that installs Roost is nowhere worse off than before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.hub_scenarios import DAY, SCENARIOS
+from benchmarks.never_worse import (
+    ARMS,
+    AUTOSCALERS,
+    DEFAULTS,
+    HUB,
+    IMPORTED,
+    Case,
+    Run,
+    broken_promises,
+    hub_values,
+    main,
+    replays,
+    show,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLUSTER_AUTOSCALER, KARPENTER = AUTOSCALERS
+BY_NAME = {one.name: one for one in SCENARIOS}
+CASE = Case("a hub", "karpenter", 4)
+RUN = Run(
+    launches=100, given_up=0, timeouts=2, p50=2.0, p95=100.0, p99=200.0, node_hours=10.0, cold=5, waited_for_node=9
+)
+
+
+# The promises themselves
+
+
+def broken(*after: Run, before: Run = RUN) -> list[str]:
+    seeds = range(len(after))
+    runs = {CASE: {HUB: dict.fromkeys(seeds, before), DEFAULTS: dict(zip(seeds, after, strict=True))}}
+    return [one.what for one in broken_promises(runs)]
+
+
+def test_a_table_tells_each_arm_and_what_is_broken() -> None:
+    runs = {CASE: {HUB: {1: RUN, 2: RUN._replace(p99=210.0)}, DEFAULTS: {1: RUN, 2: RUN._replace(given_up=1)}}}
+    told = show(runs).splitlines()
+    assert [cell.strip() for cell in told[2].split("|")][1:6] == ["a hub", "karpenter", "4", HUB, "200"]
+    assert "205 (200 to 210)" in told[2]
+    assert "BROKEN" in told[3]
+    assert "BROKEN" not in told[2]
+
+
+def test_one_launch_more_given_up_or_beyond_patience_breaks_a_promise_and_fewer_dont() -> None:
+    assert broken(RUN, RUN) == []
+    assert broken(RUN, RUN._replace(given_up=1)) == ["1 launches given up, 0 without Roost"]
+    assert broken(RUN, RUN._replace(timeouts=3)) == ["5 tries beyond the spawner's patience, 4 without Roost"]
+    assert broken(RUN, RUN._replace(timeouts=1, node_hours=20.0, cold=50, p50=3.0)) == []
+
+
+@pytest.mark.parametrize(("p99", "is_broken"), [(190.0, False), (210.9, False), (211.1, True)])
+def test_a_quantile_may_be_longer_by_noise_only(p99: float, *, is_broken: bool) -> None:
+    assert bool(broken(RUN._replace(p99=p99))) is is_broken
+    # One seed of three is chance.
+    assert broken(RUN._replace(p99=p99), RUN, RUN) == []
+
+
+# Hubs
+
+
+def test_there_are_hubs_of_six_kinds_at_least_whose_launches_are_the_same_for_a_seed_and_in_order() -> None:
+    assert len({name.partition(":")[0] for name in BY_NAME}) >= 6
+    for one in SCENARIOS:
+        launches = one.launches(3, 0.5)
+        assert launches == one.launches(3, 0.5), one.name
+        assert launches != one.launches(4, 0.5), one.name
+        moments = [launch.moment for launch in launches]
+        assert moments == sorted(moments), one.name
+        assert [launch.number for launch in launches] == sorted(launch.number for launch in launches), one.name
+        assert moments[-1] - moments[0] < DAY, one.name
+
+
+def test_the_lecture_is_150_users_in_three_minutes_twice_a_day() -> None:
+    launches = BY_NAME["lecture"].launches(1, 1)
+    begin = launches[0].moment // DAY * DAY
+    for hour in (10, 14):
+        within = [one for one in launches if 0 <= one.moment - begin - hour * 3600 <= 180]
+        assert len(within) >= 150
+    assert len({one.image for one in launches}) == 1
+
+
+def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
+    assert hub_values(BY_NAME["lecture"], 4)["scheduling"]["userPlaceholder"] == {"replicas": 4}
+    binder = hub_values(BY_NAME["small binder"], 25)
+    assert binder["jupyterhub"]["scheduling"]["userPlaceholder"] == {"replicas": 25}
+    assert "scheduling" not in binder
+
+
+# Replays: what the long form plays for days, for as long as a test may take
+
+
+@pytest.mark.parametrize(
+    ("name", "seats", "days", "autoscaler"),
+    [
+        ("lecture", (0, 4, 25), 0.5, CLUSTER_AUTOSCALER),
+        ("university", (0, 25), 0.5, CLUSTER_AUTOSCALER),
+        ("university: GPUs", (0,), 1.0, CLUSTER_AUTOSCALER),
+        ("university: large memory", (0,), 1.0, CLUSTER_AUTOSCALER),
+        ("research", (0, 4), 1.0, CLUSTER_AUTOSCALER),
+        ("small binder", (4,), 0.5, CLUSTER_AUTOSCALER),
+        ("small binder", (4,), 0.5, KARPENTER),
+        ("mybinder.org", (25,), 0.15, CLUSTER_AUTOSCALER),
+        ("mybinder.org", (25,), 0.15, KARPENTER),
+    ],
+)
+def test_roost_is_nowhere_worse_than_the_hub_without_it(
+    name: str, seats: tuple[int, ...], days: float, autoscaler: str
+) -> None:
+    found = replays([BY_NAME[name]], autoscalers=[autoscaler], seats=seats, seeds=(1,), days=days)
+    assert set(found) == {Case(name, autoscaler, number) for number in seats}
+    assert all(tuple(arms) == ARMS and arms[HUB][1].launches > 3 for arms in found.values())
+    assert broken_promises(found) == [], show(found)
+
+
+def test_a_hub_of_ones_own_is_compared_and_a_broken_promise_is_the_exit_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launches, values = tmp_path / "launches.jsonl", tmp_path / "hub.yaml"
+    line = '{{"timestamp": "2019-05-22T{:02}:{:02}:00+00:00", "schema": "binderhub.jupyter.org/launch", "version": 2, '
+    line += '"provider": "GitHub", "spec": "a/b/{}", "status": "success"}}'
+    launches.write_text("\n".join(line.format(one // 60, one % 60, one % 3) for one in range(90)) + "\n")
+    values.write_text("singleuser: {memory: {guarantee: 1G}}\n")
+    own = ["--launches", str(launches), "--hub-values", str(values), "--seeds", "1", "--jobs", "1", "--seats", "4"]
+    own += ["--set", "user_memory_bytes=1Gi", "--set", "node_memory_bytes=6Gi"]
+    assert main(own) == 0
+    told = capsys.readouterr().out
+    assert "launches.jsonl" in told
+    assert IMPORTED in told
+    assert "Every promise is kept." in told
+    # Without the placeholders that the hub has, users wait longer.
+    fewer = tmp_path / "fewer.yaml"
+    fewer.write_text("placeholders: []\n")
+    assert main([*own, "--values", str(fewer)]) == 1
+    assert "4 placeholders, roost, imported: p95 of the wait" in capsys.readouterr().out
