@@ -1714,7 +1714,7 @@ def render_webhook_clusterrolebinding(given):
 def render_webhook_configmap(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
-        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes')}
+        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'leases': {'scheduler': given['object_name']('scheduler')}}
         out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\ndata:\n  policy.json: |\n')
@@ -1994,6 +1994,10 @@ def render_webhook_role(given):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\nrules:\n  # Which nodes run builders, how many builds each has, which pods came through unplaced.\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [get, list, watch]\n')
+        if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
+            out.append("  # Whether Roost's scheduler is at work: else pods keep the cluster's own.\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [")
+            out.append(str(to_json(given['object_name']('scheduler'))))
+            out.append(']\n    verbs: [get]\n')
         if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
             out.append('  # The certificate authority that all replicas share, and the Lease of the one that renews it.\n  - apiGroups: [""]\n    resources: [secrets]\n    verbs: [create]\n  - apiGroups: [""]\n    resources: [secrets]\n    resourceNames: [')
             out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))
@@ -3272,7 +3276,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'ab8d1fee5851ae527a29399d5b440a40ca4e5ad0761b77df4fa5070a3fb11ba1'
+FINGERPRINT = '062fe9887bd9d0a3964aba3c35fcfdd93302c8d9b7ea702fb24cb800b23f24ac'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from itertools import pairwise
@@ -24,6 +24,8 @@ VERSION: Final = 1
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 MAX_WEIGHT: Final = 100
+# A part of Roost, in `leases`.
+SCHEDULER: Final = "scheduler"
 # A class without `warm` has no default in chart/values.yaml to merge with.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.
@@ -138,6 +140,8 @@ class Settings:
     placeholder_sets: tuple[str, ...]
     # False: nodes can't be read, so facts about them are missing for good.
     reads_nodes: bool
+    # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER).
+    leases: Mapping[str, str] = field(default_factory=dict)
 
 
 def _read_selector(read: Reader, value: object, key: str) -> Document | None:
@@ -320,6 +324,11 @@ def _read_placeholder_sets(read: Reader, value: object) -> tuple[str, ...]:
     return tuple(read.text(name, f"placeholders[{index}]") for index, name in enumerate(names))
 
 
+def _read_leases(read: Reader, value: object) -> dict[str, str]:
+    leases = read.mapping(value, "leases").items()
+    return {part: read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name") for part, name in leases}
+
+
 def read_pod_classes(read: Reader, document: Document) -> dict[str, PodClass]:
     """Read `podClasses` of a document; faults go to the reader."""
     return {
@@ -357,6 +366,7 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
         managed_images=managed_images(document.get("singleuser"), document.get("prePuller")),
         placeholder_sets=_read_placeholder_sets(read, document.get("placeholders")),
         reads_nodes=read.flag(document.get("readNodes", True), "readNodes"),
+        leases=_read_leases(read, document.get("leases")),
     )
     if read.faults:
         raise SettingsError(read.faults)

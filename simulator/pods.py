@@ -35,7 +35,7 @@ from webhook.facts import Facts, HomePod, WarmPod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger
 from webhook.patch import Annotate, Change, PreferNode, patch_for
-from webhook.policies import Case, Degraded, Note, Rulebook, prefer_warm, requests_of
+from webhook.policies import Case, Degraded, LeftToCluster, Note, Rulebook, prefer_warm, requests_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -236,7 +236,7 @@ class PodMaker:
         is_warm = rules.warm is not None and not asks_homes
         policies = [one for one in rules.policies if not (is_warm and one is prefer_warm)]
         verdicts = [verdict for policy in policies for verdict in policy(case)]
-        changes: list[Change] = [one for one in verdicts if not isinstance(one, Note | Degraded)]
+        changes: list[Change] = [one for one in verdicts if not isinstance(one, Note | Degraded | LeftToCluster)]
         home = next(
             (one.value for one in changes if isinstance(one, Annotate) and one.key == HOME_TARGET_ANNOTATION), ""
         )

@@ -19,7 +19,7 @@ from webhook.facts import Facts, HomePod, pod_key
 from webhook.homes import HomeFinder
 from webhook.ledger import Ledger, unnamed
 from webhook.patch import Annotate, Change, patch_for, without_overflow
-from webhook.policies import Case, Degraded, Note, Rulebook, requests_alone, verdicts_for
+from webhook.policies import Case, Degraded, LeftToCluster, Note, Rulebook, requests_alone, verdicts_for
 from webhook.review import MalformedReviewError, Review, allow, parse_review, uid_of_oversized
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Outcome(NamedTuple):
     reason: str = ""
     # Why the gate gave way (no-holder, nodes-unknown); "" when it didn't.
     degraded: str = ""
+    # Why the pod was left to the cluster's scheduler (stale, never-held); "" when it wasn't.
+    left_to_cluster: str = ""
     is_dry_run: bool = False
     seconds: float = 0.0
 
@@ -82,6 +84,7 @@ class _Told(NamedTuple):
     pod_class: str | None = None
     reason: str = ""
     degraded: str = ""
+    left_to_cluster: str = ""
     is_dry_run: bool = False
 
 
@@ -116,6 +119,7 @@ class Admission:
                     result=told.result,
                     reason=told.reason,
                     degraded=told.degraded,
+                    left_to_cluster=told.left_to_cluster,
                     is_dry_run=told.is_dry_run,
                     seconds=self._now() - started,
                 )
@@ -205,7 +209,7 @@ class Admission:
         pod_class = case.rules.name
         audit = {"class": pod_class, "policy-revision": case.rulebook.settings.revision}
         warnings: list[str] = []
-        target = degraded = ""
+        target = degraded = left_to_cluster = ""
         for verdict in verdicts_for(case):
             if isinstance(verdict, Note):
                 audit[verdict.topic] = verdict.text
@@ -213,6 +217,8 @@ class Admission:
                     warnings.append(f"Roost: {verdict.topic}: {verdict.text}")
             elif isinstance(verdict, Degraded):
                 degraded = verdict.reason
+            elif isinstance(verdict, LeftToCluster):
+                left_to_cluster = verdict.reason
             else:
                 changes.append(verdict)
                 if isinstance(verdict, Annotate) and verdict.key == HOME_TARGET_ANNOTATION:
@@ -228,7 +234,7 @@ class Admission:
         if target and not review.is_dry_run and case.pod_key not in case.facts.homes.pods:
             self._ledger.record(case.pod_key, HomePod(pod_class, target), case.now)
         result = Result.PATCHED if operations else Result.UNCHANGED
-        return _Told(answer, result, pod_class, degraded=degraded)
+        return _Told(answer, result, pod_class, degraded=degraded, left_to_cluster=left_to_cluster)
 
 
 def _skip(review: Review, pod_class: str, reason: str) -> _Told:

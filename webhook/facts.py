@@ -22,6 +22,7 @@ from placement.selectors import Taint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
+    from placement.leases import LeaseState
     from placement.pods import JSONObject
 
 __all__ = [
@@ -243,6 +244,8 @@ class Facts:
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
+    # The Leases of Roost's other parts, by part (`placement.settings.SCHEDULER`); of others nothing is known.
+    leases: Mapping[str, LeaseState] = field(default_factory=dict)
 
 
 def pod_key(namespace: str, name: str) -> str:

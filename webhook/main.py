@@ -255,3 +255,5 @@ class _Replica:
             self._metrics.count_beyond_bounds(outcome.reason)
         if outcome.degraded:
             self._metrics.count_degradation(outcome.pod_class, outcome.degraded)
+        if outcome.left_to_cluster:
+            self._metrics.count_left_to_cluster(outcome.pod_class, outcome.left_to_cluster)

@@ -47,6 +47,23 @@ class Metrics:
             "Pods admitted as they were sent because their review asked for more than one may, by bound.",
             "bound",
         )
+        self._left_to_cluster = self._counter(
+            "roost_webhook_pods_left_to_cluster_scheduler",
+            "Pods that kept the cluster's own scheduler because Roost's was away, by how that was known.",
+            "class",
+            "reason",
+        )
+        self._waiting = self._gauge(
+            "roost_webhook_pods_waiting_for_scheduler",
+            "Pods there now that name Roost's scheduler and have no node, by class.",
+            "class",
+        )
+        self._lease_age = self._gauge(
+            "roost_webhook_lease_age_seconds", "Time since a part of Roost last renewed its Lease.", "part"
+        )
+        self._part_away = self._gauge(
+            "roost_webhook_part_away", "1 while nobody renews the Lease of a part of Roost.", "part"
+        )
         self._ring_nodes = self._gauge(
             "roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class"
         )
@@ -96,6 +113,24 @@ class Metrics:
     def count_beyond_bounds(self, bound: str) -> None:
         """One pod that was admitted as it was sent, and which bound it was beyond."""
         self._beyond_bounds.labels(bound).inc()
+
+    def count_left_to_cluster(self, pod_class: str | None, reason: str) -> None:
+        """One pod that kept the cluster's scheduler."""
+        self._left_to_cluster.labels(pod_class or NO_CLASS, reason).inc()
+
+    def show_waiting(self, counts: Mapping[str, int]) -> None:
+        """Pods that wait for Roost's scheduler now, for every class that is watched."""
+        self._waiting.clear()
+        for pod_class, pods in counts.items():
+            self._waiting.labels(pod_class).set(pods)
+
+    def show_leases(self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]) -> None:
+        """Ask, on each scrape, for the age of each part's Lease and whether the part is away; others disappear."""
+        self._lease_age.clear()
+        self._part_away.clear()
+        for part, (age_seconds, is_away) in leases.items():
+            self._lease_age.labels(part).set_function(age_seconds)
+            self._part_away.labels(part).set_function(is_away)
 
     def show_ring(self, sizes: Mapping[str, int]) -> None:
         """Ring nodes of each class with a home; classes that have none any more disappear."""

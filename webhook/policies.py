@@ -22,10 +22,11 @@ from placement.labels import (
     pulled_label,
     scheduler_name,
 )
+from placement.leases import LeaseState
 from placement.pods import DEFAULT_SCHEDULER, JSONObject, OddPodError, Pod
 from placement.repositories import repository_of
 from placement.scheduling.objects import read_requests
-from placement.settings import GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
+from placement.settings import SCHEDULER, GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
 from webhook.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
 from webhook.homes import HomeRequest
 from webhook.patch import (
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
 _ATTRACT_WEIGHT: Final = 100
 # From this weight on an author's preferred node term can outvote the repository's first home.
 _LOUD_WEIGHT: Final = 50
+_AWAY_BECAUSE: Final = {
+    LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
+    LeaseState.NEVER_HELD: "no scheduler of Roost's has taken its Lease yet",
+}
 # Bounds what is kept for speed: pods choose these texts, so there may be any number of them.
 _MAX_REMEMBERED: Final = 4096
 
@@ -72,7 +77,13 @@ class Degraded(NamedTuple):
     reason: str
 
 
-Verdict = Change | Note | Degraded
+class LeftToCluster(NamedTuple):
+    """The pod keeps the cluster's own scheduler because Roost's is away, and how that is known: stale or never-held."""
+
+    reason: str
+
+
+Verdict = Change | Note | Degraded | LeftToCluster
 
 
 class ClassRules:
@@ -178,11 +189,17 @@ Policy = Callable[[Case], Iterable[Verdict]]
 def set_scheduler(case: Case) -> Iterator[Verdict]:
     """Give the pod to its class's scheduler profile, unless its author chose a scheduler.
 
-    "Unset" and "default-scheduler" can't be told apart: the API server fills the default in before webhooks.
+    "Unset" and "default-scheduler" can't be told apart: the API server fills the default in before webhooks. While
+    Roost's scheduler is away nobody would bind the pod, so it stays with the one that it has.
     """
     chosen = case.pod.scheduler_name
+    state = case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
     if not chosen or chosen == DEFAULT_SCHEDULER or chosen in case.rulebook.settings.replace_schedulers:
-        yield SetScheduler(case.rules.scheduler_name)
+        if state.is_away:
+            yield LeftToCluster(state.value)
+            yield Note("scheduler", f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}", is_warning=True)
+        else:
+            yield SetScheduler(case.rules.scheduler_name)
     elif chosen != case.rules.scheduler_name:
         yield Note("scheduler", "the pod's own schedulerName stays")
 

@@ -13,6 +13,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from cluster.lease_watch import LeaseWatch
 from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache, label_selector
 from placement.classes import Classes
@@ -28,6 +29,7 @@ from placement.labels import (
 )
 from placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
 from placement.selectors import read_label_selector
+from placement.settings import SCHEDULER
 from webhook.facts import (
     Facts,
     HomePod,
@@ -72,6 +74,8 @@ class WatchedPod(NamedTuple):
     is_unplaced: bool
     # None: finished, or of a class without a warm set.
     warm: WarmPod | None = None
+    # It names Roost's scheduler and has no node yet.
+    is_waiting: bool = False
 
 
 class FactsKeeper:
@@ -116,6 +120,8 @@ class FactsKeeper:
             return Verdict(passed=False, detail="no policy yet, so nothing is watched")
         waiting = [cache.kind for cache in watches.caches if not cache.synced and not cache.is_forbidden]
         faults = [f"{cache.kind}: {cache.fault}" for cache in watches.caches if cache.fault]
+        faults += [f"{lease.kind}: {lease.fault}" for lease in watches.leases.values() if lease.fault]
+        waiting += [lease.kind for lease in watches.leases.values() if not lease.has_looked]
         detail = "; ".join([*([f"not listed yet: {', '.join(waiting)}"] if waiting else []), *faults])
         return Verdict(passed=self._has_facts, detail=detail)
 
@@ -169,6 +175,7 @@ def _same_watches(one: Settings, other: Settings) -> bool:
             settings.namespace,
             settings.reads_nodes,
             settings.sets_scheduler,
+            settings.leases,
         )
 
     return relevant(one) == relevant(other)
@@ -234,6 +241,18 @@ class _Watches:
             )
             for pod_class in classes
         }
+        self._leases: dict[str, LeaseWatch] = {
+            part: LeaseWatch(
+                client,
+                settings.namespace,
+                name,
+                on_change=on_change,
+                on_error=metrics.count_watch_error,
+                clock=clock,
+            )
+            for part, name in settings.leases.items()
+            if part != SCHEDULER or settings.sets_scheduler
+        }
         # What was made of the watches so far.
         self._known_nodes: Nodes | None = None
         self._known_namespaces: dict[str, Mapping[str, str]] = {}
@@ -248,7 +267,16 @@ class _Watches:
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of pods that came through unplaced, by key.
         self._unplaced: dict[str, tuple[str, str]] = {}
+        # Class of pods that wait for Roost's scheduler, by key.
+        self._waiting: dict[str, str] = {}
         self._metrics.show_unplaced(dict.fromkeys(settings.classes, 0))
+        self._metrics.show_waiting(dict.fromkeys(settings.classes, 0))
+        self._metrics.show_leases({part: (one.age_seconds, one.is_away) for part, one in self._leases.items()})
+
+    @property
+    def leases(self) -> Mapping[str, LeaseWatch]:
+        """The Leases of Roost's other parts."""
+        return self._leases
 
     @property
     def caches(self) -> Iterator[WatchCache[Any]]:
@@ -275,6 +303,8 @@ class _Watches:
         for cache in self.caches:
             waits = cache not in (self._nodes, self._namespaces) and self._namespaces is not None
             threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
+        for lease in self._leases.values():
+            threading.Thread(target=lease.run, args=(self.stop,), name=f"watch-{lease.kind}", daemon=True).start()
 
     def _run(self, cache: WatchCache[Any], waits_for_namespaces: bool) -> None:
         # Which class a pod belongs to may hang on its namespace's labels.
@@ -285,8 +315,9 @@ class _Watches:
         cache.run(self.stop)
 
     def has_listed(self) -> bool:
-        """Whether each watch has listed, or may not."""
-        return all(cache.synced or cache.is_forbidden for cache in self.caches)
+        """Whether each watch has listed, or may not, and each Lease was asked for."""
+        have_looked = all(lease.has_looked for lease in self._leases.values())
+        return have_looked and all(cache.synced or cache.is_forbidden for cache in self.caches)
 
     def refresh(self) -> tuple[Facts, list[str]]:
         """Return facts with all changes so far, and the keys of the pods with a home that changed.
@@ -331,6 +362,7 @@ class _Watches:
             homes=self._homes,
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
+            leases={part: lease.state for part, lease in self._leases.items()},
         )
         return facts, seen
 
@@ -346,7 +378,7 @@ class _Watches:
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, HomePod | None] = {}
-        was_unplaced = dict(self._unplaced)
+        was_unplaced, was_waiting = dict(self._unplaced), dict(self._waiting)
         for name, cache in self._pods.items():
             has_home = self.settings.classes[name].home is not None
             changes = self._take(cache)
@@ -354,6 +386,10 @@ class _Watches:
                 warm = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(warm)}
             for key, pod in changes.items():
+                if pod is not None and pod.is_waiting:
+                    self._waiting[key] = name
+                else:
+                    self._waiting.pop(key, None)
                 if has_home:
                     homes[key] = pod.home if pod is not None else None
                 if pod is not None and pod.is_unplaced:
@@ -367,6 +403,9 @@ class _Watches:
         if self._unplaced != was_unplaced:
             counts = Counter(name for _, name in self._unplaced.values())
             self._metrics.show_unplaced({name: counts[name] for name in self.settings.classes})
+        if self._waiting != was_waiting:
+            counts = Counter(self._waiting.values())
+            self._metrics.show_waiting({name: counts[name] for name in self.settings.classes})
         return list(homes)
 
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
@@ -402,7 +441,14 @@ class _Watches:
                 return None
             home = read_home_pod(item, pod_class.name) if pod_class.home is not None else None
             warm = read_warm_pod(item) if pod_class.name in self._warm else None
-            return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod), warm)
+            # A pod that is being deleted waits for nothing.
+            is_waiting = (
+                bool(own_scheduler)
+                and pod.scheduler_name == own_scheduler
+                and not item["spec"].get("nodeName")
+                and not item["metadata"].get("deletionTimestamp")
+            )
+            return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod), warm, is_waiting)
 
         return read
 

@@ -10,6 +10,7 @@ import pytest
 
 from cluster.client import ApiError, Client, ClusterError
 from placement.labels import POLICY_REVISION_ANNOTATION
+from placement.leases import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from webhook.facts import Facts, HomePod, Homes
@@ -30,6 +31,7 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], list[Object]] = {}
+        self.leases: dict[str, Object] = {}
         self.forbidden: set[str] = set()
         self.broken: set[str] = set()
         self.asked: set[tuple[str, str]] = set()
@@ -42,6 +44,12 @@ class FakeServer:
         key = (path, str(query.get("labelSelector", "")))
         self.asked.add(key)
         return {"metadata": {"resourceVersion": "1"}, "items": self.objects.get(key, [])}
+
+    def find(self, path: str, *, read_seconds: float) -> Object | None:
+        assert read_seconds
+        if path in self.forbidden:
+            raise ApiError(403, f"{path} is forbidden")
+        return self.leases.get(path.rpartition("/")[2])
 
     def lines(self, _path: str, _query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
         time.sleep(0.02)
@@ -413,3 +421,67 @@ def test_a_node_replaced_under_its_name_holds_nothing_of_the_one_before(server: 
     # Its next pod tells anew.
     server.objects[USERS] = [user("three", "b", "team/x")]
     kept.wait(lambda: holders(kept) == {"a", "b"})
+
+
+LEASES = {"leases": {"scheduler": "hub-roost-scheduler"}}
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.lease_watch.LOOK_SECONDS", 0.02)
+
+
+def renew(server: FakeServer, at: str) -> None:
+    spec = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": f"2099-01-01T00:00:{at}.000000Z"}
+    server.leases["hub-roost-scheduler"] = {"spec": spec}
+
+
+@pytest.mark.usefixtures("hasty")
+def test_the_facts_follow_the_schedulers_lease(server: FakeServer, kept: Kept) -> None:
+    kept.keeper.follow(settings(**LEASES))
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.NEVER_HELD})
+    assert kept.keeper.verdict().passed
+    away = {"part": "scheduler"}
+    assert kept.metrics.registry.get_sample_value("roost_webhook_part_away", away) == 1
+    renew(server, "01")
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.HELD})
+    assert kept.metrics.registry.get_sample_value("roost_webhook_part_away", away) == 0
+    kept.seconds = 31.0
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.STALE})
+    assert kept.metrics.registry.get_sample_value("roost_webhook_lease_age_seconds", away) == 31.0
+    renew(server, "02")
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.HELD})
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_lease_that_may_not_be_read_leaves_the_facts_without_it_and_is_told(server: FakeServer, kept: Kept) -> None:
+    server.forbidden.add("/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler")
+    kept.keeper.follow(settings(**LEASES))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert kept.keeper.facts.leases == {"scheduler": LeaseState.UNKNOWN}
+    assert "leases/hub-roost-scheduler is forbidden" in kept.keeper.verdict().detail
+
+
+def test_without_a_scheduler_of_roosts_its_lease_is_nobodys_concern(kept: Kept) -> None:
+    kept.keeper.follow(settings(schedulerTarget="none", **LEASES))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert kept.keeper.facts.leases == {}
+
+
+def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kept: Kept) -> None:
+    def user_of(scheduler: str, name: str, node_name: str = "", **metadata: Any) -> Object:
+        body = pod(name, "singleuser-server", node_name=node_name, **metadata)
+        body["spec"]["schedulerName"] = scheduler
+        return body
+
+    server.objects[USERS] = [
+        user_of("hub.jhub.user", "waits"),
+        user_of("hub.jhub.user", "bound", "a"),
+        user_of("hub.jhub.user", "leaves", deletionTimestamp="2026-01-01T00:00:00Z"),
+        user_of("default-scheduler", "another's"),
+    ]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 1)
+    server.objects[USERS] = [user_of("hub.jhub.user", "waits", "a")]
+    kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 0)
+    assert kept.metric("roost_webhook_pods_waiting_for_scheduler", "build") == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,10 @@ from placement.labels import (
     attract_label,
     pulled_label,
 )
+from placement.leases import LeaseState
 from placement.rendezvous import rank_nodes
 from placement.selectors import Taint
+from placement.settings import SCHEDULER
 from tests.builders import (
     IMAGE,
     NAMESPACE,
@@ -35,6 +38,7 @@ from tests.builders import (
     node,
     node_terms,
     patch_of,
+    patched,
     place,
     placeholder_pod,
     pod_terms,
@@ -67,6 +71,35 @@ def two_images(**changes: object) -> Settings:
 
 
 # --- scheduler ---
+
+
+@pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD])
+@pytest.mark.parametrize("own", ["default-scheduler", "", "hub-user-scheduler"])
+def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: str, state: LeaseState) -> None:
+    desk = Desk(settings(replaceSchedulers=["hub-user-scheduler"]), replace(HERE, leases={SCHEDULER: state}))
+    body = user_pod(schedulerName=own)
+    response = desk.answer(body)
+    placed = patched(body, response)
+    assert placed["spec"]["schedulerName"] == own
+    # All else is as ever.
+    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
+    assert "Roost's" in response["auditAnnotations"]["scheduler"]
+    assert any("schedulerName" in warning for warning in response["warnings"])
+    assert [one.left_to_cluster for one in desk.outcomes] == [state.value]
+
+
+@pytest.mark.parametrize("state", [LeaseState.HELD, LeaseState.UNKNOWN])
+def test_a_scheduler_that_is_there_or_of_which_nothing_is_known_is_named(state: LeaseState) -> None:
+    desk = Desk(known=replace(HERE, leases={SCHEDULER: state}))
+    assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.user"
+    assert [one.left_to_cluster for one in desk.outcomes] == [""]
+
+
+def test_a_pod_of_another_scheduler_was_not_left_to_the_cluster() -> None:
+    desk = Desk(known=replace(HERE, leases={SCHEDULER: LeaseState.STALE}))
+    for own in ("my-scheduler", "hub.jhub.user"):
+        assert desk.place(user_pod(schedulerName=own))["spec"]["schedulerName"] == own
+    assert [one.left_to_cluster for one in desk.outcomes] == ["", ""]
 
 
 @pytest.mark.parametrize("own", ["default-scheduler", "", None])

@@ -1,0 +1,84 @@
+"""Roost's scheduler dies and comes back: users go on starting, by the cluster's own scheduler meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.builders import user_pod
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.nodes import FakeNodes
+    from tests.harness.pods import PodKeeper
+
+pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
+# Stale after six seconds.
+FAST = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
+
+
+def user(name: str) -> Object:
+    body = user_pod("example.org/image:1")
+    body["metadata"] |= {"name": name}
+    body["metadata"].pop("namespace")
+    return body
+
+
+def test_a_dead_scheduler_is_no_longer_named_and_a_new_one_is(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> None:
+    fake_nodes.create("node-1")
+    values = {"placeholders": [], "scheduler": FAST}
+    with Stack(control_plane, namespace, values) as stack, start_scheduler(control_plane) as own:
+        own.wait_serving()
+        webhook, ours = stack.webhooks[0], stack.scheduler_name("user")
+
+        def is_away() -> bool:
+            return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
+
+        assert not is_away()
+        assert stack.create_pod(user("before"))["spec"]["schedulerName"] == ours
+        stack.wait_for_node("before")
+
+        stack.schedulers[0].kill()
+        # A leader that is missed for a moment only is waited for.
+        assert stack.create_pod(user("stuck"))["spec"]["schedulerName"] == ours
+        wait_until(is_away, 20, "the webhook to miss the scheduler")
+        assert webhook.metric("roost_webhook_lease_age_seconds", part="scheduler") > 6
+        assert stack.create_pod(user("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
+        assert stack.wait_for_node("meanwhile") == "node-1"
+        counter = "roost_webhook_pods_left_to_cluster_scheduler_total"
+        assert webhook.metric(counter, reason="stale", **{"class": "user"}) == 1
+        # Who was given to it keeps it: nobody can change a pod's scheduler.
+        assert webhook.metric("roost_webhook_pods_waiting_for_scheduler", **{"class": "user"}) == 1
+
+        stack.start_scheduler().wait_leading()
+        wait_until(lambda: not is_away(), 20, "the webhook to see the new scheduler")
+        assert stack.create_pod(user("after"))["spec"]["schedulerName"] == ours
+        assert stack.wait_for_node("after") == stack.wait_for_node("stuck") == "node-1"
+        for replica in stack.webhooks:
+            assert not replica.process.log_lines("forbidden")
+
+
+def test_a_scheduler_that_never_came_is_not_named(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> None:
+    fake_nodes.create("node-1")
+    with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False, webhook=False) as stack:
+        webhook = stack.start_webhook()
+        webhook.wait_ready()
+        assert stack.create_pod(user("early"))["spec"]["schedulerName"] == "default-scheduler"
+        with start_scheduler(control_plane):
+            assert stack.wait_for_node("early") == "node-1"
+        stack.start_scheduler().wait_leading()
+        wait_until(
+            lambda: webhook.metric("roost_webhook_part_away", part="scheduler") == 0, 20, "the webhook to see it"
+        )
+        assert stack.create_pod(user("late"))["spec"]["schedulerName"] == stack.scheduler_name("user")
+        assert stack.wait_for_node("late") == "node-1"
