@@ -12,7 +12,7 @@ from typing import Final
 
 from placement.scheduling.objects import read_moment
 
-# Without a renewal a Lease is stale after so many of its own durations: after one a second replica takes over, after two
+# Without a renewal a Lease is stale after so many of its own durations. After one another takes over; after two
 # nobody has.
 STALE_DURATIONS: Final = 2
 # Kubernetes' own default, for a Lease that names none.

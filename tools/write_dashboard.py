@@ -24,6 +24,8 @@ WEBHOOK: Final = '{namespace="$namespace",service="$webhook"}'
 CONTROLLERS: Final = '{namespace="$namespace",service="$controllers"}'
 RECORDER: Final = '{namespace="$namespace",service="$recorder"}'
 GAPS: Final = '{namespace="$namespace",service="$recorder",table="gap"}'
+SCHEDULER: Final = '{namespace="$namespace",service="$scheduler"}'
+SCHEDULING: Final = f"scheduler_scheduling_attempt_duration_seconds_bucket{SCHEDULER}"
 ALL: Final = '{namespace="$namespace",service=~"$webhook|$controllers|$recorder"}'
 RATE: Final = "[$__rate_interval]"
 REVIEWS: Final = "review_duration_seconds_bucket"
@@ -77,6 +79,32 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
                 "Who was let through to nodes without the image, and why?",
                 "ops",
                 [(f"sum by (class, reason) (rate({_w('gate_degradations_total')}{RATE}))", "{{class}}: {{reason}}")],
+            ),
+            Panel(
+                "Is Roost's scheduler at work?",
+                "s",
+                [(f"min by (part) ({_w('lease_age_seconds')})", "since the {{part}} renewed its Lease")],
+            ),
+            Panel(
+                "Which pods wait for a node, and which were left to the cluster's scheduler?",
+                "short",
+                [
+                    (f"max by (class) ({_w('pods_waiting_for_scheduler')})", "{{class}} waits"),
+                    (
+                        f"sum by (class) (increase({_w('pods_left_to_cluster_scheduler_total')}[5m]))",
+                        "{{class}} left in five minutes",
+                    ),
+                ],
+            ),
+            Panel(
+                "How long does Roost's scheduler take?",
+                "s",
+                [
+                    (
+                        f"histogram_quantile(0.99, sum by (profile, le) (rate({SCHEDULING}{RATE})))",
+                        "{{profile}}, 99 of 100",
+                    )
+                ],
             ),
             Panel("Where do builds live?", "short", [(f"max by (class) ({_w('ring_nodes')})", "nodes for {{class}}")]),
         ),
@@ -275,6 +303,7 @@ def dashboard() -> dict[str, Any]:
         ("webhook", '<<object_name("webhook")>>'),
         ("controllers", '<<object_name("controllers")>>'),
         ("recorder", '<<object_name("recorder")>>'),
+        ("scheduler", '<<object_name("scheduler")>>'),
     ):
         variables.append({"name": name, "type": "constant", "query": value, "hide": 2})
     return {

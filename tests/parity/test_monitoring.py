@@ -36,9 +36,10 @@ placeholders:
 """
 # Put on every series by the Prometheus operator.
 SCRAPED_LABELS = {"namespace", "service", "pod", "job", "instance"}
-# Metrics of the API server, and of the Python client library's own collectors.
+# Metrics of the API server, of kube-scheduler, and of the Python client library's own collectors.
 FOREIGN = {
     "apiserver_admission_webhook_fail_open_count": {"name", "type"},
+    "scheduler_scheduling_attempt_duration_seconds_bucket": {"profile", "result", "le"},
     "process_resident_memory_bytes": set[str](),
     "process_cpu_seconds_total": set[str](),
 }
@@ -102,7 +103,7 @@ def metrics_that_exist(objects: Sequence[Object]) -> dict[str, set[str]]:
 def faults_of(query: str, known: Mapping[str, set[str]]) -> list[str]:
     """Metrics and labels of a query that nobody has."""
     bare = re.sub(r'"[^"]*"', '""', query)
-    names = set(re.findall(r"\b((?:roost|apiserver|process)_\w+)", bare))
+    names = set(re.findall(r"\b((?:roost|apiserver|process|scheduler)_\w+)", bare))
     unknown = [f"metric {name}" for name in sorted(names - known.keys())]
     labels = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", bare))
     for grouping in re.findall(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)", bare):
@@ -310,6 +311,28 @@ FIRINGS = {
         20,
         {"RoostAdmissionFailedOpen": [{"name": "pods.hub.jhub.roost.hub.jupyter.org"}]},
     ),
+    "the scheduler is away": Firing(
+        {
+            **LEADS,
+            webhook("part_away", part="scheduler", pod="a"): "0x10 1x110",
+            webhook("part_away", part="scheduler", pod="b"): "0x10 1x110",
+            webhook("pods_waiting_for_scheduler", **{"class": "user"}): "0x5 2x115",
+            webhook("pods_waiting_for_scheduler", **{"class": "build"}): "0x120",
+        },
+        20,
+        {"RoostSchedulerAway": [{}], "RoostPodsWaitForScheduler": [{"class": "user"}]},
+    ),
+    "one replica of the webhook misses the scheduler, and users wait for room": Firing(
+        {
+            **LEADS,
+            webhook("part_away", part="scheduler", pod="a"): "1x120",
+            webhook("part_away", part="scheduler", pod="b"): "0x120",
+            webhook("pods_waiting_for_scheduler", **{"class": "user"}): "2x120",
+        },
+        20,
+        NOBODY,
+    ),
+    "another part of Roost's is away": Firing({**LEADS, webhook("part_away", part="another"): "1x120"}, 20, NOBODY),
     "a policy is refused": Firing(
         {**LEADS, webhook("policy_reload_failures_total"): "0x10 1x100"}, 15, {"RoostPolicyRefused": [{}]}
     ),
