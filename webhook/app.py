@@ -79,17 +79,28 @@ def create_app(review: Review) -> Flask:
     return app
 
 
-def create_ops_app(metrics_text: Callable[[], bytes], readiness: Callable[[], tuple[bool, str]]) -> Flask:
-    """Return the application behind plain HTTP: /metrics, /livez and /readyz (503 with a line a check until ready)."""
+def create_ops_app(
+    metrics_text: Callable[[], bytes],
+    readiness: Callable[[], tuple[bool, str]],
+    is_alive: Callable[[], bool] = lambda: True,
+) -> Flask:
+    """Return the application behind plain HTTP: /metrics, /livez and /readyz (503 with a line a check until ready).
+
+    is_alive: whether reviews are still being answered; they have a loop of their own.
+    """
     app = _bare_app("roost-webhook-ops")
+
+    def live() -> Response:
+        alive = is_alive()
+        text = "ok\n" if alive else "stuck: no review can be answered\n"
+        return Response(text, 200 if alive else 503, content_type="text/plain; charset=utf-8")
 
     def ready() -> Response:
         is_ready, detail = readiness()
         return Response(detail, 200 if is_ready else 503, content_type="text/plain; charset=utf-8")
 
     app.add_url_rule("/metrics", "metrics", lambda: Response(metrics_text(), 200, content_type=METRICS_TEXT))
-    # Answered by the event loop that answers reviews: it speaks for that loop, and for nothing else.
-    app.add_url_rule("/livez", "livez", lambda: Response("ok\n", 200, content_type="text/plain; charset=utf-8"))
+    app.add_url_rule("/livez", "livez", live)
     app.add_url_rule("/readyz", "readyz", ready)
     return app
 

@@ -25,11 +25,12 @@ from cluster.trust import BundleField, SharedSecret, own_service_account
 from webhook.admission import Admission, Outcome, Result
 from webhook.app import create_app, create_ops_app
 from webhook.certificate_files import CertificateFiles
+from webhook.connections import Listener
 from webhook.facts import Facts
 from webhook.metrics import Metrics
 from webhook.own_certificates import Lives, OwnCertificates, service_names
 from webhook.policy_file import PolicyFile
-from webhook.server import BindError, Drain, Listener, bind
+from webhook.server import BindError, Drain, Pulse, bind
 from webhook.server import serve as serve_listeners
 from webhook.tls import ServingCertificate
 from webhook.watch import FactsKeeper
@@ -44,6 +45,11 @@ log = logging.getLogger(__name__)
 
 # How long a thread may keep the interpreter while the event loop waits for it. Python's 5 ms would be ten reviews.
 SWITCH_SECONDS: Final = 0.0005
+# Open at once, handshakes included. An API server keeps up to 25 idle ones, and opens one for each pod of a burst;
+# each takes up to 0.3 MiB while a large body comes in.
+MAX_CONNECTIONS: Final = 384
+# For so long a metrics page is shown again: it takes some milliseconds to write, and anybody may ask for it.
+METRICS_SECONDS: Final = 0.2
 # For threads to end: the Lease is given back.
 STOP_SECONDS: Final = 2.0
 NO_FACTS: Final = Facts()
@@ -112,6 +118,9 @@ class _Replica:
         self._work: list[Callable[[threading.Event], None]] = []
         self._metrics = Metrics(version())
         self._drain = Drain()
+        self._pulse = Pulse()
+        # The metrics page as it was written last, and when.
+        self._page, self._page_at = b"", 0.0
         self._serving = ServingCertificate()
         self._facts: FactsKeeper | None = None
         self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._whose_policy)
@@ -140,10 +149,11 @@ class _Replica:
             is_draining=self._is_draining,
             review=review,
             certificate=self._serving,
+            most_connections=MAX_CONNECTIONS,
         )
         ops = Listener(
             bound=ops_socket,
-            app=create_ops_app(self._metrics_text, Readiness(self._checks)),
+            app=create_ops_app(self._metrics_text, Readiness(self._checks), self._pulse.is_beating),
             is_draining=self._is_draining,
         )
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -156,7 +166,7 @@ class _Replica:
         log.info("serving port=%d metrics_port=%d version=%s", options.port, options.metrics_port, version())
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(serve_listeners(reviews, ops, self._drain, options.drain_seconds))
+                runner.run(serve_listeners(reviews, ops, self._drain, options.drain_seconds, self._pulse))
         finally:
             self._stop.set()
             deadline = time.monotonic() + STOP_SECONDS
@@ -243,8 +253,11 @@ class _Replica:
         return self._drain.is_draining
 
     def _metrics_text(self) -> bytes:
-        self._metrics.show_ring(self._admission.ring_sizes())
-        return self._metrics.text()
+        now = time.monotonic()
+        if not self._page or now - self._page_at >= METRICS_SECONDS:
+            self._metrics.show_ring(self._admission.ring_sizes())
+            self._page, self._page_at = self._metrics.text(), now
+        return self._page
 
     def _count(self, outcome: Outcome) -> None:
         if outcome.is_dry_run:

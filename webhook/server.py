@@ -1,7 +1,8 @@
-"""Serve the two applications from one event loop: HTTPS for reviews, HTTP for probes; drain on SIGTERM.
+"""Serve the two applications, each from an event loop of its own: HTTPS for reviews, HTTP for probes; drain on SIGTERM.
 
-Reviews run on the loop itself, not in threads: they touch memory only, and a hand-over to a thread costs more than a
-review (docs/decisions/0002-webhook-server.md).
+Reviews run on their loop itself, not in threads: they touch memory only, and a hand-over to a thread costs more than a
+review (docs/decisions/0002-webhook-server.md). Probes and metrics have one other thread, with a loop of the same kind:
+neither can hold up the other, and one thread more is one more to wait for the interpreter, however many scrape.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ import logging
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.app import JSON, REVIEW_PATH, Review, answer_review, content_type_of
 from webhook.bounds import MAX_BODY_BYTES
+from webhook.connections import KEEP_ALIVE_SECONDS, Connection, Listener, Traffic
+from webhook.doors import Door
 
 if TYPE_CHECKING:
     from flask import Flask
-    from uvicorn.server import ServerState
-
-    from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
 
@@ -35,21 +36,15 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-# The API server drops idle connections after 90 s and does not repeat a POST: we must be the one who waits longer.
-KEEP_ALIVE_SECONDS: Final = 120
-HANDSHAKE_SECONDS: Final = 10.0
-# The API server's own limit for a webhook is 30 s; who sends slower than that has no reader left.
-BODY_SECONDS: Final = 30.0
 # Read, and dropped but for its beginning, so that the sender sees the answer and not a reset. kube-apiserver takes
 # requests of 3 MiB at most.
 DISCARD_BYTES: Final = 8 * 1024 * 1024
 # Seconds for requests under way when the drain is over.
 CLOSE_SECONDS: Final = 2
-BACKLOG: Final = 2048
-# Go's own limit for headers is 1 MiB; the API server sends a few hundred bytes.
-HEADER_BYTES: Final = 64 * 1024
-_JSON: Final = JSON.encode()
-_REVIEW_PATH: Final = REVIEW_PATH.encode()
+# A loop that hasn't turned for so long is stuck: each review is bounded far below it.
+STUCK_SECONDS: Final = 30.0
+# Of uvicorn's ticks: one a second.
+_SWEEP_TICKS: Final = 10
 
 
 class Gateway:
@@ -63,13 +58,9 @@ class Gateway:
         """Answer one request; see the ASGI specification, HTTP connection scope."""
         if scope["type"] != "http":
             return
-        try:
-            body = await _read_body(receive)
-        except TimeoutError:
-            await self._answer(send, 408, [(b"content-type", b"text/plain"), (b"connection", b"close")], b"408 slow\n")
-            return
+        body = await _read_body(receive)
         if body is None:
-            return  # the client is gone
+            return  # the client is gone, or was cut for being slow
         status, headers, answer = call_wsgi(self._app, scope, body.data)
         if not body.is_read:
             # What is still to come must not be taken for the next request.
@@ -147,134 +138,23 @@ class _Body(NamedTuple):
 
 
 async def _read_body(receive: Receive) -> _Body | None:
-    """Return the body as far as it is wanted, None when the client left. Raises TimeoutError when the sender stalls."""
-    async with asyncio.timeout(BODY_SECONDS):
+    """Return the body as far as it is wanted, None when the client left."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        return None
+    first: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        return _Body(first[: MAX_BODY_BYTES + 1])
+    kept, seen = bytearray(first), len(first)
+    while message.get("more_body", False) and seen <= DISCARD_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
-        first: bytes = message.get("body", b"")
-        if not message.get("more_body", False):
-            return _Body(first[: MAX_BODY_BYTES + 1])
-        kept, seen = bytearray(first), len(first)
-        while message.get("more_body", False) and seen <= DISCARD_BYTES:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            chunk: bytes = message.get("body", b"")
-            seen += len(chunk)
-            if len(kept) <= MAX_BODY_BYTES:
-                kept += chunk
+        chunk: bytes = message.get("body", b"")
+        seen += len(chunk)
+        if len(kept) <= MAX_BODY_BYTES:
+            kept += chunk
     return _Body(bytes(kept[: MAX_BODY_BYTES + 1]), is_read=not message.get("more_body", False))
-
-
-class Connection(HttpToolsProtocol):
-    """One connection: uvicorn's, but that a plain review takes a short way, and that silence ends it.
-
-    The short way answers a whole review as soon as its last byte is here, in one write, without a task, ASGI or Flask:
-    together they cost several times what the review itself does. It takes exactly what kube-apiserver sends; whatever
-    differs in any way goes through Flask, with the same answer (a test holds both together).
-    """
-
-    def __init__(self, listener: Listener, config: uvicorn.Config, server_state: ServerState) -> None:
-        super().__init__(config=config, server_state=server_state, app_state={})
-        self._review = listener.review
-        self._is_draining = listener.is_draining
-        # The body so far, while a review is on the short way.
-        self._body: list[bytes] | None = None
-        self._is_in_headers = True
-        self._header_bytes = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the keep-alive clock at once: uvicorn begins it after the first answer only."""
-        super().connection_made(cast("asyncio.Transport", transport))
-        self._arm()
-
-    def data_received(self, data: bytes) -> None:
-        """Feed the parser; requests that never end are cut off by time, endless headers by size."""
-        super().data_received(data)
-        if self._is_in_headers:
-            self._header_bytes += len(data)
-            if self._header_bytes > HEADER_BYTES:
-                self.transport.close()
-        if (
-            self.timeout_keep_alive_task is None
-            and (self.cycle is None or self.cycle.response_complete)
-            and not self.transport.is_closing()
-        ):
-            self._arm()
-
-    def on_message_begin(self) -> None:
-        """Note that headers come."""
-        super().on_message_begin()
-        self._is_in_headers, self._header_bytes = True, 0
-
-    def on_headers_complete(self) -> None:
-        """Choose the way."""
-        self._is_in_headers = False
-        if self._review is not None and self._is_plain_review():
-            self._body = []
-        else:
-            super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """Gather the body."""
-        if self._body is None:
-            super().on_body(body)
-        else:
-            self._body.append(body)
-
-    def on_message_complete(self) -> None:
-        """Answer a review on the short way."""
-        if self._body is None or self._review is None:
-            super().on_message_complete()
-            return
-        status, answer = answer_review(self._review, b"".join(self._body))
-        self._body = None
-        closes = self._is_draining() or not self.parser.should_keep_alive()
-        self.transport.write(
-            b"%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n%b"
-            % (
-                STATUS_LINE[status],
-                content_type_of(status).encode(),
-                len(answer),
-                b"connection: close\r\n" if closes else b"",
-                answer,
-            )
-        )
-        if closes:
-            self.transport.close()
-
-    def _is_plain_review(self) -> bool:
-        if self.url.partition(b"?")[0] != _REVIEW_PATH or self.parser.get_method() != b"POST":
-            return False
-        if self.parser.get_http_version() != "1.1" or self.parser.should_upgrade() or self.expect_100_continue:
-            return False
-        # Answers go out in the order of their requests, and wait for a client that doesn't read.
-        if (self.cycle is not None and not self.cycle.response_complete) or self.flow.write_paused:
-            return False
-        is_json = is_bounded = False
-        for name, value in self.headers:
-            if name == b"content-type":
-                is_json = value == _JSON
-            elif name == b"content-length":
-                is_bounded = value.isdigit() and int(value) <= MAX_BODY_BYTES
-            elif name == b"transfer-encoding":
-                return False
-        return is_json and is_bounded
-
-    def _arm(self) -> None:
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
-    """A bound socket and what answers behind it. `certificate` None: plain HTTP; `review` None: no short way."""
-
-    bound: socket.socket
-    app: Flask
-    is_draining: Callable[[], bool]
-    review: Review | None = None
-    certificate: ServingCertificate | None = None
 
 
 class BindError(Exception):
@@ -330,15 +210,36 @@ def make_config(listener: Listener) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=int(KEEP_ALIVE_SECONDS),
         timeout_graceful_shutdown=CLOSE_SECONDS,
     )
 
 
+class Pulse:
+    """Whether a loop turns: it beats each second, another thread looks."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at = clock()
+
+    def beat(self) -> None:
+        """The loop turned."""
+        self._at = self._clock()
+
+    def is_beating(self) -> bool:
+        """Tell whether the loop turned lately."""
+        return self._clock() - self._at < STUCK_SECONDS
+
+
 class _Server(uvicorn.Server):
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, on_second: Callable[[], None] = lambda: None) -> None:
         super().__init__(make_config(listener))
-        self._listener = listener
+        self._traffic = Traffic()
+        self._on_second = on_second
+        self._door = Door(
+            listener, lambda on_lost: Connection(listener, self.config, self.server_state, self._traffic, on_lost)
+        )
+        self._accepting: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -346,24 +247,53 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen. Ours, because uvicorn hands no TLS options to the loop and makes its own SSLContext."""
+        """Listen. Ours, because uvicorn hands no TLS options to the loop, and accepts without end."""
         del sockets  # ours is bound already
-        certificate = self._listener.certificate
-        server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._listener, self.config, self.server_state),
-            sock=self._listener.bound,
-            ssl=None if certificate is None else certificate.context,
-            ssl_handshake_timeout=None if certificate is None else HANDSHAKE_SECONDS,
-            backlog=BACKLOG,
-        )
-        self.servers = [server]
+        self._accepting = asyncio.create_task(self._door.run())
+        self.servers = []
         self.started = True
 
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections once a second; end when nothing is accepted any more."""
+        if counter % _SWEEP_TICKS == 0:
+            self._traffic.sweep(asyncio.get_running_loop().time())
+            self._on_second()
+        return await super().on_tick(counter) or (self._accepting is not None and self._accepting.done())
 
-async def serve(reviews: Listener, ops: Listener, drain: Drain, drain_seconds: float) -> None:
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, and let the connections end."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.wait([self._accepting])
+        await super().shutdown(sockets)
+
+
+class _OwnThread:
+    """A server in a thread of its own, with its own loop."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._thread = threading.Thread(target=self._run, name="ops", daemon=True)
+
+    def start(self) -> None:
+        """Serve from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Serve no more."""
+        self._server.should_exit = True
+        self._thread.join(CLOSE_SECONDS + 1)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._server.serve())
+
+
+async def serve(reviews: Listener, ops: Listener, drain: Drain, drain_seconds: float, pulse: Pulse) -> None:
     """Serve until SIGTERM or SIGINT, then `drain_seconds` more with `Connection: close`; a second signal ends at once.
 
-    Reviews are listened for once there is a certificate; probes are answered from the start.
+    Reviews are listened for once there is a certificate; probes are answered from the start, by another thread, which
+    is told by `pulse` that this one goes on.
     """
     began, hurry = asyncio.Event(), asyncio.Event()
 
@@ -379,19 +309,22 @@ async def serve(reviews: Listener, ops: Listener, drain: Drain, drain_seconds: f
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
 
-    servers = [_Server(ops)]
-    tasks = [asyncio.create_task(servers[0].serve())]
+    probes = _OwnThread(_Server(ops))
+    probes.start()
     end = asyncio.create_task(began.wait())
     while reviews.certificate is not None and not reviews.certificate.is_loaded and not drain.is_draining:
         await asyncio.wait([end], timeout=0.05)
+        pulse.beat()
+    server = _Server(reviews, pulse.beat)
+    serving = None
     if not drain.is_draining:
-        servers.append(_Server(reviews))
-        tasks.append(asyncio.create_task(servers[1].serve()))
-        await asyncio.wait([end, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        serving = asyncio.create_task(server.serve())
+        await asyncio.wait([end, serving], return_when=asyncio.FIRST_COMPLETED)
     if drain.is_draining:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(hurry.wait(), drain_seconds)
     end.cancel()
-    for server in servers:
-        server.should_exit = True
-    await asyncio.gather(*tasks)
+    server.should_exit = True
+    if serving is not None:
+        await serving
+    await asyncio.to_thread(probes.stop)

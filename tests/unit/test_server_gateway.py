@@ -20,7 +20,8 @@ from tests.builders import build_pod, facts, placeholder_pod, review, settings, 
 from webhook.admission import Admission, Answer
 from webhook.app import create_app, create_ops_app
 from webhook.bounds import MAX_BODY_BYTES
-from webhook.server import Connection, Gateway, Listener, make_config
+from webhook.connections import Connection, Listener, Traffic
+from webhook.server import Gateway, make_config
 
 if TYPE_CHECKING:
     from webhook.app import Review
@@ -76,7 +77,7 @@ def converse(
             transport = FakeTransport()
             config = make_config(listener)
             config.load()
-            connection = Connection(listener, config, ServerState())
+            connection = Connection(listener, config, ServerState(), Traffic())
             connection.connection_made(transport)
             size = max(1, -(-len(sent) // pieces))
             for at in range(0, len(sent), size):
