@@ -1,0 +1,301 @@
+"""What anybody who reaches the ports can do to a replica: not to its memory, its probes or the others' reviews."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from tests.builders import IMAGE, build_pod, expression, held, placeholder_pod, requires_nodes, user_pod
+from tests.e2e.lone_webhook import LoneWebhook, review_of
+from tests.harness.listing_api import ListingApi, node
+from tests.harness.ports import LOOPBACK
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Object = dict[str, Any]
+
+NODES = 300
+HUNDRED_MS = 0.1
+# A megabyte and a half: what etcd takes of an object, and what an API server would send at most.
+BYTES = 1_500_000
+
+
+@pytest.fixture(scope="module")
+def webhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoneWebhook]:
+    folder = tmp_path_factory.mktemp("webhook")
+    nodes = [node(f"node-{index}", **held(IMAGE), pool="user") for index in range(NODES)]
+    with (
+        ListingApi(folder, {"/api/v1/nodes": nodes}) as api,
+        LoneWebhook(folder, kubeconfig=api.kubeconfig) as running,
+    ):
+        wait_until(lambda: running.page("/readyz")[0] == 200, 30, "the webhook to know its nodes", explain=running.log)
+        yield running
+
+
+def as_go_writes(body: object, uid: str = "00000000-0000-4000-8000-000000000001") -> bytes:
+    """A review in the order and with the spaces of kube-apiserver's."""
+    request = {
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "jhub",
+        "operation": "CREATE",
+        "object": body,
+    }
+    review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+    return json.dumps(review, separators=(",", ":")).encode()
+
+
+def terms(count: int) -> Object:
+    """The affinity of the issue: so many required terms, none of which admits a node."""
+    return requires_nodes(
+        *[{"matchExpressions": [expression(f"k{index}", operator="Exists")]} for index in range(count)]
+    )
+
+
+def hostile_bodies(number: int) -> Iterator[tuple[str, bytes]]:
+    """One of each kind; `number` makes each different from those before."""
+    one = f"n{number}"
+    padding = "x" * 900_000
+    yield "25,000 required terms", as_go_writes(user_pod(affinity=terms(25_000)))[:-1] + b" " * 9 + b"}"
+    yield "9,000 required terms", as_go_writes(user_pod(affinity=terms(9000)))
+    yield "128 required terms", as_go_writes(user_pod(affinity=terms(128), nodeSelector={one: "x"}))
+    yield (
+        "dear terms",
+        as_go_writes(
+            user_pod(
+                affinity=requires_nodes({"matchExpressions": [*[expression("pool", "user")] * 100, expression(one)]})
+            )
+        ),
+    )
+    yield (
+        "dear builds",
+        as_go_writes(
+            build_pod(one + padding[:4000], affinity=requires_nodes({"matchExpressions": [expression(one, "x")]}))
+        ),
+    )
+    yield "lists", as_go_writes(user_pod())[:-2] + b',"more":[' + b"[]," * 300_000 + b"0]}}"
+    yield "objects", as_go_writes(user_pod())[:-2] + b',"more":[' + b'{"":0},' * 140_000 + b"0]}}"
+    yield "containers", as_go_writes(user_pod(*[IMAGE] * 9000))
+    yield "tolerations", as_go_writes(user_pod(tolerations=[{"key": str(index)} for index in range(40_000)]))
+    yield (
+        "resources",
+        as_go_writes(
+            user_pod(containers=[{"image": IMAGE, "resources": {"requests": {f"a/{i}": "1" for i in range(50_000)}}}])
+        ),
+    )
+    yield "a long image", as_go_writes(user_pod(one + padding))
+    yield "a long label", as_go_writes(placeholder_pod({"hub.jupyter.org/placeholder-set": one + padding}))
+    yield "a long repository", as_go_writes(build_pod(one + padding))
+    yield "a long name", as_go_writes(build_pod(name=one + padding))
+    yield "a body beyond the bound", as_go_writes(user_pod(padding=padding + "x" * (BYTES - len(padding))))
+    yield "a body that nobody can name", b"[" * BYTES
+
+
+# In a process of its own: the bodies made here hold this one's interpreter for longer than what is measured.
+PROBER = """
+import sys, time, urllib.request
+while True:
+    started = time.monotonic()
+    with urllib.request.urlopen(sys.argv[1], timeout=30) as answer:
+        assert answer.status == 200
+    print(time.monotonic() - started, flush=True)
+    time.sleep(0.005)
+"""
+
+
+class LivezWatch:
+    """`with LivezWatch(webhook) as watch:` asks /livez all the time; afterwards `watch.seconds` has each answer's."""
+
+    def __init__(self, webhook: LoneWebhook) -> None:
+        self._url = f"http://{LOOPBACK}:{webhook.metrics_port}/livez"
+        self.seconds: list[float] = []
+
+    def __enter__(self) -> Self:
+        self._output = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen([sys.executable, "-c", PROBER, self._url], stdout=self._output)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.poll() is None, "the prober failed"
+        self._process.kill()
+        self._process.wait()
+        with self._output as output:
+            output.seek(0)
+            self.seconds = [float(line) for line in output if line.endswith("\n")]
+
+    @property
+    def slowest(self) -> float:
+        return max(self.seconds)
+
+
+def crowd() -> float:
+    """How many times longer everything takes because others use the machine, too: 1 on one that is free."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def resident_mib(webhook: LoneWebhook, field: str = "VmRSS") -> float:
+    status = Path(f"/proc/{webhook.process.pid}/status").read_text()
+    return int(status.split(f"{field}:")[1].split()[0]) / 1024
+
+
+def post_all(webhook: LoneWebhook, number: int) -> dict[str, tuple[int, float, int]]:
+    """Status, seconds and bytes of each answer."""
+    found = {}
+    for name, body in hostile_bodies(number):
+        connection = webhook.client()
+        started = time.monotonic()
+        connection.request("POST", "/mutate", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        found[name] = (answer.status, time.monotonic() - started, len(text))
+        connection.close()
+    return found
+
+
+def test_hostile_reviews_cost_no_memory_no_time_and_no_probe(webhook: LoneWebhook) -> None:
+    first = post_all(webhook, 0)
+    # Whatever can be named is admitted, and the answer is short.
+    assert {name: status for name, (status, _, _) in first.items() if status != 200} == {
+        "a body that nobody can name": 413
+    }
+    assert max(size for _, _, size in first.values()) < 256 * 1024
+    before = resident_mib(webhook)
+    with LivezWatch(webhook) as watch:
+        rounds = [post_all(webhook, number) for number in range(1, 8)]
+    assert sum(map(len, rounds)) >= 100
+    slowest = {name: max(found[name][1] for found in rounds) for name in first}
+    assert max(slowest.values()) < 0.5 * crowd(), slowest
+    assert len(watch.seconds) > 100
+    assert watch.slowest < HUNDRED_MS * crowd(), (sorted(watch.seconds)[-5:], slowest)
+    assert resident_mib(webhook) < before * 1.1
+    assert resident_mib(webhook, "VmHWM") < 256
+    assert webhook.post(review_of())[1]["patchType"] == "JSONPatch"
+    assert 'roost_webhook_reviews_beyond_bounds_total{bound="terms"}' in webhook.page("/metrics")[1]
+
+
+def test_senders_of_any_kind_that_dawdle_are_cut_after_30_seconds(webhook: LoneWebhook) -> None:
+    head = b"POST /mutate HTTP/1.1\r\nContent-Type: application/json\r\n"
+    begun = {
+        "headers": b"POST /mutate HTTP/1.1\r\nX: y",
+        "a plain review": head + b"Content-Length: 100000\r\n\r\n{",
+        "a chunked review": head + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+        "another page": b"POST /nothing HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{",
+    }
+    started = time.monotonic()
+    senders = {name: webhook.connect() for name in begun}
+    scraper = senders["a scrape"] = socket.create_connection((LOOPBACK, webhook.metrics_port))  # type: ignore[assignment]
+    for name, connection in senders.items():
+        connection.sendall(begun.get(name, b"GET /metrics HTTP/1.1\r\nX: y"))
+    ended: dict[str, float] = {}
+    while senders and time.monotonic() - started < 45:
+        for name, connection in list(senders.items()):
+            # A byte every half second: each alone is quick enough.
+            with contextlib.suppress(TimeoutError, ssl.SSLWantReadError):
+                try:
+                    connection.sendall(b"1" if "chunked" not in name else b"1\r\n1\r\n")
+                    connection.settimeout(0.05)
+                    if connection.recv(1000) == b"":
+                        raise ConnectionResetError
+                except TimeoutError:
+                    raise
+                except OSError:
+                    ended[name] = time.monotonic() - started
+                    del senders[name]
+        time.sleep(0.2)
+    scraper.close()
+    assert not senders, "still open"
+    assert all(28 < seconds < 35 for seconds in ended.values()), ended
+    assert webhook.post(review_of())[0] == 200
+
+
+def test_bodies_that_stay_unfinished_are_cut_when_they_hold_too_much(webhook: LoneWebhook) -> None:
+    before = resident_mib(webhook)
+    senders = []
+    for _ in range(80):
+        connection = webhook.connect()
+        connection.sendall(
+            b"POST /mutate HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+        )
+        with contextlib.suppress(OSError):
+            connection.sendall(b"x" * 900_000)
+        senders.append(connection)
+    assert resident_mib(webhook) - before < 100
+    assert webhook.post(review_of())[0] == 200
+    for connection in senders:
+        connection.close()
+    wait_until(lambda: webhook.post(review_of())[0] == 200, 5)
+
+
+def test_connections_without_end_shut_out_their_own_address_only(webhook: LoneWebhook) -> None:
+    kept = webhook.client()
+    webhook.post(review_of(), kept)
+    flood = []
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            plain = socket.socket()
+            plain.bind(("127.0.0.2", 0))
+            plain.settimeout(5)
+            plain.connect((LOOPBACK, webhook.port))
+            flood.append(plain)
+    # The flood holds every place by now; others still come in, and those that were in stay.
+    for _ in range(5):
+        assert webhook.post(review_of())[0] == 200
+    before = kept.sock
+    assert webhook.post(review_of(), kept)[0] == 200
+    assert kept.sock is before
+    for connection in flood:
+        connection.close()
+
+
+def scrape(webhook: LoneWebhook, ended: threading.Event) -> None:
+    connection = http.client.HTTPConnection(LOOPBACK, webhook.metrics_port, timeout=30)
+    while not ended.is_set():
+        try:
+            connection.request("GET", "/metrics")
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            connection.close()
+    connection.close()
+
+
+def durations(webhook: LoneWebhook, count: int) -> list[float]:
+    connection = webhook.client()
+    found = []
+    for _ in range(count):
+        started = time.monotonic()
+        assert webhook.post(review_of(), connection)[0] == 200
+        found.append(time.monotonic() - started)
+    connection.close()
+    return sorted(found)
+
+
+def test_a_hundred_scrapes_at_once_leave_reviews_alone(webhook: LoneWebhook) -> None:
+    durations(webhook, 50)
+    ended = threading.Event()
+    threads = [threading.Thread(target=scrape, args=(webhook, ended)) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    try:
+        busy = durations(webhook, 200)
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    # The threads of this test share one interpreter with the reviews that it sends, which is most of the time here.
+    assert busy[100] < HUNDRED_MS * crowd()
