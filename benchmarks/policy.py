@@ -21,10 +21,11 @@ VALUES: Final = REPO / "benchmarks" / "values.yaml"
 IMAGES: Final = ("quay.io/benchmark/science:2026.11", "quay.io/benchmark/network-tools:2026.11")
 
 
-def rendered(namespace: str, *settings: str) -> list[dict[str, Any]]:
+def rendered(namespace: str, *settings: str, kube_version: str | None = None) -> list[dict[str, Any]]:
     """The objects that `roost render` gives for the benchmarks' values; `settings` are `--set` pairs."""
     values = read_values((str(VALUES),), Settings(values=settings)).values
-    return [manifest.body for manifest in render(values, Release(RELEASE, namespace))]
+    release = Release(RELEASE, namespace, *([kube_version] if kube_version else ()))
+    return [manifest.body for manifest in render(values, release)]
 
 
 def write_policy(path: Path, namespace: str, *settings: str) -> Path:

@@ -44,6 +44,7 @@ _HELPERS: Final = {
     "puller_method": "roost.puller_method",
     "own_image": "roost.own_image",
     "for_cluster": "roost.for_cluster",
+    "minor_for_cluster": "roost.minor_for_cluster",
 }
 # What `pullers` gives, as a schema.
 _PULLERS: Final = {

@@ -283,7 +283,10 @@ def macro_scheduler_config(given):
     out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'leaderElection'), 'renewDeadline'))))
     out.append('\n  retryPeriod: ')
     out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'leaderElection'), 'retryPeriod'))))
-    out.append('\nclientConnection:\n  # Empty: the account of the pod.\n  kubeconfig: ""')
+    out.append('\nclientConnection:\n  # Empty: the account of the pod.\n  kubeconfig: ""\n  qps: ')
+    out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'clientConnection'), 'qps'))))
+    out.append('\n  burst: ')
+    out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'clientConnection'), 'burst'))))
     return ''.join(out)
 
 def macro_controllers_settings(given):
@@ -1562,6 +1565,20 @@ def render_scheduler_deployment(given):
         out.append('\n            - ')
         out.append(str(to_json((str('--v=') + str(to_int(read_key(read_key(given['values'], 'scheduler'), 'logLevel')))))))
         out.append('\n')
+        for v_gate, v_is_on in each(items(read_key(read_key(read_key(given['values'], 'scheduler'), 'featureGates'), given['minor_for_cluster'](read_key(read_key(given['values'], 'scheduler'), 'featureGates'))))):
+            if v_is_on:
+                out.append('            - ')
+                out.append(str(to_json((str('--feature-gates=') + str(v_gate) + str('=true')))))
+                out.append('\n')
+            else:
+                out.append('            - ')
+                out.append(str(to_json((str('--feature-gates=') + str(v_gate) + str('=false')))))
+                out.append('\n')
+        v_flush_after = given['for_cluster'](read_key(read_key(given['values'], 'scheduler'), 'flushAfter'))
+        if v_flush_after:
+            out.append('            - ')
+            out.append(str(to_json((str('--pod-max-in-unschedulable-pods-duration=') + str(v_flush_after)))))
+            out.append('\n')
         if read_key(read_key(given['values'], 'scheduler'), 'extraEnv'):
             out.append('          env: ')
             out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'extraEnv'))))
@@ -2137,6 +2154,9 @@ DEFAULTS = {'enabled': True,
                          'tag': '',
                          'tags': {'1.34': 'v1.34.4', '1.35': 'v1.35.4', '1.36': 'v1.36.3'},
                          'pullPolicy': 'IfNotPresent'},
+               'featureGates': {'1.34': {'SchedulerAsyncPreemption': False}},
+               'flushAfter': {'1.34': '30s'},
+               'clientConnection': {'qps': 200, 'burst': 400},
                'leaderElection': {'leaseDuration': '15s', 'renewDeadline': '10s', 'retryPeriod': '2s'},
                'percentageOfNodesToScore': 100,
                'profiles': {'user': {'strategy': 'pack'},
@@ -2463,7 +2483,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                               'additionalProperties': False,
                               'required': ['affinity',
                                            'annotations',
+                                           'clientConnection',
                                            'extraEnv',
+                                           'featureGates',
+                                           'flushAfter',
                                            'hostNetwork',
                                            'image',
                                            'labels',
@@ -2501,6 +2524,41 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                                                              '"1.36".'},
                                                                                'additionalProperties': {'$ref': '#/definitions/imageTag'}},
                                                                       'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
+                                             'featureGates': {'type': 'object',
+                                                              'propertyNames': {'pattern': '^1\\.[0-9]{1,3}$',
+                                                                                '$comment': 'Write a '
+                                                                                            'Kubernetes '
+                                                                                            'minor in '
+                                                                                            'quotes, like '
+                                                                                            '"1.36".'},
+                                                              'additionalProperties': {'type': 'object',
+                                                                                       'propertyNames': {'pattern': '^[A-Z][A-Za-z0-9]{0,99}$',
+                                                                                                         '$comment': 'Write '
+                                                                                                                     'a '
+                                                                                                                     'feature '
+                                                                                                                     "gate's "
+                                                                                                                     'name, '
+                                                                                                                     'like '
+                                                                                                                     'SchedulerAsyncPreemption.'},
+                                                                                       'additionalProperties': {'type': 'boolean'}}},
+                                             'flushAfter': {'type': 'object',
+                                                            'propertyNames': {'pattern': '^1\\.[0-9]{1,3}$',
+                                                                              '$comment': 'Write a '
+                                                                                          'Kubernetes minor '
+                                                                                          'in quotes, like '
+                                                                                          '"1.36".'},
+                                                            'additionalProperties': {'anyOf': [{'type': 'string',
+                                                                                                'enum': ['']},
+                                                                                               {'$ref': '#/definitions/goDuration'}]}},
+                                             'clientConnection': {'type': 'object',
+                                                                  'additionalProperties': False,
+                                                                  'required': ['burst', 'qps'],
+                                                                  'properties': {'qps': {'type': 'integer',
+                                                                                         'minimum': 1,
+                                                                                         'maximum': 10000},
+                                                                                 'burst': {'type': 'integer',
+                                                                                           'minimum': 1,
+                                                                                           'maximum': 20000}}},
                                              'leaderElection': {'type': 'object',
                                                                 'additionalProperties': False,
                                                                 'required': ['leaseDuration',
@@ -3332,7 +3390,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '49f24984c05bbeefed4feedbd275abe995291e2a95b164dc72ea85819c86119b'
+FINGERPRINT = 'a0109efb4f9d5288f655b52a574b6deabb9b09c39b6e1bd44533ffe260e11b09'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

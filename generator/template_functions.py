@@ -251,11 +251,16 @@ def kube_minor(version: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
-    """Pick the entry of the newest minor that the cluster has reached; of the oldest when it has reached none."""
+def minor_for_cluster(by_minor: Mapping[str, object], version: str) -> str:
+    """Pick the newest minor that the cluster has reached, else the oldest; "" when there is none."""
     minors = sorted(by_minor, key=kube_minor)
     reached = [minor for minor in minors if kube_minor(minor) <= kube_minor(version)]
-    return by_minor[(reached or minors[:1])[-1]] if minors else ""
+    return (reached or minors[:1] or [""])[-1]
+
+
+def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
+    """Pick the entry of `minor_for_cluster`."""
+    return by_minor.get(minor_for_cluster(by_minor, version), "")
 
 
 def puller_method(method: object, version: str) -> object:
@@ -347,6 +352,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "pullers": lambda singleuser, puller: pullers(str(base), singleuser, puller),
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
+        "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, release.kube_version),
         "own_image": lambda: own_image(values["image"], chart.app_version),
         "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
         "placeholder_sets": lambda sets, defaults: placeholder_sets(str(base), sets, defaults),

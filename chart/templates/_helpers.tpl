@@ -157,8 +157,8 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- end -}}
 {{- end }}
 
-{{- /* roost.for_cluster (list $ BY_MINOR): the entry of the newest minor that the cluster has reached, else the oldest. */}}
-{{- define "roost.for_cluster" -}}
+{{- /* roost.minor_for_cluster (list $ BY_MINOR): the newest minor that the cluster has reached, else the oldest. */}}
+{{- define "roost.minor_for_cluster" -}}
 {{- $root := index . 0 -}}
 {{- $reached := "" -}}
 {{- $oldest := "" -}}
@@ -168,7 +168,13 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- if or (not $reached) (semverCompare (printf ">%s.0" $reached) (printf "%s.0" $minor)) }}{{ $reached = $minor }}{{ end -}}
 {{- end -}}
 {{- end -}}
-{{- if $oldest }}{{ index . 1 | dig ($reached | default $oldest) "" }}{{ end -}}
+{{- $reached | default $oldest -}}
+{{- end }}
+
+{{- /* roost.for_cluster (list $ BY_MINOR): the entry, a string, of that minor. */}}
+{{- define "roost.for_cluster" -}}
+{{- $minor := include "roost.minor_for_cluster" . -}}
+{{- if $minor }}{{ index . 1 | dig $minor "" }}{{ end -}}
 {{- end }}
 
 {{- /* roost.merge (list MAP MAP …): as JSON, all entries; a later map's wins. Sprig's merge would skip empty ones. */}}

@@ -121,7 +121,9 @@ leaderElection:
   retryPeriod: {{ toJson $.root.Values.scheduler.leaderElection.retryPeriod }}
 clientConnection:
   # Empty: the account of the pod.
-  kubeconfig: ""{{- end }}
+  kubeconfig: ""
+  qps: {{ toJson $.root.Values.scheduler.clientConnection.qps }}
+  burst: {{ toJson $.root.Values.scheduler.clientConnection.burst }}{{- end }}
 {{- /* What the controllers follow. */}}
 {{- define "roost.controllers_settings" -}}
 {{ toPrettyJson (dict "version" 1 "release" $.root.Release.Name "namespace" $.root.Release.Namespace "writesPerMinute" $.root.Values.controllers.writesPerMinute "podClasses" $.root.Values.podClasses "gate" (dict "mode" $.root.Values.imageGate.mode "startupTaintDeadlineSeconds" $.root.Values.imageGate.startupTaintDeadlineSeconds "nodeCondition" $.root.Values.imageGate.nodeCondition "pullerPods" $.root.Values.imageGate.pullerPods "pullers" (include "roost.pullers" (list $.root $.root.Values.singleuser $.root.Values.prePuller) | fromJsonArray)) "placeholderMover" $.root.Values.placeholderMover "placeholders" (include "roost.placeholder_sets" (list $.root $.root.Values.placeholders $.root.Values.placeholder.defaults) | fromJsonArray) "placeholderBackend" $.root.Values.placeholder.backend "popularImages" $.root.Values.popularImages "puller" (dict "method" (include "roost.puller_method" (list $.root)) "image" (include "roost.own_image" (list $.root)) "pauseImage" (printf "%s%s%s" $.root.Values.placeholder.image.name ":" $.root.Values.placeholder.image.tag) "pullSecrets" $.root.Values.imagePullSecrets "tolerations" (concat $.root.Values.prePuller.tolerations (list (dict "key" (include "roost.startup_taint" (list $.root)) "operator" "Exists"))) "priorityClassName" (or (and $.root.Values.priorityClasses.enabled (include "roost.cluster_object_name" (list $.root "puller"))) "") "serviceAccountName" (include "roost.object_name" (list $.root "puller")))) }}{{- end }}

@@ -122,8 +122,12 @@ def test_every_pod_passes_the_restricted_security_standard(odd: Path, control_pl
 # --- the scheduler's configuration ------------------------------------------------------------------------------------
 
 
-def write_config(kube_scheduler: Path, config: str, folder: Path) -> dict[str, Any]:
-    """Let kube-scheduler validate a configuration, and give it back with all defaults filled in."""
+def write_config(kube_scheduler: Path, objects: Objects, folder: Path) -> dict[str, Any]:
+    """Let kube-scheduler validate what is rendered; gives the configuration back with all defaults filled in."""
+    bodies = {kind: body for (_, kind, _, name), body in objects.items() if name.endswith("-scheduler")}
+    config = bodies["ConfigMap"]["data"]["config.yaml"]
+    command = bodies["Deployment"]["spec"]["template"]["spec"]["containers"][0]["command"]
+    flags = [flag for flag in command[1:] if not flag.startswith(("--config=", "--secure-port="))]
     kubeconfig = folder / "kubeconfig"
     cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
     context = {"name": "c", "context": {"cluster": "c", "user": ""}}
@@ -132,11 +136,11 @@ def write_config(kube_scheduler: Path, config: str, folder: Path) -> dict[str, A
     )
     # The one thing that is a pod's own: outside of one there is no account to fall back to.
     document = yaml.safe_load(config)
-    document["clientConnection"] = {"kubeconfig": str(kubeconfig)}
+    document["clientConnection"]["kubeconfig"] = str(kubeconfig)
     source, target = folder / "config.yaml", folder / "written.yaml"
     source.write_text(yaml.safe_dump(document))
     done = subprocess.run(
-        [kube_scheduler, f"--config={source}", f"--write-config-to={target}", "--secure-port=0"],
+        [kube_scheduler, f"--config={source}", f"--write-config-to={target}", "--secure-port=0", *flags],
         capture_output=True, text=True, check=False, timeout=30,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -151,9 +155,8 @@ ALL_STRATEGIES = "scheduler: {profiles: {a: {strategy: pack}, b: {strategy: pack
 def check_strategies(minor: str, folder: Path) -> None:
     file = folder / "values.yaml"
     file.write_text(ALL_STRATEGIES)
-    objects = roost_render([file])
-    config = objects["v1", "ConfigMap", "jhub", "hub-roost-scheduler"]["data"]["config.yaml"]
-    written = write_config(require_binary("kube-scheduler", minor), config, folder)
+    release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
+    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), folder)
     profiles = {profile["schedulerName"].rpartition(".")[2]: profile for profile in written["profiles"]}
     weights = {
         name: {plugin["name"]: plugin["weight"] for plugin in profile["plugins"]["score"]["enabled"]}
@@ -176,6 +179,7 @@ def check_strategies(minor: str, folder: Path) -> None:
         disabled = {plugin["name"] for plugin in profiles[name]["plugins"]["score"]["disabled"]}
         assert disabled == {"NodeResourcesBalancedAllocation"}
     assert written["percentageOfNodesToScore"] == 100
+    assert (written["clientConnection"]["qps"], written["clientConnection"]["burst"]) == (200, 400)
     assert written["leaderElection"]["resourceName"] == "hub-roost-scheduler"
     assert written["leaderElection"]["resourceNamespace"] == "jhub"
 
@@ -192,9 +196,9 @@ def test_every_supported_kube_scheduler_takes_each_strategy(minor: str, tmp_path
 
 def check_configuration(odd: Path, minor: str, folder: Path) -> None:
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor.removeprefix('v')}.0")
-    for (_, kind, _, name), body in roost_render([odd], release).items():
-        if kind == "ConfigMap" and name.endswith("-scheduler"):
-            write_config(require_binary("kube-scheduler", minor), body["data"]["config.yaml"], folder)
+    objects = roost_render([odd], release)
+    if any(kind == "ConfigMap" and name.endswith("-scheduler") for _, kind, _, name in objects):
+        write_config(require_binary("kube-scheduler", minor), objects, folder)
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)

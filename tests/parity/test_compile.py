@@ -17,6 +17,7 @@ from generator.environment import (
     for_cluster,
     indent,
     make_environment,
+    minor_for_cluster,
     render_template,
     to_json,
     to_pretty_json,
@@ -243,3 +244,5 @@ def test_the_image_follows_the_clusters_minor() -> None:
     tags = {"1.9": "a", "1.34": "b", "1.36": "c"}
     assert [for_cluster(tags, version) for version in ("v1.8.1", "1.10", "v1.34.9-gke.1", "v1.99.0")] == list("aabc")
     assert for_cluster({}, "v1.36.0") == ""
+    assert minor_for_cluster(tags, "v1.35.2") == "1.34"
+    assert minor_for_cluster({}, "v1.36.0") == ""
