@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from controllers.planner import MemoryPlanner
 from controllers.plans.image_gate import GAUGES, GateMemory, note_image_gate, plan_image_gate
 from controllers.plans.image_gate_settings import GateSettings, PullerGroup, PullerPods, managed_image
+from placement.puller_reach import read_required_terms, read_tolerations
 from placement.settings import GateMode
 
 if TYPE_CHECKING:
@@ -65,4 +66,6 @@ def _read_group(read: Reader, group: Document, key: str, release: str, namespace
         name=read.text(group.get("name"), f"{key}.name"),
         node_selector=read.labels(group.get("nodeSelector"), f"{key}.nodeSelector"),
         images=tuple(managed_image(release, namespace, one) for one in references if one),
+        required_terms=read_required_terms(read, group, key),
+        tolerations=read_tolerations(read, group, key, release, namespace),
     )

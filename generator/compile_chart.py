@@ -54,6 +54,8 @@ _PULLERS: Final = {
         "properties": {
             "name": {"type": "string"},
             "nodeSelector": {"type": "object", "additionalProperties": {"type": "string"}},
+            "tolerations": {"type": "array", "items": {"type": "object"}},
+            "requiredNodeTerms": {"type": "array", "items": {"type": "object"}},
             "images": {"type": "array", "items": {"type": "string"}},
         },
         "additionalProperties": False,
@@ -588,6 +590,12 @@ class _Compiler:
                 f"(concat {words})",
                 Shape(tuple(s for one in given for s in one.shape.alternatives), given[0].shape.definitions),
             )
+        if name == "container_images":
+            go = f'(include "roost.with_images" (list list {words}) | fromJsonArray)'
+            return Expression(go, Shape(({"type": "array", "items": {"type": "string"}},), {}))
+        if name == "unique":
+            self.need(given[0], {"array"}, "unique")
+            return Expression(f"(uniq {words})", given[0].shape)
         if name == "pullers":
             go = f'(include "roost.pullers" (list {self.root} {words}) | fromJsonArray)'
             return Expression(go, Shape((_PULLERS,), {}))

@@ -64,6 +64,16 @@ def macro_pull_secrets(given):
     out.append(']')
     return ''.join(out)
 
+def macro_puller_pull_secrets(given):
+    out = []
+    out.append('[')
+    for v_secret in each(given['unique'](given['concat'](read_key(given['values'], 'imagePullSecrets'), read_key(read_key(read_key(given['values'], 'singleuser'), 'image'), 'pullSecrets')))):
+        out.append('{"name": ')
+        out.append(str(to_json(v_secret)))
+        out.append('},')
+    out.append(']')
+    return ''.join(out)
+
 def macro_pod_security(given):
     out = []
     out.append('{"runAsNonRoot": true, "runAsUser": 65534, "runAsGroup": 65534, "fsGroup": 65534, "seccompProfile": {"type": "RuntimeDefault"}}')
@@ -291,7 +301,7 @@ def macro_scheduler_config(given):
 
 def macro_controllers_settings(given):
     out = []
-    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': given['own_image'](), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': read_key(given['values'], 'imagePullSecrets'), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
+    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': given['own_image'](), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': given['unique'](given['concat'](read_key(given['values'], 'imagePullSecrets'), read_key(read_key(read_key(given['values'], 'singleuser'), 'image'), 'pullSecrets'))), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
     return ''.join(out)
 
 def macro_recorder_settings(given):
@@ -1139,13 +1149,17 @@ def render_puller_daemonset(given):
                 out.append(str(to_json(given['cluster_object_name']('puller'))))
                 out.append('\n')
             out.append('      # A pause has nothing to finish.\n      terminationGracePeriodSeconds: 0\n')
-            if read_key(given['values'], 'imagePullSecrets'):
+            if (read_key(given['values'], 'imagePullSecrets') or read_key(read_key(read_key(given['values'], 'singleuser'), 'image'), 'pullSecrets')):
                 out.append('      imagePullSecrets: ')
-                out.append(str(macro_pull_secrets(given)))
+                out.append(str(macro_puller_pull_secrets(given)))
                 out.append('\n')
             if read_key(v_group, 'nodeSelector'):
                 out.append('      nodeSelector: ')
                 out.append(str(to_json(read_key(v_group, 'nodeSelector'))))
+                out.append('\n')
+            if read_key(v_group, 'requiredNodeTerms'):
+                out.append('      affinity:\n        nodeAffinity:\n          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms: ')
+                out.append(str(to_json(read_key(v_group, 'requiredNodeTerms'))))
                 out.append('\n')
             out.append('      tolerations:\n        # A node sheds this taint when its images are there.\n        - {key: ')
             out.append(str(to_json(given['startup_taint']())))
@@ -1154,7 +1168,7 @@ def render_puller_daemonset(given):
                 out.append('        - {key: ')
                 out.append(str(to_json(given['readiness_taint']())))
                 out.append(', operator: Exists}\n')
-            for v_toleration in each(read_key(read_key(given['values'], 'prePuller'), 'tolerations')):
+            for v_toleration in each(read_key(v_group, 'tolerations')):
                 out.append('        - ')
                 out.append(str(to_json(v_toleration)))
                 out.append('\n')
@@ -1777,7 +1791,7 @@ def render_webhook_clusterrolebinding(given):
 def render_webhook_configmap(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
-        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'leases': {'scheduler': given['object_name']('scheduler')}}
+        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList'), 'initContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'initContainers')), 'extraContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'extraContainers')), 'networkTools': read_key(read_key(given['values'], 'singleuser'), 'networkTools')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'leases': {'scheduler': given['object_name']('scheduler')}}
         out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\ndata:\n  policy.json: |\n')
@@ -2282,9 +2296,15 @@ DEFAULTS = {'enabled': True,
                'nodeCondition': False,
                'nodeReadinessRule': False,
                'pullerPods': 'roost'},
- 'singleuser': {'image': {'name': '', 'tag': ''},
+ 'singleuser': {'image': {'name': '', 'tag': '', 'pullSecrets': []},
+                'initContainers': [],
+                'extraContainers': [],
+                'networkTools': {'image': {'name': '', 'tag': ''}},
                 'profileList': [],
                 'nodeSelector': {},
+                'extraTolerations': [],
+                'extraNodeAffinity': {'required': []},
+                'extraResource': {'limits': {}, 'guarantees': {}},
                 'cpu': {},
                 'memory': {}},
  'prePuller': {'enabled': True,
@@ -2627,12 +2647,49 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                             'enum': ['roost', 'zeroToJupyterHub']}}},
                 'singleuser': {'type': 'object',
                                'additionalProperties': False,
-                               'required': ['cpu', 'image', 'memory', 'nodeSelector', 'profileList'],
+                               'required': ['cpu',
+                                            'extraContainers',
+                                            'extraNodeAffinity',
+                                            'extraResource',
+                                            'extraTolerations',
+                                            'image',
+                                            'initContainers',
+                                            'memory',
+                                            'networkTools',
+                                            'nodeSelector',
+                                            'profileList'],
                                'properties': {'image': {'type': 'object',
                                                         'additionalProperties': False,
-                                                        'required': ['name', 'tag'],
+                                                        'required': ['name', 'pullSecrets', 'tag'],
                                                         'properties': {'name': {'$ref': '#/definitions/optionalImageName'},
-                                                                       'tag': {'$ref': '#/definitions/imageTag'}}},
+                                                                       'tag': {'$ref': '#/definitions/imageTag'},
+                                                                       'pullSecrets': {'type': 'array',
+                                                                                       'items': {'$ref': '#/definitions/objectName'},
+                                                                                       'uniqueItems': True}}},
+                                              'initContainers': {'type': 'array',
+                                                                 'items': {'$ref': '#/definitions/cleanObject'}},
+                                              'extraContainers': {'type': 'array',
+                                                                  'items': {'$ref': '#/definitions/cleanObject'}},
+                                              'networkTools': {'type': 'object',
+                                                               'additionalProperties': False,
+                                                               'required': ['image'],
+                                                               'properties': {'image': {'type': 'object',
+                                                                                        'additionalProperties': False,
+                                                                                        'required': ['name',
+                                                                                                     'tag'],
+                                                                                        'properties': {'name': {'$ref': '#/definitions/optionalImageName'},
+                                                                                                       'tag': {'$ref': '#/definitions/imageTag'}}}}},
+                                              'extraTolerations': {'$ref': '#/definitions/tolerations'},
+                                              'extraNodeAffinity': {'type': 'object',
+                                                                    'additionalProperties': False,
+                                                                    'required': ['required'],
+                                                                    'properties': {'required': {'type': 'array',
+                                                                                                'items': {'$ref': '#/definitions/nodeTerm'}}}},
+                                              'extraResource': {'type': 'object',
+                                                                'additionalProperties': False,
+                                                                'required': ['guarantees', 'limits'],
+                                                                'properties': {'limits': {'$ref': '#/definitions/quantities'},
+                                                                               'guarantees': {'$ref': '#/definitions/quantities'}}},
                                               'profileList': {'type': 'array',
                                                               'items': {'$ref': '#/definitions/cleanObject'}},
                                               'nodeSelector': {'$ref': '#/definitions/labels'},
@@ -3390,7 +3447,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'a0109efb4f9d5288f655b52a574b6deabb9b09c39b6e1bd44533ffe260e11b09'
+FINGERPRINT = '84ec532dd69c4047c9eb3b69d037c35769030cbfcf3c2256a3e890e1f1c9f13a'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

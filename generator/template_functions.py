@@ -8,18 +8,16 @@ call these too, and its import takes longer than a render.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
-from placement import labels
+from placement import go_json, labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 # Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
 KEYS: Final[Mapping[str, str]] = MappingProxyType(
@@ -37,10 +35,6 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-# Integers beyond it lose digits in Helm, which holds every number of a values file as a float64.
-_EXACT_INTEGERS: Final = 2**53
-# encoding/json's HTML-safe escapes; json.dumps leaves these five as they are.
-_GO_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 # What `placeholder.defaults` says nothing of.
 _SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"countBy": "pods", "windows": []})
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
@@ -84,85 +78,25 @@ class TemplateError(Exception):
 # --- printing ---------------------------------------------------------------------------------------------------------
 
 
-def _go_number(number: float) -> str:
-    """Print a number as Go's encoding/json prints the float64 that Helm makes of it."""
-    if isinstance(number, int) and -_EXACT_INTEGERS < number < _EXACT_INTEGERS:
-        return str(number)
-    value = float(number)
-    if not math.isfinite(value):
-        raise TemplateError(f"{value} is no number that JSON can hold")
-    if value == 0:
-        return "0"
-    if not 1e-6 <= abs(value) < 1e21:
-        mantissa, _, exponent = repr(value).partition("e")
-        return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if exponent else mantissa
-    from decimal import Decimal  # noqa: PLC0415 - hardly a render needs it, and its import shows
-
-    # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out without an exponent.
-    digits = format(Decimal(repr(value)), "f")
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
-
-
-def _go_string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).translate(_GO_ESCAPES)
-
-
-def _encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
-    """Yield `value` as JSON; `newline` stands between items ("" for compact), `step` is one level of indentation."""
-    if value is None:
-        yield "null"
-    elif isinstance(value, bool):
-        yield "true" if value else "false"
-    elif isinstance(value, str):
-        yield _go_string(value)
-    elif isinstance(value, int | float):
-        yield _go_number(value)
-    elif isinstance(value, Mapping):
-        deeper = newline + step
-        mark = "{" + deeper
-        # Go sorts by the keys' UTF-8 bytes, which is the order of code points, as Python's.
-        for key in sorted(value):
-            yield f"{mark}{_go_string(key)}{colon}"
-            yield from _encode(value[key], deeper, step, colon)
-            mark = "," + deeper
-        yield newline + "}" if value else "{}"
-    elif isinstance(value, list | tuple):
-        deeper = newline + step
-        mark = "[" + deeper
-        for item in value:
-            yield mark
-            yield from _encode(item, deeper, step, colon)
-            mark = "," + deeper
-        yield newline + "]" if value else "[]"
-    else:
-        raise TemplateError(f"a {type(value).__name__} can't be printed as JSON")
-
-
-_plain_json: Final = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
-).encode
-# What Go may print in another way than Python: exponents, long or integral floats, and its escapes.
-_GO_PRINTS_APART: Final = re.compile("[0-9][eE][-+]?[0-9]|[0-9]{16}|\\.0(?![0-9])|[<>&\u2028\u2029]")
-
-
 def to_json(value: object) -> str:
     """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes. Sprig's `toJson`."""
     try:
-        text = _plain_json(value)
-    except (TypeError, ValueError):
-        # Not for C: keys that are no text, infinities, maps of other types.
-        text = ""
-    return text if text and _GO_PRINTS_APART.search(text) is None else to_json_exactly(value)
+        return go_json.to_json(value)
+    except ValueError as error:
+        raise TemplateError(str(error)) from None
 
 
 def to_json_exactly(value: object) -> str:
     """`to_json` without its short cut through the C encoder."""
-    return "".join(_encode(value, "", "", ":"))
+    return go_json.to_json_exactly(value)
 
 
 def to_pretty_json(value: object) -> str:
     """JSON over several lines, indented by two. Sprig's `toPrettyJson`."""
-    return "".join(_encode(value, "\n", "  ", ": "))
+    try:
+        return "".join(go_json.encode(value, "\n", "  ", ": "))
+    except ValueError as error:
+        raise TemplateError(str(error)) from None
 
 
 def indent(text: str, width: int) -> str:
@@ -222,6 +156,15 @@ def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
 def concat(*lists: Sequence[object]) -> list[object]:
     """Put lists together. Sprig's `concat`."""
     return [item for one in lists for item in each(one)]
+
+
+def unique(entries: object) -> list[object]:
+    """Each entry of a list once. Sprig's `uniq`."""
+    found: list[object] = []
+    for entry in each(entries):
+        if entry not in found:
+            found.append(entry)
+    return found
 
 
 def names(entries: object) -> list[object]:
@@ -310,14 +253,23 @@ def complete_placeholder_set(one: object, defaults: object) -> dict[str, object]
     return {**_SET_DEFAULTS, **dict(items(defaults)), **named}
 
 
+def container_images(containers: object) -> list[str]:
+    """Give the images of containers, each once; the rest of a container may hold secrets."""
+    from placement.managed_images import with_images  # noqa: PLC0415 - see above
+
+    return list(with_images((), each(containers)))
+
+
 def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, object]]:
-    """Give each DaemonSet of the puller: its name, the nodes it is for, its images in order of use."""
+    """Give each DaemonSet of the puller: its name, where its users may go, its images in order of use."""
     from placement.managed_images import puller_groups  # noqa: PLC0415 - see above
 
     return [
         {
             "name": labels.object_name(base, group.component),
             "nodeSelector": group.node_selector,
+            "tolerations": list(group.tolerations),
+            "requiredNodeTerms": list(group.required_terms),
             "images": list(group.images),
         }
         for group in puller_groups(singleuser, puller)
@@ -359,6 +311,8 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "merge": merge,
         "concat": concat,
         "names": names,
+        "unique": unique,
+        "container_images": container_images,
         "fail": fail,
     }
     return {

@@ -163,11 +163,16 @@ def _hub_name(release: str, namespace: str) -> str:
     return shorten(f"roost-{release}.{namespace}", MAX_LABEL_NAME)
 
 
-def puller_component(node_selector: Mapping[str, str]) -> str:
-    """Component of the puller for nodes with these labels: readable values, then a hash that tells selectors apart."""
+def puller_component(node_selector: Mapping[str, str], rest: str = "") -> str:
+    """Component of the puller for nodes with these labels: readable values, then a hash that tells selectors apart.
+
+    rest: what else selects its nodes, as text.
+    """
     pairs = sorted(node_selector.items())
     readable = _NOT_IN_NAME.sub("-", "-".join(value for _, value in pairs)).lower()[:30].strip("-")
-    return "-".join(filter(None, ("puller", readable, _hash("".join(f"{key}={value}," for key, value in pairs)))))
+    return "-".join(
+        filter(None, ("puller", readable, _hash("".join(f"{key}={value}," for key, value in pairs) + rest)))
+    )
 
 
 def puller_container(reference: str) -> str:

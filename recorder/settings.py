@@ -8,7 +8,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from placement.documents import DNS_NAME, Document, Fault, Reader, SettingsError, describe
-from placement.labels import pulled_label
+from placement.labels import HOSTNAME_LABEL, pulled_label
+from placement.puller_reach import read_required_terms, selects
 from placement.settings import GateMode, KeySource, PodClass, read_pod_classes
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class GateGroup:
 
     node_selector: Mapping[str, str]
     labels: frozenset[str]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    tolerations: None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,8 @@ class RecorderSettings:
 
     def gate_labels(self, node_labels: Mapping[str, str]) -> frozenset[str]:
         """The labels with which the image gate says that a node with these labels holds all that belongs on it."""
-        found = [group.labels for group in self.gate if group.node_selector.items() <= node_labels.items()]
+        name = node_labels.get(HOSTNAME_LABEL, "")
+        found = [group.labels for group in self.gate if selects(group, name, node_labels)]
         return frozenset().union(*found)
 
 
@@ -104,6 +108,10 @@ def _read_gate(read: Reader, document: Document, release: str, namespace: str) -
         ]
         labels = frozenset(pulled_label(release, namespace, image) for image in images if image)
         groups.append(
-            GateGroup(node_selector=read.labels(group.get("nodeSelector"), f"{key}.nodeSelector"), labels=labels)
+            GateGroup(
+                node_selector=read.labels(group.get("nodeSelector"), f"{key}.nodeSelector"),
+                labels=labels,
+                required_terms=read_required_terms(read, group, key),
+            )
         )
     return tuple(groups)

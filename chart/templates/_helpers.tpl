@@ -222,8 +222,43 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- toJson $merged -}}
 {{- end }}
 
-{{- /* roost.overridden (list USE HOLDER): as JSON, what `kubespawner_override` of a profile or a choice makes of a use, which
-is an image and a node selector. */}}
+{{- /* roost.objects VALUE: as JSON, the entries of a list that are maps; "" for what is no list. */}}
+{{- define "roost.objects" -}}
+{{- if kindIs "slice" . -}}
+{{- $found := list -}}
+{{- range $_, $entry := . }}{{ if kindIs "map" $entry }}{{ $found = append $found $entry }}{{ end }}{{ end -}}
+{{- toJson $found -}}
+{{- end -}}
+{{- end }}
+
+{{- /* roost.asked (list NAMES AMOUNTS): as JSON, names of extended resources with those of AMOUNTS; null and 0 take one away. */}}
+{{- define "roost.asked" -}}
+{{- $found := dict -}}
+{{- range $_, $name := index . 0 }}{{ $_ := set $found $name true }}{{ end -}}
+{{- range $name, $amount := index . 1 -}}
+{{- if contains "/" $name -}}
+{{- if or (kindIs "invalid" $amount) (eq (toString $amount) "0") }}{{ $_ := unset $found $name }}{{ else }}{{ $_ := set $found $name true }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- keys $found | sortAlpha | toJson -}}
+{{- end }}
+
+{{- /* roost.with_images (list IMAGES CONTAINERS): as JSON, images, then those of the containers, each a map or its image, that
+can be known. */}}
+{{- define "roost.with_images" -}}
+{{- $images := index . 0 -}}
+{{- range $_, $container := index . 1 -}}
+{{- $image := $container -}}
+{{- if kindIs "map" $container }}{{ $image = get $container "image" }}{{ end -}}
+{{- if kindIs "string" $image -}}
+{{- if and $image (not (contains "{" $image)) (not (has $image $images)) }}{{ $images = append $images $image }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $images -}}
+{{- end }}
+
+{{- /* roost.overridden (list USE HOLDER): as JSON, what `kubespawner_override` of a profile or a choice makes of a use: an image,
+what runs beside it, and where its users may go. KubeSpawner merges dictionaries and replaces lists. */}}
 {{- define "roost.overridden" -}}
 {{- $use := index . 0 -}}
 {{- $override := include "roost.part" (list (index . 1) "kubespawner_override") | fromJson -}}
@@ -234,7 +269,32 @@ is an image and a node selector. */}}
 {{- $image = "" -}}
 {{- end -}}
 {{- $selector := include "roost.merged_selector" (list $use.selector (get $override "node_selector")) | fromJson -}}
-{{- dict "image" $image "selector" $selector | toJson -}}
+{{- $tolerations := include "roost.objects" (get $override "tolerations") | default (toJson $use.tolerations) | fromJsonArray -}}
+{{- $terms := include "roost.objects" (get $override "node_affinity_required") | default (toJson $use.terms) | fromJsonArray -}}
+{{- $extended := $use.extended -}}
+{{- range $key := list "extra_resource_limits" "extra_resource_guarantees" -}}
+{{- $extended = include "roost.asked" (list $extended (include "roost.part" (list $override $key) | fromJson)) | fromJsonArray -}}
+{{- end -}}
+{{- $containers := $use.containers -}}
+{{- range $key := list "init_containers" "extra_containers" -}}
+{{- $entries := include "roost.entries" (list $override $key) | fromJsonArray -}}
+{{- $containers = include "roost.with_images" (list $containers $entries) | fromJsonArray -}}
+{{- end -}}
+{{- dict "image" $image "selector" $selector "tolerations" $tolerations "terms" $terms "extended" $extended "containers" $containers | toJson -}}
+{{- end }}
+
+{{- /* roost.default_use SINGLEUSER: as JSON, what a user has who chooses nothing. */}}
+{{- define "roost.default_use" -}}
+{{- $extended := list -}}
+{{- range $key := list "limits" "guarantees" -}}
+{{- $extended = include "roost.asked" (list $extended (include "roost.part" (list $.extraResource $key) | fromJson)) | fromJsonArray -}}
+{{- end -}}
+{{- $tools := list (dict "image" (include "roost.named_image" .networkTools.image)) -}}
+{{- $all := concat .initContainers $tools .extraContainers -}}
+{{- $containers := include "roost.with_images" (list list $all) | fromJsonArray -}}
+{{- $selector := include "roost.merged_selector" (list dict .nodeSelector) | fromJson -}}
+{{- $image := include "roost.named_image" .image -}}
+{{- dict "image" $image "selector" $selector "tolerations" .extraTolerations "terms" .extraNodeAffinity.required "extended" $extended "containers" $containers | toJson -}}
 {{- end }}
 
 {{- /* roost.uses (list SINGLEUSER PREPULLER): as JSON, each image with the nodes it is for, in order of use; twin of _uses in
@@ -242,8 +302,7 @@ placement/managed_images.py. */}}
 {{- define "roost.uses" -}}
 {{- $singleuser := index . 0 -}}
 {{- $puller := index . 1 -}}
-{{- $everywhere := include "roost.merged_selector" (list dict $singleuser.nodeSelector) | fromJson -}}
-{{- $default := dict "image" (include "roost.named_image" $singleuser.image) "selector" $everywhere -}}
+{{- $default := include "roost.default_use" $singleuser | fromJson -}}
 {{- $uses := list $default -}}
 {{- if $puller.pullProfileListImages -}}
 {{- range $_, $profile := $singleuser.profileList -}}
@@ -272,12 +331,31 @@ placement/managed_images.py. */}}
 {{- end -}}
 {{- end -}}
 {{- range $_, $image := $puller.extraImages -}}
-{{- $uses = append $uses (dict "image" (include "roost.named_image" $image) "selector" $everywhere) -}}
+{{- $uses = append $uses (include "roost.merge" (list $default (dict "image" (include "roost.named_image" $image))) | fromJson) -}}
 {{- end -}}
 {{- toJson $uses -}}
 {{- end }}
 
-{{- /* roost.puller_component (list $ SELECTOR): component of the puller for nodes with these labels, as placement/labels.py has it. */}}
+{{- /* roost.references USE: as JSON, the images that a user's pod runs, in the order of its start. */}}
+{{- define "roost.references" -}}
+{{- ternary (append .containers .image) .containers (not (empty .image)) | toJson -}}
+{{- end }}
+
+{{- /* roost.use_tolerations (list USE ALWAYS): as JSON, what the puller of a use tolerates; twin of _tolerations. */}}
+{{- define "roost.use_tolerations" -}}
+{{- $use := index . 0 -}}
+{{- $all := concat (index . 1) $use.tolerations -}}
+{{- range $_, $name := $use.extended }}{{ $all = append $all (dict "key" $name "operator" "Exists") }}{{ end -}}
+{{- $seen := dict -}}
+{{- $found := list -}}
+{{- range $_, $one := $all -}}
+{{- if not (hasKey $seen (toJson $one)) }}{{ $_ := set $seen (toJson $one) true }}{{ $found = append $found $one }}{{ end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end }}
+
+{{- /* roost.puller_component (list $ SELECTOR [REST]): component of the puller for nodes with these labels, as placement/labels.py
+has it; REST: what else selects its nodes, as text. */}}
 {{- define "roost.puller_component" -}}
 {{- $values := list -}}
 {{- $text := "" -}}
@@ -285,31 +363,41 @@ placement/managed_images.py. */}}
 {{- $values = append $values $value -}}
 {{- $text = printf "%s%s=%s," $text $key $value -}}
 {{- end -}}
+{{- if gt (len .) 2 }}{{ $text = printf "%s%s" $text (index . 2) }}{{ end -}}
 {{- $readable := regexReplaceAll "[^A-Za-z0-9]+" (join "-" $values) "-" | lower | trunc 30 | trimAll "-" -}}
 {{- ternary (printf "puller-%s" $readable) "puller" (not (empty $readable)) }}-{{ sha256sum $text | trunc 8 -}}
 {{- end }}
 
-{{- /* roost.pullers (list $ SINGLEUSER PREPULLER): as JSON, each DaemonSet of the puller: name, nodeSelector, images; twin of
-puller_groups in placement/managed_images.py. */}}
+{{- /* roost.pullers (list $ SINGLEUSER PREPULLER): as JSON, each DaemonSet of the puller: name, nodeSelector, tolerations,
+requiredNodeTerms, images; twin of puller_groups in placement/managed_images.py. */}}
 {{- define "roost.pullers" -}}
 {{- $root := index . 0 -}}
+{{- $always := (index . 2).tolerations -}}
 {{- $uses := include "roost.uses" (list (index . 1) (index . 2)) | fromJsonArray -}}
 {{- $everywhere := toJson (first $uses).selector -}}
+{{- $usual := toJson (list (include "roost.use_tolerations" (list (first $uses) $always) | fromJsonArray) (first $uses).terms) -}}
 {{- $order := list -}}
 {{- $groups := dict -}}
 {{- range $use := $uses -}}
-{{- if $use.image -}}
+{{- $references := include "roost.references" $use | fromJsonArray -}}
+{{- if $references -}}
+{{- $tolerations := include "roost.use_tolerations" (list $use $always) | fromJsonArray -}}
+{{- $rest := toJson (list $tolerations $use.terms) -}}
 {{- $component := "puller" -}}
-{{- if ne (toJson $use.selector) $everywhere }}{{ $component = include "roost.puller_component" (list $root $use.selector) }}{{ end -}}
+{{- if or (ne (toJson $use.selector) $everywhere) (ne $rest $usual) -}}
+{{- $component = include "roost.puller_component" (list $root $use.selector (ternary "" $rest (eq $rest $usual))) -}}
+{{- end -}}
 {{- if not (hasKey $groups $component) -}}
-{{- $_ := set $groups $component (dict "selector" $use.selector "images" list "seen" dict) -}}
+{{- $_ := set $groups $component (dict "selector" $use.selector "tolerations" $tolerations "terms" $use.terms "images" list "seen" dict) -}}
 {{- $order = ternary (prepend $order $component) (append $order $component) (eq $component "puller") -}}
 {{- end -}}
 {{- $group := get $groups $component -}}
-{{- $full := include "roost.normalise_reference" $use.image -}}
+{{- range $reference := $references -}}
+{{- $full := include "roost.normalise_reference" $reference -}}
 {{- if not (hasKey $group.seen $full) -}}
 {{- $_ := set $group.seen $full true -}}
-{{- $_ := set $group "images" (append $group.images $use.image) -}}
+{{- $_ := set $group "images" (append $group.images $reference) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -317,7 +405,8 @@ puller_groups in placement/managed_images.py. */}}
 {{- range $component := $order -}}
 {{- $group := get $groups $component -}}
 {{- $selector := include "roost.merged_selector" (list $group.selector (index $ 2).nodeSelector) | fromJson -}}
-{{- $found = append $found (dict "name" (include "roost.object_name" (list $root $component)) "nodeSelector" $selector "images" $group.images) -}}
+{{- $name := include "roost.object_name" (list $root $component) -}}
+{{- $found = append $found (dict "name" $name "nodeSelector" $selector "tolerations" $group.tolerations "requiredNodeTerms" $group.terms "images" $group.images) -}}
 {{- end -}}
 {{- toJson $found -}}
 {{- end }}
@@ -328,8 +417,8 @@ each way to write that image. Which images those are: placement/managed_images.p
 {{- $root := index . 0 -}}
 {{- $labels := dict -}}
 {{- range $use := include "roost.uses" (list (index . 1) (index . 2)) | fromJsonArray -}}
-{{- if $use.image -}}
-{{- $full := include "roost.normalise_reference" $use.image -}}
+{{- range $reference := include "roost.references" $use | fromJsonArray -}}
+{{- $full := include "roost.normalise_reference" $reference -}}
 {{- $label := include "roost.pulled_label" (list $root $full) -}}
 {{- $path := trimPrefix "docker.io/" $full -}}
 {{- range $form := list $full $path (trimPrefix "library/" $path) -}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from placement.images import normalise_reference
 from placement.labels import (
@@ -16,6 +16,7 @@ from placement.labels import (
     readiness_taint,
     startup_taint,
 )
+from placement.puller_reach import DAEMON_TOLERATIONS, selects, serving
 from placement.selectors import untolerated
 from placement.settings import GateMode
 
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
 
     from placement.nodes import NodeFact
     from placement.selectors import Taint
-
-# What the DaemonSet controller lets every daemon pod tolerate.
-# Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
-DAEMON_TOLERATIONS: Final[tuple[Mapping[str, object], ...]] = tuple(
-    {"key": f"node.kubernetes.io/{name}", "operator": "Exists"}
-    for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
-)
 
 
 class PullerPods(StrEnum):
@@ -60,6 +54,9 @@ class PullerGroup:
     name: str
     node_selector: Mapping[str, str]
     images: tuple[ManagedImage, ...]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    # All that its pods tolerate; None: what `GateSettings.tolerations` says.
+    tolerations: tuple[Mapping[str, object], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,21 +105,17 @@ class GateSettings:
         return {puller_container(image.reference): image for image in self.images.values()}
 
     @cached_property
-    def _wanted(self) -> dict[tuple[bool, ...], tuple[ManagedImage, ...]]:
+    def _wanted(self) -> dict[tuple[str, ...], tuple[ManagedImage, ...]]:
         return {}
 
     def images_for(self, node: NodeFact) -> tuple[ManagedImage, ...]:
-        """The images of all groups that select the node, in order of use; equal answers are one object."""
-        selected = tuple(group.node_selector.items() <= node.labels.items() for group in self.groups)
-        found = self._wanted.get(selected)
+        """The images of all groups that serve the node, in order of use; equal answers are one object."""
+        groups = serving(self.groups, node)
+        names = tuple(group.name for group in groups)
+        found = self._wanted.get(names)
         if found is None:
-            images = [
-                image
-                for group, is_selected in zip(self.groups, selected, strict=True)
-                if is_selected
-                for image in group.images
-            ]
-            found = self._wanted[selected] = tuple({image.normalised: image for image in images}.values())
+            images = {image.normalised: image for group in groups for image in group.images}
+            found = self._wanted[names] = tuple(images.values())
         return found
 
     @cached_property
@@ -134,7 +127,14 @@ class GateSettings:
         """The taint that keeps the puller's pods off the node; None: they may go there."""
         if not node.taints:
             return None
-        return untolerated(node.taints, self._tolerations)
+        taint: Taint | None = None
+        groups = [group for group in self.groups if selects(group, node.name, node.labels)]
+        for tolerations in [group.tolerations for group in groups] or [None]:
+            against = untolerated(node.taints, self._tolerations if tolerations is None else tolerations)
+            if against is None:
+                return None
+            taint = taint or against
+        return taint
 
 
 def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:

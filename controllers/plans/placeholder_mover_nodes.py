@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
 from placement.nodes import node_is_selected, node_is_tolerated
+from placement.puller_reach import serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,13 +159,12 @@ class NodeJudge:
 
     def _lacks_images(self, node: NodeState) -> bool:
         labels = node.fact.labels
-        for group in self._settings.images:
-            if group.node_selector.items() <= labels.items():
-                missing = group.pulled_labels - labels.keys()
-                # What no node holds can't be had just now (a wrong name, say): the rest has to do, if there is a rest.
-                held = self._held & group.pulled_labels
-                if missing and (not held or missing & held):
-                    return True
+        for group in serving(self._settings.images, node.fact):
+            missing = group.pulled_labels - labels.keys()
+            # What no node holds can't be had just now (a wrong name, say): the rest has to do, if there is a rest.
+            held = self._held & group.pulled_labels
+            if missing and (not held or missing & held):
+                return True
         return False
 
     def _ready_seconds(self, node: NodeState) -> float:

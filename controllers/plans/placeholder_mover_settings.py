@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from placement.classes import Classes
 from placement.labels import attract_label, attract_prefix, pulled_label, startup_taint
 from placement.nodes import NodeRules
+from placement.puller_reach import read_required_terms, read_tolerations
 from placement.scheduling.profile import Profile, ProfileError, default_profile, read_profiles
 from placement.settings import PodClass, read_pod_classes
 
@@ -43,10 +44,12 @@ class PlaceholderSet:
 
 @dataclass(frozen=True, slots=True)
 class WantedImages:
-    """Labels that nodes with these labels carry once their images are there."""
+    """Labels that nodes of a puller's DaemonSet carry once their images are there."""
 
     node_selector: Mapping[str, str]
     pulled_labels: frozenset[str]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    tolerations: tuple[Mapping[str, object], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +161,9 @@ def _read_images(read: Reader, value: object, release: str, namespace: str) -> t
         puller = read.mapping(entry, at)
         images = [read.text(image, f"{at}.images") for image in read.items(puller.get("images"), f"{at}.images")]
         labels = frozenset(pulled_label(release, namespace, image) for image in images if image)
-        found.append(WantedImages(read.labels(puller.get("nodeSelector"), f"{at}.nodeSelector"), labels))
+        selector = read.labels(puller.get("nodeSelector"), f"{at}.nodeSelector")
+        terms = read_required_terms(read, puller, at)
+        found.append(WantedImages(selector, labels, terms, read_tolerations(read, puller, at, release, namespace)))
     return tuple(found)
 
 

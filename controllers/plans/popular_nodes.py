@@ -18,6 +18,7 @@ from controllers.plans.popular_settings import DISK_BYTES_PER_IMAGE_BYTE
 from placement.images import normalise_reference, split_reference
 from placement.leaving import LEAVING_TAINTS
 from placement.nodes import NodeRules, node_admits
+from placement.puller_reach import serving
 from placement.scheduling.objects import EPHEMERAL_STORAGE, PODS
 from placement.selectors import untolerated
 
@@ -83,11 +84,8 @@ class NodeViews:
             admits, pullers, is_complete = before.admits, before.pullers, before.is_managed_complete
         else:
             admits = sum(1 << bit for bit, rules in enumerate(self._rules) if node_admits(rules, fact))
-            pullers = sum(
-                1 << bit
-                for bit, managed in enumerate(settings.managed)
-                if all(fact.labels.get(key) == value for key, value in managed.node_selector.items())
-            )
+            at_work = serving(settings.managed, fact)
+            pullers = sum(1 << bit for bit, managed in enumerate(settings.managed) if managed in at_work)
             is_complete = all(
                 fact.labels.get(label) == "true"
                 for bit, managed in enumerate(settings.managed)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from placement.images import normalise_reference
 from placement.labels import pulled_label, startup_taint
+from placement.puller_reach import read_required_terms, read_tolerations
 from placement.settings import PodClass, read_pod_classes
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class ManagedImages:
     images: frozenset[str]
     # Node labels that say "this image is here"; empty where nobody writes them.
     pulled_labels: tuple[str, ...]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    tolerations: tuple[Mapping[str, object], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +175,8 @@ def _read_managed(read: Reader, value: object, release: str, namespace: str) -> 
                 node_selector=read.labels(puller.get("nodeSelector"), f"{at}.nodeSelector"),
                 images=frozenset(images),
                 pulled_labels=tuple(pulled_label(release, namespace, image) for image in images if is_labelled),
+                required_terms=read_required_terms(read, puller, at),
+                tolerations=read_tolerations(read, puller, at, release, namespace),
             )
         )
     return tuple(managed)

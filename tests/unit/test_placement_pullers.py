@@ -11,6 +11,9 @@ from kubespawner.utils import recursive_update
 
 from placement.labels import puller_component, puller_container
 from placement.managed_images import PullerGroup, managed_images, puller_groups
+from placement.nodes import NodeFact
+from placement.puller_reach import selects, serving
+from placement.selectors import Taint, node_term_matches, untolerated
 
 Values = dict[str, Any]
 DEFAULT = "quay.io/o/default:1"
@@ -119,3 +122,116 @@ def test_names_are_readable_and_differ() -> None:
     assert puller_container("quay.io/jupyter/Base:2026.1") == puller_container("quay.io/jupyter/Base:2026.1")
     assert puller_container("nginx") == puller_container("docker.io/library/nginx:latest")
     assert puller_container("a/b:1") != puller_container("c/b:1")
+
+
+# --- where users may go -----------------------------------------------------------------------------------------------
+
+GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+USERS = {"key": "hub.jupyter.org/dedicated", "operator": "Equal", "value": "user", "effect": "NoSchedule"}
+ON_USER_NODES = {"matchExpressions": [{"key": "purpose", "operator": "In", "values": ["user"]}]}
+IN_A_ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+
+
+def profile(image: str | None = None, **over: Any) -> Values:
+    return {"kubespawner_override": {**({} if image is None else {"image": image}), **over}}
+
+
+def pulled_by(group: PullerGroup) -> dict[str, Any]:
+    return {"tolerations": list(group.tolerations), "terms": list(group.required_terms), "images": group.images}
+
+
+def test_a_profile_with_tolerations_of_its_own_has_a_puller_that_tolerates_them() -> None:
+    values = singleuser(profile("gpu:1", tolerations=[GPU]), extraTolerations=[{"key": "course", "operator": "Exists"}])
+    default, gpu = puller_groups(values, {"tolerations": [USERS]})
+    assert pulled_by(default)["tolerations"] == [USERS, {"key": "course", "operator": "Exists"}]
+    assert default.images == (DEFAULT,)
+    # KubeSpawner replaces the users' list; the user pools' stays, for pools carry that taint beside the GPU's.
+    assert pulled_by(gpu) == {"tolerations": [USERS, GPU], "terms": [], "images": ("gpu:1",)}
+    assert gpu.component.startswith("puller-")
+
+
+@pytest.mark.parametrize("key", ["extra_resource_limits", "extra_resource_guarantees"])
+@pytest.mark.parametrize(("amount", "is_asked"), [(1, True), ("2", True), (0, False), ("0", False), (None, False)])
+def test_who_asks_for_a_gpu_is_tolerated_where_its_taint_is_so_the_puller_goes_there(
+    key: str, amount: object, is_asked: bool
+) -> None:
+    found = puller_groups(singleuser(profile("gpu:1", **{key: {"nvidia.com/gpu": amount, "cpu": 2}})), {})
+    tolerated = [list(group.tolerations) for group in found if "gpu:1" in group.images]
+    assert tolerated == [[{"key": "nvidia.com/gpu", "operator": "Exists"}] if is_asked else []]
+
+
+def test_required_terms_of_users_are_the_pullers_and_a_profiles_own_replace_them() -> None:
+    values = singleuser(
+        profile("zone:1", node_affinity_required=[IN_A_ZONE]), extraNodeAffinity={"required": [ON_USER_NODES]}
+    )
+    default, zone = puller_groups(values, {})
+    assert default.required_terms == (ON_USER_NODES,)
+    assert zone.required_terms == (IN_A_ZONE,)
+
+
+def test_what_runs_beside_the_image_is_brought_first_to_all_its_nodes() -> None:
+    values = singleuser(
+        profile("gpu:1", node_selector={"pool": "gpu"}, init_containers=[{"image": "fuse:1"}]),
+        initContainers=[{"name": "tc", "image": "tc:1"}, {"name": "none"}],
+        networkTools={"image": {"name": "tools", "tag": "4"}},
+        extraContainers=[{"image": "proxy:1"}, {"image": "tc:1"}, {"image": "{value}"}],
+    )
+    default, gpu = puller_groups(values, {})
+    assert default.images == ("tc:1", "tools:4", "proxy:1", DEFAULT)
+    assert gpu.images == ("tc:1", "tools:4", "proxy:1", "fuse:1", "gpu:1")
+    assert "docker.io/library/tools:4" in managed_images(values, {})
+
+
+def test_names_of_groups_by_selector_alone_are_as_they_were() -> None:
+    (_, group) = puller_groups(singleuser(profile("gpu:1", node_selector={"pool": "gpu"}), extraTolerations=[GPU]), {})
+    assert group.component == puller_component({"pool": "gpu"})
+
+
+LABELS = st.dictionaries(st.sampled_from(["purpose", "zone", "pool"]), st.sampled_from(["user", "a", "gpu"]))
+TAINTS = st.lists(
+    st.sampled_from(
+        [Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"), Taint("nvidia.com/gpu", "", "NoSchedule")]
+    )
+)
+OVERRIDES = st.fixed_dictionaries(
+    {},
+    optional={
+        "node_selector": st.dictionaries(st.sampled_from(["pool", "zone"]), st.sampled_from(["a", "gpu", None])),
+        "tolerations": st.lists(st.sampled_from([GPU, USERS]), max_size=2),
+        "node_affinity_required": st.lists(st.sampled_from([ON_USER_NODES, IN_A_ZONE]), max_size=2),
+    },
+)
+
+
+@given(overrides=st.lists(OVERRIDES, max_size=4), labels=LABELS, taints=TAINTS, base=OVERRIDES)
+def test_an_image_is_brought_to_every_node_that_its_users_may_use(
+    overrides: list[Values], labels: dict[str, str], taints: list[Taint], base: Values
+) -> None:
+    users: Values = {
+        "node_selector": {key: value for key, value in base.get("node_selector", {}).items() if value},
+        "tolerations": base.get("tolerations", []),
+        "node_affinity_required": base.get("node_affinity_required", []),
+    }
+    values = singleuser(
+        *(profile(f"image-{index}:1", **override) for index, override in enumerate(overrides)),
+        nodeSelector=users["node_selector"],
+        extraTolerations=users["tolerations"],
+        extraNodeAffinity={"required": users["node_affinity_required"]},
+    )
+    groups = puller_groups(values, {"tolerations": [USERS]})
+    node = NodeFact(name="node", labels=labels, taints=tuple(taints), unschedulable=False, ready=True)
+    there = {image for group in serving(groups, node) for image in group.images if selects(group, "node", labels)}
+    for index, override in enumerate([{}, *overrides]):
+        rules = {**users, **override, "node_selector": _merged(users["node_selector"], override)}
+        terms = rules["node_affinity_required"]
+        is_admitted = (
+            rules["node_selector"].items() <= labels.items()
+            and (not terms or any(node_term_matches(term, "node", labels) for term in terms))
+            and untolerated(tuple(taints), [USERS, *rules["tolerations"]]) is None
+        )
+        assert not is_admitted or (f"image-{index - 1}:1" if index else DEFAULT) in there
+
+
+def _merged(selector: Values, override: Values) -> Values:
+    merged = {**selector, **override.get("node_selector", {})}
+    return {key: value for key, value in merged.items() if value is not None}

@@ -1,0 +1,93 @@
+"""Print JSON as Go's encoding/json prints it: sorted keys, its numbers and escapes.
+
+So a text that Helm makes of a value with `toJson` is the text that this makes of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+# Integers beyond it lose digits in Helm, which holds every number of a values file as a float64.
+_EXACT_INTEGERS: Final = 2**53
+# encoding/json's HTML-safe escapes; json.dumps leaves these five as they are.
+_GO_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def _go_number(number: float) -> str:
+    """Print a number as Go's encoding/json prints the float64 that Helm makes of it."""
+    if isinstance(number, int) and -_EXACT_INTEGERS < number < _EXACT_INTEGERS:
+        return str(number)
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number that JSON can hold")
+    if value == 0:
+        return "0"
+    if not 1e-6 <= abs(value) < 1e21:
+        mantissa, _, exponent = repr(value).partition("e")
+        return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if exponent else mantissa
+    from decimal import Decimal  # noqa: PLC0415 - hardly a render needs it, and its import shows
+
+    # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out without an exponent.
+    digits = format(Decimal(repr(value)), "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def _go_string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).translate(_GO_ESCAPES)
+
+
+def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
+    """Yield `value` as JSON; `newline` stands between items ("" for compact), `step` is one level of indentation."""
+    if value is None:
+        yield "null"
+    elif isinstance(value, bool):
+        yield "true" if value else "false"
+    elif isinstance(value, str):
+        yield _go_string(value)
+    elif isinstance(value, int | float):
+        yield _go_number(value)
+    elif isinstance(value, Mapping):
+        deeper = newline + step
+        mark = "{" + deeper
+        # Go sorts by the keys' UTF-8 bytes, which is the order of code points, as Python's.
+        for key in sorted(value):
+            yield f"{mark}{_go_string(key)}{colon}"
+            yield from encode(value[key], deeper, step, colon)
+            mark = "," + deeper
+        yield newline + "}" if value else "{}"
+    elif isinstance(value, list | tuple):
+        deeper = newline + step
+        mark = "[" + deeper
+        for item in value:
+            yield mark
+            yield from encode(item, deeper, step, colon)
+            mark = "," + deeper
+        yield newline + "]" if value else "[]"
+    else:
+        raise ValueError(f"a {type(value).__name__} can't be printed as JSON")
+
+
+_plain_json: Final = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
+# What Go may print in another way than Python: exponents, long or integral floats, and its escapes.
+_GO_PRINTS_APART: Final = re.compile("[0-9][eE][-+]?[0-9]|[0-9]{16}|\\.0(?![0-9])|[<>&\u2028\u2029]")
+
+
+def to_json(value: object) -> str:
+    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes. Sprig's `toJson`."""
+    try:
+        text = _plain_json(value)
+    except (TypeError, ValueError):
+        # Not for C: keys that are no text, infinities, maps of other types.
+        text = ""
+    return text if text and _GO_PRINTS_APART.search(text) is None else to_json_exactly(value)
+
+
+def to_json_exactly(value: object) -> str:
+    """`to_json` without its short cut through the C encoder."""
+    return "".join(encode(value, "", "", ":"))
