@@ -240,6 +240,8 @@ class Facts:
     # By class with a home: nodes with a Ready builder pod. Give the same frozenset while it doesn't change.
     builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     homes: Homes = field(default_factory=Homes)
+    # False: the watch of those pods is broken, so what isn't among them may be there all the same.
+    shows_new_pods: bool = True
     # Labels of namespaces, by name. None: they can't be read.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.

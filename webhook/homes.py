@@ -122,7 +122,7 @@ class HomeFinder:
     ) -> tuple[dict[str, int], int]:
         """Builds on the candidates, and in all; the pod itself doesn't count: its POST may be repeated."""
         pod_class, ledger = wanted.pod_class, self._ledger
-        ledger.follow(facts.homes, now)
+        ledger.follow(facts.homes, now, is_current=facts.shows_new_pods)
         shown = facts.homes.loads(pod_class)
         running = facts.homes.total(pod_class) + ledger.total(pod_class)
         loads = {node: shown.get(node, 0) + ledger.load(HomePod(pod_class, node)) for node in candidates}

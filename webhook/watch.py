@@ -150,9 +150,12 @@ class FactsKeeper:
             self._watches.stop.set()
 
     def _is_outdated(self) -> bool:
-        """Whether nodes came to be known, or ceased to be, by nothing but time or a refusal."""
+        """Whether nodes came to be known, or a watch broke, by nothing but time or a refusal."""
         watches = self._watches
-        return watches is not None and self._has_facts and watches.knows_nodes != (self._facts.nodes is not None)
+        if watches is None or not self._has_facts:
+            return False
+        facts = self._facts
+        return watches.knows_nodes != (facts.nodes is not None) or watches.shows_new_pods != facts.shows_new_pods
 
     def _swap(self) -> None:
         watches = self._watches
@@ -298,6 +301,12 @@ class _Watches:
         nodes = self._nodes
         return nodes is not None and nodes.synced and not nodes.is_forbidden and nodes.age_seconds() <= STALE_SECONDS
 
+    @property
+    def shows_new_pods(self) -> bool:
+        """Whether no watch of pods with a home is known to be broken."""
+        with_home = (cache for name, cache in self._pods.items() if self.settings.classes[name].home is not None)
+        return not any(cache.fault for cache in with_home)
+
     def start(self) -> None:
         """Give each watch its thread."""
         for cache in self.caches:
@@ -360,6 +369,7 @@ class _Watches:
             nodes=self._known_nodes if self.knows_nodes else None,
             builder_nodes=self._builder_nodes,
             homes=self._homes,
+            shows_new_pods=self.shows_new_pods,
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
             leases={part: lease.state for part, lease in self._leases.items()},

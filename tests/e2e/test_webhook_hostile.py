@@ -198,8 +198,8 @@ def test_senders_of_any_kind_that_dawdle_are_cut_after_30_seconds(webhook: LoneW
         "another page": b"POST /nothing HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{",
     }
     started = time.monotonic()
-    senders = {name: webhook.connect() for name in begun}
-    scraper = senders["a scrape"] = socket.create_connection((LOOPBACK, webhook.metrics_port))  # type: ignore[assignment]
+    senders: dict[str, socket.socket] = {name: webhook.connect() for name in begun}
+    scraper = senders["a scrape"] = socket.create_connection((LOOPBACK, webhook.metrics_port))
     for name, connection in senders.items():
         connection.sendall(begun.get(name, b"GET /metrics HTTP/1.1\r\nX: y"))
     ended: dict[str, float] = {}

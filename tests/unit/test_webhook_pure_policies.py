@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,7 @@ from tests.builders import (
     user_pod,
 )
 from webhook.facts import Facts, HomePod, Homes
-from webhook.ledger import Ledger, unnamed
+from webhook.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed
 from webhook.patch import MAX_ANNOTATIONS_BYTES, pointer, same_node_preference
 
 if TYPE_CHECKING:
@@ -416,12 +417,49 @@ def test_a_dry_run_leaves_no_trace() -> None:
     assert all(outcome.is_dry_run for outcome in desk.outcomes[:-1])
 
 
-def test_what_the_watch_never_shows_is_forgotten() -> None:
+def test_what_the_watch_never_shows_is_forgotten_within_seconds() -> None:
     desk = Desk(known=FIVE)
     for index in range(4):
         desk.place(build_pod(name=f"build-{index}"))
-    desk.now += 31
+    assert homes_of(desk.place(build_pod(name="sooner")))[0][1] == RING[1]
+    desk.now += CONFIRM_SECONDS + 0.1
     assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
+
+
+def test_while_the_watch_is_broken_decisions_count_for_longer_and_cast_no_doubt() -> None:
+    desk = Desk(known=dataclasses.replace(FIVE, shows_new_pods=False))
+    for index in range(4):
+        desk.place(build_pod(name=f"build-{index}"))
+    desk.now += CONFIRM_SECONDS + 0.1
+    assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[1]
+    desk.now += EXPIRY_SECONDS
+    for index in range(4):
+        assert homes_of(desk.place(build_pod(name=f"next-{index}")))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="last")))[0][1] == RING[1]
+
+
+def test_reviews_of_pods_that_never_come_move_no_home_once_it_is_seen() -> None:
+    desk = Desk(known=FIVE)
+    moved = 0
+    for second in range(600):
+        desk.now += 1
+        for index in range(5):
+            desk.answer(build_pod(name=f"made-up-{second}-{index}"))
+        real = desk.place(build_pod(name=f"asked-{second}"), dryRun=True)
+        moved += homes_of(real)[0][1] != RING[0]
+    assert 0 < moved <= CONFIRM_SECONDS
+
+
+def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(10):
+        desk.place(build_pod(name=f"made-up-{index}"))
+    desk.now += CONFIRM_SECONDS + 0.1
+    for index in range(8):
+        desk.place(build_pod(name=f"real-{index}"))
+        desk.admission.pod_seen(NAMESPACE, f"real-{index}")
+    homes = [homes_of(desk.place(build_pod(name=f"build-{index}")))[0][1] for index in range(5)]
+    assert homes == [RING[0]] * 4 + [RING[1]]
 
 
 def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_running() -> None:
@@ -433,15 +471,24 @@ def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_runnin
     assert homes_of(place(build_pod(), both))[0][1] == RING[0]
 
 
-def test_a_flood_of_decisions_is_bounded_and_stays_quick() -> None:
+def test_as_many_decisions_as_are_remembered_count_until_the_watch_shows_them() -> None:
     ledger = Ledger()
-    for index in range(10_000):
+    for index in range(4096):
         ledger.record(f"a/{index}", HomePod("build", f"n{index % 3}"), 0.0)
     assert ledger.total("build") == 4096
     assert sum(ledger.load(HomePod("build", f"n{index}")) for index in range(3)) == 4096
-    ledger.follow(Homes({f"a/{index}": HomePod("build", "n0") for index in range(9_000, 10_000)}), 1.0)
+    ledger.follow(Homes({f"a/{index}": HomePod("build", "n0") for index in range(1000)}), 1.0)
     assert ledger.total("build") == 3096
     ledger.follow(Homes(), 31.0)
+    assert ledger.total("build") == 0
+
+
+def test_a_flood_of_decisions_is_bounded_stays_quick_and_counts_no_more() -> None:
+    ledger = Ledger()
+    for index in range(10_000):
+        ledger.record(f"a/{index}", HomePod("build", f"n{index % 3}"), 0.0)
+    assert len(ledger._decisions) == 4096
+    assert not ledger.is_trusted
     assert ledger.total("build") == 0
 
 
