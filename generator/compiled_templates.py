@@ -104,7 +104,13 @@ def macro_pod_terms(given, v_pairs):
         out.append(', "podAffinityTerm": {"topologyKey": ')
         out.append(str(to_json('kubernetes.io/hostname')))
         out.append(', ')
-        if (not (read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'namespaceSelector') is None)):
+        if (not (read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector') is None)):
+            out.append('"namespaces": [')
+            out.append(str(to_json(read_key(given['release'], 'namespace'))))
+            out.append('], "namespaceSelector": ')
+            out.append(str(to_json(read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector'))))
+            out.append(', ')
+        elif (not (read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'namespaceSelector') is None)):
             out.append('"namespaceSelector": ')
             out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'namespaceSelector'))))
             out.append(', ')
@@ -118,7 +124,7 @@ def macro_some_class_elsewhere(given):
     out = []
     out.append('no')
     for v_name, v_class in each(items(read_key(given['values'], 'podClasses'))):
-        if (not (read_key(read_key(v_class, 'match'), 'namespaceSelector') is None)):
+        if ((not (read_key(read_key(v_class, 'match'), 'namespaceSelector') is None)) or ((not (read_key(v_class, 'warm') is None)) and (not (read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector') is None)))):
             out.append(', but ')
             out.append(str(to_json(v_name)))
     out.append(';')
@@ -199,6 +205,20 @@ def macro_cel_same_node_term(given, v_wanted):
     out.append(' && true')
     return ''.join(out)
 
+def macro_cel_selector(given, v_selector):
+    out = []
+    out.append('{ ')
+    if read_key(v_selector, 'matchLabels'):
+        out.append('"matchLabels": dyn(')
+        out.append(str(to_json(read_key(v_selector, 'matchLabels'))))
+        out.append('), ')
+    if read_key(v_selector, 'matchExpressions'):
+        out.append('"matchExpressions": dyn(')
+        out.append(str(macro_cel_node_term(given, v_selector)))
+        out.append('.matchExpressions), ')
+    out.append('}')
+    return ''.join(out)
+
 def macro_cel_pod_term(given, v_own, v_other):
     out = []
     out.append('{"topologyKey": dyn(')
@@ -206,17 +226,16 @@ def macro_cel_pod_term(given, v_own, v_other):
     out.append('), "labelSelector": dyn({"matchLabels": ')
     out.append(str(to_json(read_key(v_other, 'labels'))))
     out.append('}), ')
-    if (not (read_key(v_other, 'namespaceSelector') is None)):
-        out.append('"namespaceSelector": dyn({ ')
-        if read_key(read_key(v_other, 'namespaceSelector'), 'matchLabels'):
-            out.append('"matchLabels": dyn(')
-            out.append(str(to_json(read_key(read_key(v_other, 'namespaceSelector'), 'matchLabels'))))
-            out.append('), ')
-        if read_key(read_key(v_other, 'namespaceSelector'), 'matchExpressions'):
-            out.append('"matchExpressions": dyn(')
-            out.append(str(macro_cel_node_term(given, read_key(v_other, 'namespaceSelector'))))
-            out.append('.matchExpressions), ')
-        out.append('}), ')
+    if (not (read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector') is None)):
+        out.append('"namespaces": dyn([')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append(']), "namespaceSelector": dyn(')
+        out.append(str(macro_cel_selector(given, read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector'))))
+        out.append('), ')
+    elif (not (read_key(v_other, 'namespaceSelector') is None)):
+        out.append('"namespaceSelector": dyn(')
+        out.append(str(macro_cel_selector(given, read_key(v_other, 'namespaceSelector'))))
+        out.append('), ')
     elif (not (read_key(v_own, 'namespaceSelector') is None)):
         out.append('"namespaces": dyn([')
         out.append(str(to_json(read_key(given['release'], 'namespace'))))
@@ -1763,7 +1782,7 @@ def render_webhook_clusterrole(given):
             if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
                 out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
             if (v_elsewhere != 'no;'):
-                out.append('  # A class selects namespaces by their labels, and its pods stand there.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
+                out.append('  # A class selects namespaces by their labels, and its pods stand there; or its warm set counts pods of other hubs.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
             if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
                 out.append("  # This right reaches far: whoever holds it can redirect admission. It names one object, and there is no `create`; with\n  # certificates from cert-manager or from a Secret it isn't given.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [mutatingwebhookconfigurations]\n    resourceNames: [")
                 out.append(str(to_json(given['cluster_object_name']('webhook'))))
@@ -1791,7 +1810,7 @@ def render_webhook_clusterrolebinding(given):
 def render_webhook_configmap(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
-        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList'), 'initContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'initContainers')), 'extraContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'extraContainers')), 'networkTools': read_key(read_key(given['values'], 'singleuser'), 'networkTools')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'leases': {'scheduler': given['object_name']('scheduler')}}
+        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList'), 'initContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'initContainers')), 'extraContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'extraContainers')), 'networkTools': read_key(read_key(given['values'], 'singleuser'), 'networkTools')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'sharedNamespaces': read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector'), 'leases': {'scheduler': given['object_name']('scheduler')}}
         out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\ndata:\n  policy.json: |\n')
@@ -2288,6 +2307,7 @@ DEFAULTS = {'enabled': True,
                                                                                              'values': ['user']}]}}],
                                 'attract': True,
                                 'resources': {}}},
+ 'sharedPools': {},
  'replaceSchedulers': [],
  'imageGate': {'mode': 'requireLabel',
                'whenNoHolder': 'prefer',
@@ -2483,6 +2503,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
               'recorder',
               'replaceSchedulers',
               'scheduler',
+              'sharedPools',
               'singleuser',
               'webhook'],
  'properties': {'enabled': {'type': 'boolean'},
@@ -2612,6 +2633,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                 'podClasses': {'type': 'object',
                                'propertyNames': {'$ref': '#/definitions/dnsLabel'},
                                'additionalProperties': {'$ref': '#/definitions/podClass'}},
+                'sharedPools': {'type': 'object',
+                                'additionalProperties': False,
+                                'properties': {'namespaceSelector': {'anyOf': [{'type': 'null'},
+                                                                               {'$ref': '#/definitions/labelSelector'}]}}},
                 'replaceSchedulers': {'type': 'array',
                                       'items': {'type': 'string',
                                                 'pattern': '^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$',
@@ -3447,7 +3472,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '84ec532dd69c4047c9eb3b69d037c35769030cbfcf3c2256a3e890e1f1c9f13a'
+FINGERPRINT = '376be9dcec223b2af4408c3b293a4ccaffe8c0ff3bc352a4d3bac4a665633a1e'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -33,6 +33,7 @@ def lint_classes(report: Report) -> None:
             _lint_term(report, (*path, "preferredNodeTerms", index, "preference"), mapping(at(term, "preference")))
         selector = mapping(at(pod_class, "match", "namespaceSelector"))
         _lint_expressions(report, (*path, "match", "namespaceSelector", "matchExpressions"), selector)
+    _lint_shared_pools(report, classes)
     _lint_pairs(report, classes)
     _lint_likeness(report, classes)
     _lint_placeholder_class(report, classes)
@@ -152,6 +153,19 @@ def _lint_pairs(report: Report, classes: _Classes) -> None:
                     f"from {enough} {other} pods on, a node repels a {name} more than one {name} there attracts it."
                 )
                 report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
+
+
+def _lint_shared_pools(report: Report, classes: _Classes) -> None:
+    path = ("sharedPools", "namespaceSelector")
+    shared = at(report.values, *path)
+    if shared is None:
+        return
+    _lint_expressions(report, (*path, "matchExpressions"), mapping(shared))
+    for name, pod_class in classes.items():
+        own = at(pod_class, "match", "namespaceSelector")
+        if own is not None and shared not in (own, {}):
+            reason = f"stands in the place of podClasses.{name}.match.namespaceSelector in every join and avoid."
+            report.warn(path, reason, f"It must select the namespaces of podClasses.{name} as well.")
 
 
 def _lint_likeness(report: Report, classes: _Classes) -> None:

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 SYSTEM_NAMESPACE: Final = "kube-system"
 
 
-def _namespace_matches(
+def namespace_matches(
     requirements: frozenset[Requirement], namespace: str, known: Mapping[str, Mapping[str, str]] | None
 ) -> bool:
+    """Tell whether a selector means a namespace; `known`: labels of namespaces, None when they can't be read."""
     if namespace == SYSTEM_NAMESPACE:
         return False
     labels = known.get(namespace) if known is not None else None
@@ -77,6 +78,6 @@ class Classes:
                 if requirements is None:
                     if namespace == self._namespace:
                         return pod_class
-                elif _namespace_matches(requirements, namespace, namespaces):
+                elif namespace_matches(requirements, namespace, namespaces):
                     return pod_class
         return None

@@ -140,6 +140,8 @@ class Settings:
     placeholder_sets: tuple[str, ...]
     # False: nodes can't be read, so facts about them are missing for good.
     reads_nodes: bool
+    # A label selector of the namespaces of all hubs that share nodes with this one; None: none does.
+    shared_namespaces: Mapping[str, object] | None = None
     # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER).
     leases: Mapping[str, str] = field(default_factory=dict)
 
@@ -366,6 +368,7 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
         managed_images=managed_images(document.get("singleuser"), document.get("prePuller")),
         placeholder_sets=_read_placeholder_sets(read, document.get("placeholders")),
         reads_nodes=read.flag(document.get("readNodes", True), "readNodes"),
+        shared_namespaces=_read_selector(read, document.get("sharedNamespaces"), "sharedNamespaces"),
         leases=_read_leases(read, document.get("leases")),
     )
     if read.faults:

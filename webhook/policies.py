@@ -158,7 +158,11 @@ def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) 
         for other_name, weight in pairs.items():
             other = settings.classes[other_name]
             term: JSONObject = {"labelSelector": {"matchLabels": dict(other.labels)}, "topologyKey": HOSTNAME_LABEL}
-            if other.namespace_selector is not None:
+            if settings.shared_namespaces is not None:
+                # Its own namespace need not be one of those that the selector means.
+                term["namespaces"] = [settings.namespace]
+                term["namespaceSelector"] = dict(settings.shared_namespaces)
+            elif other.namespace_selector is not None:
                 term["namespaceSelector"] = dict(other.namespace_selector)
             elif not at_home:
                 term["namespaces"] = [settings.namespace]

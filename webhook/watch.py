@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from cluster.lease_watch import LeaseWatch
 from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache, label_selector
-from placement.classes import Classes
+from placement.classes import Classes, namespace_matches
 from placement.labels import (
     NAMESPACE_NAME_LABEL,
     OPT_OUT_ANNOTATION,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from cluster.client import Client
     from placement.pods import Pod
+    from placement.selectors import Requirement
     from placement.settings import PodClass, Settings
     from webhook.metrics import Metrics
 
@@ -179,16 +180,15 @@ def _same_watches(one: Settings, other: Settings) -> bool:
             settings.reads_nodes,
             settings.sets_scheduler,
             settings.leases,
+            settings.shared_namespaces,
         )
 
     return relevant(one) == relevant(other)
 
 
-def _needs_namespace_labels(pod_class: PodClass) -> bool:
-    """Whether its namespaceSelector asks for more than the name, which every review carries."""
-    if pod_class.namespace_selector is None:
-        return False
-    requirements = read_label_selector(pod_class.namespace_selector) or frozenset()
+def _needs_namespace_labels(selector: Mapping[str, object] | None) -> bool:
+    """Whether a namespaceSelector asks for more than the name, which every review carries."""
+    requirements = (read_label_selector(selector) if selector is not None else None) or frozenset()
     return any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements)
 
 
@@ -228,7 +228,14 @@ class _Watches:
             counts_seats = any(one.warm is not None and not one.warm.pods_per_node for one in classes)
             self._nodes = cache("/api/v1/nodes", partial(read_node, with_allocatable=counts_seats), "nodes")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
-        if any(_needs_namespace_labels(pod_class) for pod_class in classes):
+        # Whose pods count in warm sets, too. None: nobody else's.
+        self._shared: frozenset[Requirement] | None = None
+        if settings.shared_namespaces is not None and settings.reads_nodes and any(one.warm for one in classes):
+            self._shared = read_label_selector(settings.shared_namespaces)
+        selectors = [pod_class.namespace_selector for pod_class in classes]
+        if self._shared is not None:
+            selectors.append(settings.shared_namespaces)
+        if any(map(_needs_namespace_labels, selectors)):
             self._namespaces = cache("/api/v1/namespaces", _read_labels, "namespaces")
         self._builders: dict[str, WatchCache[str]] = {
             pod_class.name: cache(own, read_builder, "builders", label_selector(pod_class.home.builder_labels))
@@ -237,7 +244,7 @@ class _Watches:
         }
         self._pods: dict[str, WatchCache[WatchedPod]] = {
             pod_class.name: cache(
-                own if pod_class.namespace_selector is None else "/api/v1/pods",
+                "/api/v1/pods" if self._looks_elsewhere(pod_class) else own,
                 self._reader_for(pod_class),
                 f"pods/{pod_class.name}",
                 label_selector(pod_class.labels),
@@ -418,6 +425,10 @@ class _Watches:
             self._metrics.show_waiting({name: counts[name] for name in self.settings.classes})
         return list(homes)
 
+    def _looks_elsewhere(self, pod_class: PodClass) -> bool:
+        counts_others = self._shared is not None and pod_class.warm is not None
+        return counts_others or pod_class.namespace_selector is not None
+
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
         settings, classes = self.settings, self._classes
         own_scheduler = ""
@@ -448,7 +459,7 @@ class _Watches:
                 return None
             # Two classes may select the same pod: it belongs to one.
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
-                return None
+                return self._read_other_hubs(item, pod, pod_class)
             home = read_home_pod(item, pod_class.name) if pod_class.home is not None else None
             warm = read_warm_pod(item) if pod_class.name in self._warm else None
             # A pod that is being deleted waits for nothing.
@@ -461,6 +472,21 @@ class _Watches:
             return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod), warm, is_waiting)
 
         return read
+
+    def _read_other_hubs(self, item: JSONObject, pod: Pod, pod_class: PodClass) -> WatchedPod | None:
+        """A pod that would be of the class, were it not another hub's: it takes room in the warm set.
+
+        One that is on its way to nowhere yet may go to nodes that are none of ours.
+        """
+        if self._shared is None or pod_class.name not in self._warm:
+            return None
+        known = self._namespace_labels()
+        if not namespace_matches(self._shared, pod.namespace, known):
+            return None
+        if self._classes.classify(pod.labels, self.settings.namespace, known) != pod_class:
+            return None
+        warm = read_warm_pod(item)
+        return WatchedPod("", None, is_unplaced=False, warm=warm) if warm is not None and warm.node else None
 
     def _namespace_labels(self) -> Mapping[str, Mapping[str, str]] | None:
         if self._namespaces is None or not self._namespaces.synced:

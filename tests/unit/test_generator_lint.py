@@ -550,3 +550,19 @@ def test_placeholders_without_any_class_get_a_fix() -> None:
 def test_where_certificates_come_from_elsewhere_the_bundle_is_no_worry() -> None:
     text = said("clusterResources: false\nwebhook: {certificates: {mode: certManager}}")
     assert "caBundle" not in text
+
+
+def test_a_selector_of_shared_pools_stands_in_the_place_of_a_classs_own() -> None:
+    own = "podClasses: {dask: {match: {labels: {x: z}, namespaceSelector: {matchLabels: {a: b}}}}}\n"
+    shared = "sharedPools: {namespaceSelector: {matchLabels: {pool: users}}}\n"
+    (fault,) = [one for one in found(own + shared) if "sharedPools" in str(one)]
+    assert "must select the namespaces of podClasses.dask as well" in str(fault)
+    for harmless in ("", "sharedPools: {namespaceSelector: {}}\n", shared.replace("pool: users", "a: b")):
+        assert "sharedPools" not in said(own + harmless)
+
+
+def test_the_selector_of_shared_pools_is_checked() -> None:
+    odd = "{matchExpressions: [{key: a, operator: In}]}"
+    assert "sharedPools.namespaceSelector.matchExpressions[0].values" in said(
+        f"sharedPools: {{namespaceSelector: {odd}}}"
+    )

@@ -485,3 +485,60 @@ def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kep
     server.objects[USERS] = [user_of("hub.jhub.user", "waits", "a")]
     kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 0)
     assert kept.metric("roost_webhook_pods_waiting_for_scheduler", "build") == 0
+
+
+SHARED = {"sharedNamespaces": {"matchLabels": {"pool": "users"}}}
+EVERYWHERE = ("/api/v1/pods", "component=singleuser-server")
+
+
+def of_hub(namespace: str, body: Object) -> Object:
+    body["metadata"]["namespace"] = namespace
+    return body
+
+
+def share(server: FakeServer, *pods: Object) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects["/api/v1/namespaces", ""] = [
+        {"metadata": {"name": name, "labels": labels}}
+        for name, labels in (("jhub", {}), ("hub-b", {"pool": "users"}), ("stranger", {}))
+    ]
+    server.objects[EVERYWHERE] = list(pods)
+
+
+def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(server: FakeServer, kept: Kept) -> None:
+    share(
+        server,
+        user("one", "a", "team/x"),
+        of_hub("hub-b", user("one", "b", "team/x")),
+        of_hub("hub-b", user("on-its-way", "", "team/x")),
+        of_hub("stranger", user("one", "a", "team/y")),
+    )
+    kept.keeper.follow(settings(podClasses=WARM, **SHARED))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))
+    warm = kept.keeper.facts.warm["user"]
+    assert (warm.running, warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (2, 1, 1, 0)
+    assert warm.holders(IMAGE) == {"a", "b"}
+    assert not warm.holders("docker.io/team/y:latest")
+    # Only our own pods are ours to place: those two came without the webhook, and so did one of ours.
+    assert kept.metric("roost_webhook_unplaced_pods", "user") == 1
+    server.objects[EVERYWHERE] = [user("one", "a", "team/x")]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 1)
+    assert kept.keeper.facts.warm["user"].holders(IMAGE) == {"a", "b"}
+
+
+def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kept: Kept) -> None:
+    share(server)
+    kept.keeper.follow(settings(**SHARED))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    paths = {path for path, _ in server.asked}
+    assert paths == {"/api/v1/nodes", PODS}
+
+
+def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(server: FakeServer, kept: Kept) -> None:
+    other = of_hub("hub-b", user("one", "b", "team/x"))
+    other["metadata"]["labels"]["special"] = "yes"
+    share(server, other, of_hub("hub-b", user("two", "b", "team/x")))
+    special = {"match": {"labels": {"component": "singleuser-server", "special": "yes"}}}
+    kept.keeper.follow(settings(podClasses={**WARM, "special": special}, **SHARED))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))
+    assert set(kept.keeper.facts.warm["user"].pods) == {"hub-b/two"}

@@ -64,6 +64,8 @@ OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
 (OTHER_LABEL,) = held(OTHER_IMAGE)
 HOLDS = {"key": LABEL, "operator": "In", "values": ["true"]}
 HOLDS_OTHER = {"key": OTHER_LABEL, "operator": "In", "values": ["true"]}
+USERS = {"component": "singleuser-server"}
+BUILDS = {"component": "binderhub-build"}
 HERE = facts(node("n1", IMAGE), node("n2"))
 
 
@@ -900,6 +902,29 @@ def test_new_rules_hold_from_the_next_review_on() -> None:
     assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.user"
     desk.rules = settings(podClasses={"user": {"profile": "other"}})
     assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.other"
+
+
+SHARED = {"matchLabels": {"pool": "users"}}
+
+
+def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair() -> None:
+    rules = settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}})
+    term = {"topologyKey": "kubernetes.io/hostname", "namespaces": [NAMESPACE], "namespaceSelector": SHARED}
+    users = {"weight": 100, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": USERS}}}
+    builds = {"weight": 3, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": BUILDS}}}
+    placed = place(user_pod(), HERE, rules)
+    assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == ([users], [builds])
+    # Twice is once.
+    assert place(placed, HERE, rules) == placed
+
+
+def test_of_a_class_in_other_namespaces_the_shared_ones_count() -> None:
+    elsewhere = {"match": {"labels": USERS, "namespaceSelector": {"matchLabels": {"team": "a"}}}}
+    rules = settings(sharedNamespaces=SHARED, podClasses={"user": elsewhere})
+    known = replace(HERE, namespaces={"of-ada": {"team": "a"}})
+    (term,) = pod_terms(Desk(rules, known).place(user_pod(), "of-ada"), "podAffinity")
+    assert term["podAffinityTerm"]["namespaceSelector"] == SHARED
+    assert term["podAffinityTerm"]["namespaces"] == [NAMESPACE]
 
 
 def test_ring_sizes_follow_the_nodes() -> None:
