@@ -44,6 +44,11 @@ def read_gate(read: Reader, document: Document) -> GateSettings:
         startup_taint_deadline_seconds=read.whole(
             deadline, "gate.startupTaintDeadlineSeconds", 0, MAX_DEADLINE_SECONDS
         ),
+        pull_deadline_seconds=read.whole(
+            gate.get("pullDeadlineSeconds"), "gate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS
+        ),
+        open_after_seconds=read.whole(gate.get("openAfterSeconds"), "gate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS),
+        has_puller=read.flag(gate.get("hasPuller"), "gate.hasPuller"),
         node_condition=read.flag(gate.get("nodeCondition"), "gate.nodeCondition"),
         puller_pods=read.choice(gate.get("pullerPods"), "gate.pullerPods", PullerPods),
         groups=tuple(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.readiness import Verdict
 from cluster.watch_cache import WatchCache, label_selector
+from controllers.plans.image_gate_waiting import waits_at_gate
 from controllers.plans.pullers import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
 from controllers.plans.snapshot import PullEvent, Snapshot, StatefulSetState
 from placement.labels import OWN_PART, PART_OF_LABEL
@@ -160,7 +161,9 @@ class PodReader:
 
 
 def _is_minor(before: PodState | None, now: PodState | None) -> bool:
-    """Tell that a pod's change may wait: only those of pullers say what a node holds."""
+    """Tell that a pod's change may wait: pullers say what a node holds, and who waits at the gate has waited enough."""
+    if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
+        return before is not None and before.unschedulable_since is not None
     return not any(pod is not None and _pulls(pod.labels) for pod in (before, now))
 
 

@@ -320,7 +320,7 @@ def macro_scheduler_config(given):
 
 def macro_controllers_settings(given):
     out = []
-    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': given['own_image'](), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': given['unique'](given['concat'](read_key(given['values'], 'imagePullSecrets'), read_key(read_key(read_key(given['values'], 'singleuser'), 'image'), 'pullSecrets'))), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
+    out.append(str(to_pretty_json({'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'writesPerMinute': read_key(read_key(given['values'], 'controllers'), 'writesPerMinute'), 'podClasses': read_key(given['values'], 'podClasses'), 'gate': {'mode': read_key(read_key(given['values'], 'imageGate'), 'mode'), 'startupTaintDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'startupTaintDeadlineSeconds'), 'pullDeadlineSeconds': read_key(read_key(given['values'], 'imageGate'), 'pullDeadlineSeconds'), 'openAfterSeconds': read_key(read_key(given['values'], 'imageGate'), 'openAfterSeconds'), 'hasPuller': read_key(read_key(given['values'], 'prePuller'), 'enabled'), 'nodeCondition': read_key(read_key(given['values'], 'imageGate'), 'nodeCondition'), 'pullerPods': read_key(read_key(given['values'], 'imageGate'), 'pullerPods'), 'pullers': given['pullers'](read_key(given['values'], 'singleuser'), read_key(given['values'], 'prePuller'))}, 'placeholderMover': read_key(given['values'], 'placeholderMover'), 'placeholders': given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults')), 'placeholderBackend': read_key(read_key(given['values'], 'placeholder'), 'backend'), 'popularImages': read_key(given['values'], 'popularImages'), 'puller': {'method': given['puller_method'](), 'image': given['own_image'](), 'pauseImage': (str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'name')) + str(':') + str(read_key(read_key(read_key(given['values'], 'placeholder'), 'image'), 'tag'))), 'pullSecrets': given['unique'](given['concat'](read_key(given['values'], 'imagePullSecrets'), read_key(read_key(read_key(given['values'], 'singleuser'), 'image'), 'pullSecrets'))), 'tolerations': given['concat'](read_key(read_key(given['values'], 'prePuller'), 'tolerations'), [{'key': given['startup_taint'](), 'operator': 'Exists'}]), 'priorityClassName': ((read_key(read_key(given['values'], 'priorityClasses'), 'enabled') and given['cluster_object_name']('puller')) or ''), 'serviceAccountName': given['object_name']('puller')}})))
     return ''.join(out)
 
 def macro_recorder_settings(given):
@@ -467,7 +467,7 @@ def render_admission_policies(given):
                 out.append('), "preference": dyn(')
                 out.append(str(macro_cel_node_term(given, read_key(v_term, 'preference'))))
                 out.append(')}])\n')
-            if (read_key(v_class, 'imageGate') and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'prefer')):
+            if (read_key(v_class, 'imageGate') and ((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'prefer') or (((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'controllers'), 'replicas')))):
                 out.append('        + variables.held.filter(label, !variables.preferredNodes.exists(term, term.preference.?matchExpressions.orValue([]).exists(one, one.key == label)))\n        .map(label, {"weight": dyn(')
                 out.append(str(to_int(read_key(read_key(given['values'], 'imageGate'), 'preferWeight'))))
                 out.append('), "preference": dyn({"matchExpressions": [{"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])}]})})\n')
@@ -481,7 +481,7 @@ def render_admission_policies(given):
             if (((read_key(v_class, 'imageGate') and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel')) and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'controllers'), 'replicas')):
                 out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # A term without any expression matches nothing, and must go on doing so.\n        expression: >-\n          variables.held.size() == 0 ? [] : variables.nodeTerms.size() == 0\n          ? ')
                 out.append(str(macro_cel_way_to_node_affinity(given)))
-                out.append('\n          + [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution", value: {"nodeSelectorTerms":\n          [{"matchExpressions": variables.held.map(label, {"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])})}]}}]\n          : lists.range(variables.nodeTerms.size())\n          .filter(i, has(variables.nodeTerms[i].matchExpressions) || has(variables.nodeTerms[i].matchFields))\n          .map(i, (has(variables.nodeTerms[i].matchExpressions) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions", value: []}])\n          + variables.missingHeld[i].map(label, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions/-", value: {"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])}}))\n          .flatten()\n')
+                out.append('\n          + [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution", value: {"nodeSelectorTerms":\n          [{"matchExpressions": variables.held.map(label, {"key": dyn(label), "operator": dyn("NotIn"), "values": dyn(["pulling"])})}]}}]\n          : lists.range(variables.nodeTerms.size())\n          .filter(i, has(variables.nodeTerms[i].matchExpressions) || has(variables.nodeTerms[i].matchFields))\n          .map(i, (has(variables.nodeTerms[i].matchExpressions) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions", value: []}])\n          + variables.missingHeld[i].map(label, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions/-", value: {"key": dyn(label), "operator": dyn("NotIn"), "values": dyn(["pulling"])}}))\n          .flatten()\n')
             out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          variables.missingPreferred.size() == 0 ? [] : ')
             out.append(str(macro_cel_way_to_node_affinity(given)))
             out.append('\n          + (variables.preferredNodes.size() > 0 ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}])\n          + variables.missingPreferred.map(term, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/-", value: term})\n')
@@ -538,7 +538,9 @@ def render_controllers_admission_policies(given):
         out.append(str(to_json(given['pulled_prefix']())))
         out.append(') || key.startsWith(')
         out.append(str(to_json(given['attract_prefix']())))
-        out.append('))\n      message: Roost\'s controllers write labels of their own release only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.metadata.all(key, key in ["labels", "managedFields", "resourceVersion", "generation"]\n        || (key in variables.oldMetadata && variables.metadata[key] == variables.oldMetadata[key]))\n        && variables.oldMetadata.all(key, key in ["labels", "managedFields", "resourceVersion", "generation"] || key in variables.metadata)\n      message: of a node\'s metadata, Roost\'s controllers write labels only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.taints.filter(taint, taint.key != ')
+        out.append('))\n      message: Roost\'s controllers write labels of their own release only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.labels.all(key, !key.startsWith(')
+        out.append(str(to_json(given['pulled_prefix']())))
+        out.append(') || variables.labels[key] in ["true", "pulling", "open"]\n        || (key in variables.oldLabels && variables.labels[key] == variables.oldLabels[key]))\n      message: Roost\'s controllers say of an image on a node "true", "pulling" or "open" only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.metadata.all(key, key in ["labels", "managedFields", "resourceVersion", "generation"]\n        || (key in variables.oldMetadata && variables.metadata[key] == variables.oldMetadata[key]))\n        && variables.oldMetadata.all(key, key in ["labels", "managedFields", "resourceVersion", "generation"] || key in variables.metadata)\n      message: of a node\'s metadata, Roost\'s controllers write labels only\n    - expression: >-\n        request.operation != "UPDATE" ||\n        variables.taints.filter(taint, taint.key != ')
         out.append(str(to_json(given['startup_taint']())))
         out.append(')\n        == variables.oldTaints.filter(taint, taint.key != ')
         out.append(str(to_json(given['startup_taint']())))
@@ -1810,7 +1812,7 @@ def render_webhook_clusterrolebinding(given):
 def render_webhook_configmap(given):
     out = []
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
-        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList'), 'initContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'initContainers')), 'extraContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'extraContainers')), 'networkTools': read_key(read_key(given['values'], 'singleuser'), 'networkTools')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'sharedNamespaces': read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector'), 'leases': {'scheduler': given['object_name']('scheduler')}}
+        v_policy = {'version': 1, 'release': read_key(given['release'], 'name'), 'namespace': read_key(given['release'], 'namespace'), 'schedulerTarget': read_key(read_key(given['values'], 'scheduler'), 'target'), 'podClasses': read_key(given['values'], 'podClasses'), 'replaceSchedulers': read_key(given['values'], 'replaceSchedulers'), 'imageGate': {'mode': ((((read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel') and (not (read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')))) and 'prefer') or read_key(read_key(given['values'], 'imageGate'), 'mode')), 'whenNoHolder': read_key(read_key(given['values'], 'imageGate'), 'whenNoHolder'), 'preferWeight': read_key(read_key(given['values'], 'imageGate'), 'preferWeight')}, 'placeholders': given['names'](read_key(given['values'], 'placeholders')), 'singleuser': {'image': read_key(read_key(given['values'], 'singleuser'), 'image'), 'profileList': read_key(read_key(given['values'], 'singleuser'), 'profileList'), 'initContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'initContainers')), 'extraContainers': given['container_images'](read_key(read_key(given['values'], 'singleuser'), 'extraContainers')), 'networkTools': read_key(read_key(given['values'], 'singleuser'), 'networkTools')}, 'prePuller': {'pullProfileListImages': read_key(read_key(given['values'], 'prePuller'), 'pullProfileListImages'), 'extraImages': read_key(read_key(given['values'], 'prePuller'), 'extraImages')}, 'readNodes': read_key(read_key(given['values'], 'webhook'), 'readNodes'), 'sharedNamespaces': read_key(read_key(given['values'], 'sharedPools'), 'namespaceSelector'), 'leases': given['merge']({'scheduler': given['object_name']('scheduler')}, ((((read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')) and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel')) and {'controllers': given['object_name']('controllers')}) or {}))}
         out.append('apiVersion: v1\nkind: ConfigMap\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\ndata:\n  policy.json: |\n')
@@ -2104,6 +2106,10 @@ def render_webhook_role(given):
             out.append("  # Whether Roost's scheduler is at work: else pods keep the cluster's own.\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [")
             out.append(str(to_json(given['object_name']('scheduler'))))
             out.append(']\n    verbs: [get]\n')
+        if ((read_key(read_key(given['values'], 'controllers'), 'enabled') and read_key(read_key(given['values'], 'controllers'), 'replicas')) and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel')):
+            out.append('  # Whether the controllers keep the labels of nodes true: else the image gate requires nothing.\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
+            out.append(str(to_json(given['object_name']('controllers'))))
+            out.append(']\n    verbs: [get]\n')
         if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
             out.append('  # The certificate authority that all replicas share, and the Lease of the one that renews it.\n  - apiGroups: [""]\n    resources: [secrets]\n    verbs: [create]\n  - apiGroups: [""]\n    resources: [secrets]\n    resourceNames: [')
             out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))
@@ -2312,6 +2318,8 @@ DEFAULTS = {'enabled': True,
  'imageGate': {'mode': 'requireLabel',
                'whenNoHolder': 'prefer',
                'preferWeight': 100,
+               'openAfterSeconds': 10,
+               'pullDeadlineSeconds': 600,
                'startupTaintDeadlineSeconds': 600,
                'nodeCondition': False,
                'nodeReadinessRule': False,
@@ -2648,7 +2656,9 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                               'required': ['mode',
                                            'nodeCondition',
                                            'nodeReadinessRule',
+                                           'openAfterSeconds',
                                            'preferWeight',
+                                           'pullDeadlineSeconds',
                                            'pullerPods',
                                            'startupTaintDeadlineSeconds',
                                            'whenNoHolder'],
@@ -2663,6 +2673,12 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                              'preferWeight': {'type': 'integer',
                                                               'minimum': 1,
                                                               'maximum': 100},
+                                             'openAfterSeconds': {'type': 'integer',
+                                                                  'minimum': 0,
+                                                                  'maximum': 86400},
+                                             'pullDeadlineSeconds': {'type': 'integer',
+                                                                     'minimum': 1,
+                                                                     'maximum': 86400},
                                              'startupTaintDeadlineSeconds': {'type': 'integer',
                                                                              'minimum': 1,
                                                                              'maximum': 86400},
@@ -3472,7 +3488,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '376be9dcec223b2af4408c3b293a4ccaffe8c0ff3bc352a4d3bac4a665633a1e'
+FINGERPRINT = 'ef4de8837ba8de78fa9417c8806f6d71af599edf728a5ff40242abeee1da0476'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

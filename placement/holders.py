@@ -1,4 +1,4 @@
-"""Find out whether any node that a pod's own rules admit holds all of some images.
+"""Find out whether any node that a pod's own rules admit, and that is large enough for it, holds all of some images.
 
 Owns the answer and its memory: pods of one profile ask the same thing, and among thousands of nodes "no" is dear to
 find.
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from placement.nodes import NodeFact, NodeRules, Nodes, node_admits
+from placement.nodes import NodeFact, NodeRules, Nodes, node_admits, node_covers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,17 +22,19 @@ _MAX_REMEMBERED: Final = 1024
 _MAX_RULES_BYTES: Final = 4096
 
 
-# Rules as JSON, and labels.
-_Question = tuple[bytes, tuple[str, ...]]
+# What a pod asks for: resources and amounts.
+Requests = tuple[tuple[str, int], ...]
+# Rules as JSON, labels, requests.
+_Question = tuple[bytes, tuple[str, ...], Requests]
 
 
-def _question(rules: NodeRules, labels: tuple[str, ...]) -> _Question | None:
+def _question(rules: NodeRules, labels: tuple[str, ...], requests: Requests) -> _Question | None:
     """What is asked, to remember the answer by; None for rules too long, or nested deeper than JSON is written."""
     try:
         text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations])
     except TypeError:
         return None
-    return (text, labels) if len(text) <= _MAX_RULES_BYTES else None
+    return (text, labels, requests) if len(text) <= _MAX_RULES_BYTES else None
 
 
 class Holders:
@@ -42,8 +44,11 @@ class Holders:
         # -> (moment of the nodes asked, a node that fits or None)
         self._found: dict[_Question, tuple[tuple[object, int], str | None]] = {}
 
-    def exists(self, nodes: Nodes, rules: NodeRules, labels: tuple[str, ...]) -> bool:
-        """Tell whether a Ready node that `rules` admit carries all `labels` (of pulled images)."""
+    def exists(self, nodes: Nodes, rules: NodeRules, labels: tuple[str, ...], requests: Requests = ()) -> bool:
+        """Tell whether a Ready node that `rules` admit holds the images of all `labels`, and could take `requests`.
+
+        Could: if nothing else were there. Who looks for room now asks the scheduler.
+        """
         sets = [nodes.holders.get(label) for label in labels]
         held = [found for found in sets if found]
         if len(held) < len(sets):
@@ -55,13 +60,15 @@ class Holders:
             node: NodeFact | None = nodes.get_node(name)
             if node is None or not node.ready or not node_admits(rules, node):
                 return False
+            if not node_covers(requests, node.allocatable):
+                return False
             return not others or all(name in found for found in others)
 
         for tried, name in enumerate(fewest):
             if fits(name):
                 return True
             if tried >= _TRIED_AT_ONCE:
-                return self._look_up(_question(rules, labels), nodes, fewest, fits)
+                return self._look_up(_question(rules, labels, requests), nodes, fewest, fits)
         return False
 
     def _look_up(self, key: _Question | None, nodes: Nodes, names: frozenset[str], fits: Callable[[str], bool]) -> bool:

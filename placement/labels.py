@@ -27,8 +27,13 @@ HOME_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/home-target"
 # The first of the pod's warm nodes: lets replicas count pods that are not bound yet.
 WARM_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/warm-target"
 
-# All labels "this node holds that image", of every hub, begin so.
+# All labels "this node and that image", of every hub, begin so. Their values: the image is there;
 PULLED_LABEL_PREFIX: Final = "images-pulled."
+HELD: Final = "true"
+# it isn't, and the puller is about to bring it: users of the image keep off;
+PULLING: Final = "pulling"
+# it isn't, and users may come all the same, until it is there. Without the label they may come, too.
+OPENED: Final = "open"
 
 NODE_PURPOSE_LABEL: Final = f"{DOMAIN}/node-purpose"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
@@ -101,9 +106,9 @@ def scheduler_name(release: str, namespace: str, profile: str) -> str:
 
 
 def pulled_label(release: str, namespace: str, reference: str) -> str:
-    """Node label (value "true") that says: this node holds the image `reference` for the hub `release` in `namespace`.
+    """Node label that says whether a node holds the image `reference`, for the hub `release` in `namespace`.
 
-    `<prefix>/<short name>-<8 hex digits of the normalised reference's SHA-256>`.
+    Its value is HELD, PULLING or OPENED. `<prefix>/<short name>-<8 hex digits of the normalised reference's SHA-256>`.
     """
     normalised = normalise_reference(reference)
     return f"{pulled_prefix(release, namespace)}{short_name(normalised)}-{_hash(normalised)}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
-from placement.labels import PULLED_LABEL_PREFIX
+from placement.labels import HELD, PULLED_LABEL_PREFIX
 from placement.selectors import UNSCHEDULABLE_TAINT, Taint, node_term_matches, untolerated
 
 _CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
@@ -74,8 +74,16 @@ def node_is_tolerated(rules: NodeRules, node: NodeFact) -> bool:
     return not node.unschedulable or untolerated((_CORDON,), rules.tolerations) is None
 
 
+def node_covers(requests: Iterable[tuple[str, int]], allocatable: Mapping[str, int]) -> bool:
+    """Tell whether a node with this allocatable could take these requests if nothing else were on it.
+
+    A node of whose room nothing is known could.
+    """
+    return not allocatable or all(amount <= allocatable.get(name, 0) for name, amount in requests if amount)
+
+
 def _pulled_labels(node: NodeFact) -> list[str]:
-    return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == "true"]
+    return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == HELD]
 
 
 class Nodes(Mapping[str, NodeFact]):

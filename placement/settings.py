@@ -24,8 +24,9 @@ VERSION: Final = 1
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 MAX_WEIGHT: Final = 100
-# A part of Roost, in `leases`.
+# Parts of Roost, in `leases`.
 SCHEDULER: Final = "scheduler"
+CONTROLLERS: Final = "controllers"
 # A class without `warm` has no default in chart/values.yaml to merge with.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.
@@ -142,7 +143,7 @@ class Settings:
     reads_nodes: bool
     # A label selector of the namespaces of all hubs that share nodes with this one; None: none does.
     shared_namespaces: Mapping[str, object] | None = None
-    # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER).
+    # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER, CONTROLLERS).
     leases: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -24,6 +24,7 @@ from controllers.plans.actions import (
     SetCondition,
 )
 from controllers.plans.headroom_whole_nodes import SETTLE_SECONDS
+from controllers.plans.image_gate_waiting import waits_at_gate
 from controllers.plans.popular_pods import read_pull
 from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
 from placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
@@ -85,6 +86,16 @@ class Controls:
         if HEADROOM in self._planners:
             # Nodes count for the size of placeholders when they have settled.
             self._world.at(self._world.now + SETTLE_SECONDS + 1e-3, self._plan_soon, HEADROOM)
+
+    def node_registered(self) -> None:
+        """A node is there that isn't ready yet: nobody can be bound there before the gate has seen it."""
+        if GATE in self._planners:
+            self._run(GATE)
+
+    def pod_waits(self, pod: SimPod) -> None:
+        """A pod's scheduler knows no node for it."""
+        if GATE in self._planners and waits_at_gate(pod.state):
+            self._plan_soon(GATE)
 
     def node_left(self, node: SimNode) -> None:
         """A node went, and with it the pods there that pull."""
@@ -167,11 +178,14 @@ class Controls:
 
     def _plan(self, whom: tuple[str, float]) -> None:
         name, due = whom
-        world = self._world
         if self._due.get(name) != due:
             # An earlier plan took its place.
             return
         del self._due[name]
+        self._run(name)
+
+    def _run(self, name: str) -> None:
+        world = self._world
         self._planned_at[name] = now = world.now
         moment = Moment(now, now)
         planner = self._planners[name]

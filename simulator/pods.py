@@ -231,7 +231,7 @@ class PodMaker:
         key = pod_key(namespace, pod.name)
         case = Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
         asks_homes = rules.pod_class.home is not None
-        asks_nodes = rules.is_gated and any(self._rulebook.held(image) is not None for image in pod.images)
+        asks_nodes = rules.is_gated and any(self._rulebook.gated(image) is not None for image in pod.images)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are put in afterwards.
         is_warm = rules.warm is not None and not asks_homes
         policies = [one for one in rules.policies if not (is_warm and one is prefer_warm)]

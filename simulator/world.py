@@ -491,6 +491,8 @@ class World:
         pod.tried_at = now
         if pod.waits_since is None:
             pod.waits_since = now
+            pod.state = copy_pod(pod.state, unschedulable_since=now)
+            self.pods[pod.key] = pod.state
             self.at(now + FLUSH_SECONDS, self._flush, pod)
             if pod.launch is not None:
                 self.at(pod.created + self.assumed.start_timeout_seconds, self._give_up_if_late, pod)
@@ -510,6 +512,7 @@ class World:
             return
         if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
             self._drop_nomination(pod)
+        self.controls.pod_waits(pod)
         if self.scaling is not None:
             self.scaling.pod_waits()
 
@@ -576,7 +579,7 @@ class World:
         self.unschedulable.pop(pod.key, None)
         if pod.launch is not None:
             self._judge(pod.launch.image, node, pod)
-        pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="")
+        pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
         pod.bound_at, pod.node = now, node
         pod.waited_for_node = pod.waits_since is not None and node.joined_at > pod.waits_since
         self.pods[pod.key] = pod.state
@@ -740,7 +743,10 @@ class World:
         state = self.template(name)
         node = SimNode(state, NodeImages(self.images, self.assumed, self.now, self.figures), self.now)
         self.nodes[name] = node
-        self._put(node, state)
+        # Kubelets register their nodes before they are ready: time enough for controllers to mark them.
+        self._put(node, replace(state, fact=replace(state.fact, ready=False), ready_since=None))
+        self.controls.node_registered()
+        self._put(node, replace(node.state, fact=replace(node.state.fact, ready=True), ready_since=state.ready_since))
         self.measures.level(NODES, 1, self.now)
         for one in self.policy.pullers:
             if one.node_selector.items() <= state.fact.labels.items():

@@ -92,10 +92,18 @@ def node(
     taints: tuple[Taint, ...] = (),
     unschedulable: bool = False,
     ready: bool = True,
+    allocatable: Mapping[str, int] | None = None,
 ) -> NodeFact:
-    """A Ready node that holds `images`."""
+    """A Ready node that holds `images`. allocatable: None: its room isn't known."""
     all_labels = {"kubernetes.io/hostname": name, **held(*images), **(labels or {})}
-    return NodeFact(name=name, labels=all_labels, taints=taints, unschedulable=unschedulable, ready=ready)
+    return NodeFact(
+        name=name,
+        labels=all_labels,
+        taints=taints,
+        unschedulable=unschedulable,
+        ready=ready,
+        allocatable=allocatable or {},
+    )
 
 
 def facts(

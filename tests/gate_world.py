@@ -42,6 +42,9 @@ def gate_settings(
     mode: GateMode = GateMode.REQUIRE_LABEL,
     groups: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] | None = None,
     deadline_seconds: int = 600,
+    pull_deadline_seconds: int = 600,
+    open_after_seconds: int = 10,
+    has_puller: bool = True,
     node_condition: bool = False,
     puller_pods: PullerPods = PullerPods.ROOST,
 ) -> GateSettings:
@@ -52,6 +55,9 @@ def gate_settings(
         namespace=NAMESPACE,
         mode=mode,
         startup_taint_deadline_seconds=deadline_seconds,
+        pull_deadline_seconds=pull_deadline_seconds,
+        open_after_seconds=open_after_seconds,
+        has_puller=has_puller,
         node_condition=node_condition,
         puller_pods=puller_pods,
         groups=tuple(

@@ -246,7 +246,7 @@ class Facts:
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
-    # The Leases of Roost's other parts, by part (`placement.settings.SCHEDULER`); of others nothing is known.
+    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER); of others nothing is known.
     leases: Mapping[str, LeaseState] = field(default_factory=dict)
 
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from placement.classes import Classes
 from placement.images import normalise_reference
 from placement.labels import (
+    HELD,
     HOME_TARGET_ANNOTATION,
     HOSTNAME_LABEL,
     PLACEHOLDER_SET_LABEL,
     POLICY_REVISION_ANNOTATION,
+    PULLING,
     WARM_TARGET_ANNOTATION,
     attract_label,
     pulled_label,
@@ -26,7 +28,7 @@ from placement.leases import LeaseState
 from placement.pods import DEFAULT_SCHEDULER, JSONObject, OddPodError, Pod
 from placement.repositories import repository_of
 from placement.scheduling.objects import read_requests
-from placement.settings import SCHEDULER, GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
+from placement.settings import CONTROLLERS, SCHEDULER, GateMode, Home, MatchBy, PodClass, Settings, WhenNoHolder
 from webhook.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
 from webhook.homes import HomeRequest
 from webhook.patch import (
@@ -58,6 +60,12 @@ _AWAY_BECAUSE: Final = {
     LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
     LeaseState.NEVER_HELD: "no scheduler of Roost's has taken its Lease yet",
 }
+_DEGRADED_BECAUSE: Final = {
+    "no-holder": "no node that the pod may use holds the image of",
+    "no-holder-fits": "no node that the pod may use and that is large enough for it holds the image of",
+    "nodes-unknown": "nodes can't be read",
+    "controllers-stale": "Roost's controllers don't renew their Lease, so nobody keeps the labels of nodes true",
+}
 # Bounds what is kept for speed: pods choose these texts, so there may be any number of them.
 _MAX_REMEMBERED: Final = 4096
 
@@ -72,7 +80,11 @@ class Note(NamedTuple):
 
 
 class Degraded(NamedTuple):
-    """The gate let a pod through without requiring its images, and why: no-holder or nodes-unknown."""
+    """The gate let a pod through without keeping it off nodes that pull its images, and why.
+
+    no-holder: no node that its rules admit holds them; no-holder-fits: such nodes are too small for it; nodes-unknown;
+    controllers-stale: nobody keeps the nodes' labels true.
+    """
 
     reason: str
 
@@ -109,6 +121,17 @@ class ClassRules:
         self.policies = tuple(rule.policy for rule in POLICIES if rule.applies(self))
 
 
+class GateTerms(NamedTuple):
+    """One managed image as node selector expressions."""
+
+    # The node's label.
+    label: str
+    # The node holds it.
+    held: JSONObject
+    # The node isn't about to have it. Nodes without the label pass, as those do that an autoscaler thinks up.
+    not_pulling: JSONObject
+
+
 class Rulebook:
     """The rules of one Settings, ready to be asked for each pod."""
 
@@ -117,22 +140,26 @@ class Rulebook:
         self.classes = Classes(settings)
         self.rules = {name: ClassRules(settings, pod_class) for name, pod_class in settings.classes.items()}
         self._attract: dict[str, PreferNode] = {}
-        # Reference as written -> the expression "holds this image"; None for images that the puller doesn't manage.
-        self._held: dict[str, JSONObject | None] = {}
+        # Reference as written -> its expressions; None for images that the puller doesn't manage.
+        self._gated: dict[str, GateTerms | None] = {}
 
-    def held(self, reference: str) -> JSONObject | None:
-        """The node selector expression that says "holds this image", None when the puller doesn't bring it."""
-        if reference in self._held:
-            return self._held[reference]
-        expression: JSONObject | None = None
+    def gated(self, reference: str) -> GateTerms | None:
+        """What the gate asks of nodes for an image; None when the puller doesn't bring it."""
+        if reference in self._gated:
+            return self._gated[reference]
+        terms: GateTerms | None = None
         if normalise_reference(reference) in self.settings.managed_images:
             label = pulled_label(self.settings.release, self.settings.namespace, reference)
-            expression = {"key": label, "operator": "In", "values": ["true"]}
+            terms = GateTerms(
+                label,
+                {"key": label, "operator": "In", "values": [HELD]},
+                {"key": label, "operator": "NotIn", "values": [PULLING]},
+            )
         if len(reference) <= MAX_REFERENCE:
-            if len(self._held) >= _MAX_REMEMBERED:
-                self._held = {}
-            self._held[reference] = expression
-        return expression
+            if len(self._gated) >= _MAX_REMEMBERED:
+                self._gated = {}
+            self._gated[reference] = terms
+        return terms
 
     def attract(self, placeholder_set: str) -> PreferNode:
         """The draw to the node that is marked for a placeholder set."""
@@ -209,55 +236,61 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
 
 
 def require_pulled_images(case: Case) -> Iterator[Verdict]:
-    """Send a pod only to nodes that hold those of its images that the puller brings, while there are such nodes."""
+    """Keep a pod off nodes that are pulling its images while another that it could use holds them, and prefer that one.
+
+    Never more is required than "isn't pulling now": a label that no new node has would hide the pod from autoscalers.
+    """
     pod, gate = case.pod, case.rulebook.settings.gate
-    held = {one["key"]: one for one in map(case.rulebook.held, pod.images) if one is not None}
-    wanted = list(held.values())
+    wanted = list({one.label: one for one in map(case.rulebook.gated, pod.images) if one is not None}.values())
+    for one in wanted:
+        yield PreferNode({"weight": gate.prefer_weight, "preference": {"matchExpressions": [one.held]}})
     if gate.mode is GateMode.PREFER:
-        for expression in wanted:
-            yield _prefer_held(expression, gate.prefer_weight)
         return
-    missing = [expression for expression in wanted if not is_required(pod, expression)]
+    missing = [one for one in wanted if not is_required(pod, one.not_pulling)]
     if not missing:
         return
-    nodes = case.facts.nodes
-    if nodes is None:
-        # Nobody can tell whether the demand could ever be met.
-        required: list[JSONObject] = []
-    elif gate.when_no_holder is WhenNoHolder.WAIT:
-        required = missing
-    else:
-        required = _satisfiable(case, nodes, missing)
-    for expression in missing:
-        yield RequireNode(expression) if expression in required else _prefer_held(expression, gate.prefer_weight)
-    if len(required) == len(missing):
+    required, reason = _satisfiable(case, missing)
+    for one in required:
+        yield RequireNode(one.not_pulling)
+    if not reason:
         yield Note("gate", f"required {len(required)}")
         return
-    yield Degraded("nodes-unknown" if nodes is None else "no-holder")
-    labels = ", ".join(str(one["key"]) for one in missing if one not in required)
-    cause = "nodes can't be read" if nodes is None else "no node that the pod may use carries"
-    yield Note("gate", f"degraded to a preference: {cause}: {labels}", is_warning=True)
+    yield Degraded(reason)
+    labels = ", ".join(one.label for one in missing if one not in required)
+    yield Note("gate", f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}", is_warning=True)
 
 
-def _satisfiable(case: Case, nodes: Nodes, missing: list[JSONObject]) -> list[JSONObject]:
-    """The most demands, earlier ones first, that one and the same node meets which the pod's own rules admit.
+def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms], str]:
+    """Which images a pod may be made to wait for, earlier ones first, and why not for all of them ("": for all).
 
-    Each image alone might be held, by different nodes: to require all of them would keep the pod pending for ever.
+    One and the same node must hold them, be admitted by the pod's own rules and be large enough. Each image alone might
+    be held by different nodes: with all of them required, the pod would wait for one more pull although it needn't.
     """
-    rules = case.pod.rules
-    labels = tuple(str(one["key"]) for one in missing)
-    if case.holders.exists(nodes, rules, labels):
-        return missing
-    kept: list[JSONObject] = []
-    for expression in missing:
-        attempt = [*kept, expression]
-        if case.holders.exists(nodes, rules, tuple(str(one["key"]) for one in attempt)):
-            kept = attempt
-    return kept
+    nodes, rules = case.facts.nodes, case.pod.rules
+    if case.facts.leases.get(CONTROLLERS, LeaseState.UNKNOWN).is_away:
+        # A node may be said to be pulling for ever.
+        return [], "controllers-stale"
+    if nodes is None:
+        return [], "nodes-unknown"
+    if case.rulebook.settings.gate.when_no_holder is WhenNoHolder.WAIT:
+        return missing, ""
+    requests = _requests_if_readable(case)
+    labels = tuple(one.label for one in missing)
+    if case.holders.exists(nodes, rules, labels, requests):
+        return missing, ""
+    kept: list[GateTerms] = []
+    for one in missing:
+        if case.holders.exists(nodes, rules, tuple(each.label for each in (*kept, one)), requests):
+            kept.append(one)
+    return kept, "no-holder-fits" if case.holders.exists(nodes, rules, labels) else "no-holder"
 
 
-def _prefer_held(expression: JSONObject, weight: int) -> PreferNode:
-    return PreferNode({"weight": weight, "preference": {"matchExpressions": [expression]}})
+def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
+    try:
+        return requests_of(case) if case.requests is None else case.requests
+    except OddPodError:
+        # The API server will say what is wrong.
+        return ()
 
 
 def prefer_warm(case: Case) -> Iterator[Verdict]:
@@ -301,8 +334,8 @@ def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
 
 def _labelled_holders(case: Case, nodes: Nodes, reference: str) -> frozenset[str]:
     """Nodes of which a label says that they have an image."""
-    labelled = case.rulebook.held(reference)
-    return frozenset() if labelled is None else nodes.holders.get(str(labelled["key"]), frozenset())
+    gated = case.rulebook.gated(reference)
+    return frozenset() if gated is None else nodes.holders.get(gated.label, frozenset())
 
 
 def _known_holders(facts: WarmFacts, reference: str, labelled: frozenset[str]) -> list[frozenset[str]]:

@@ -29,7 +29,7 @@ from placement.labels import (
 )
 from placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
 from placement.selectors import read_label_selector
-from placement.settings import SCHEDULER
+from placement.settings import SCHEDULER, GateMode
 from webhook.facts import (
     Facts,
     HomePod,
@@ -181,6 +181,7 @@ def _same_watches(one: Settings, other: Settings) -> bool:
             settings.sets_scheduler,
             settings.leases,
             settings.shared_namespaces,
+            settings.gate.mode,
         )
 
     return relevant(one) == relevant(other)
@@ -224,9 +225,11 @@ class _Watches:
         classes = settings.classes.values()
         self._nodes: WatchCache[NodeFact] | None = None
         if settings.reads_nodes:
-            # A node's room is read only where seats are counted by it.
+            # A node's room is read only where seats are counted by it, or where holders must be large enough.
             counts_seats = any(one.warm is not None and not one.warm.pods_per_node for one in classes)
-            self._nodes = cache("/api/v1/nodes", partial(read_node, with_allocatable=counts_seats), "nodes")
+            is_gated = settings.gate.mode is GateMode.REQUIRE_LABEL and any(one.image_gate for one in classes)
+            reads_room = counts_seats or is_gated
+            self._nodes = cache("/api/v1/nodes", partial(read_node, with_allocatable=reads_room), "nodes")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Whose pods count in warm sets, too. None: nobody else's.
         self._shared: frozenset[Requirement] | None = None

@@ -1,5 +1,8 @@
 """Keep true on every node's labels which images it holds; take the startup taint off, and tell what can't be pulled.
 
+In mode requireLabel a node that lacks an image is closed to its users while the image comes, and opened when nobody can
+tell that it will come soon, or when a user waits for nothing else.
+
 Guarantees: no label, taint or condition of another release is ever written; a label is given only where a kubelet has
 said that the image is there; it goes when the image has left the node, or when the image has left the set and no
 pending pod requires it. What a node that isn't Ready says may be old: labels of its images stay as they are.
@@ -24,6 +27,7 @@ from controllers.plans.actions import (
 )
 from controllers.plans.image_gate_facts import PodEvidence, find_evidence
 from controllers.plans.image_gate_faults import find_cause
+from controllers.plans.image_gate_marks import SENTENCES, Opening
 from controllers.plans.image_gate_node import (
     ECHO_SECONDS,
     NO_PULLER,
@@ -31,8 +35,13 @@ from controllers.plans.image_gate_node import (
     Judgement,
     NodeMemory,
     RequiredLabels,
+    describe_opening,
     judge_node,
 )
+from controllers.plans.image_gate_settings import PullerPods
+from controllers.plans.image_gate_waiting import Openings, plan_openings
+from controllers.plans.pullers import is_z2jh_continuous_puller
+from placement.labels import OPENED as OPENED_VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +54,9 @@ TOLD_NODES: Final = 3
 # Reasons of Events about a startup taint that was lifted: it happens once, so nobody asks for them again.
 OPENED: Final = "StartupTaintLifted"
 OPENED_LATE: Final = "OpenedWithoutImages"
-_TOLD_ONCE: Final = frozenset({OPENED, OPENED_LATE})
+# Of a node that lacks an image and lets its users come all the same.
+GATE_OPENED: Final = "ImageGateOpened"
+_TOLD_ONCE: Final = frozenset({OPENED, OPENED_LATE, GATE_OPENED})
 _NOT_TOLD: Final = frozenset({Outcome.HELD_BACK, Outcome.FAILED})
 # Events live for an hour: nobody looks for older news. A cluster that refuses them is asked no longer.
 STALE_NOTICE_SECONDS: Final = 3600.0
@@ -56,6 +67,10 @@ GAUGES: Final = (
     GaugeDefinition("gate_nodes_waiting", "Nodes that still lack one image at least."),
     GaugeDefinition("gate_oldest_wait_seconds", "How long the node that waits longest lacks an image; 0: none does."),
     GaugeDefinition("gate_pull_faults", "Images that can't be pulled now, once for each node, by cause.", ("reason",)),
+    GaugeDefinition("gate_nodes_closed", "Nodes that an image's users keep off while it is pulled there.", ("image",)),
+    GaugeDefinition(
+        "gate_nodes_opened", "Nodes that lack an image and were opened to its users, once for each image.", ("reason",)
+    ),
     GaugeDefinition("gate_nodes_tainted", "Nodes that carry the startup taint."),
     GaugeDefinition(
         "gate_nodes_opened_without_images", "Nodes whose startup taint went at its deadline and that still lack images."
@@ -79,6 +94,8 @@ class GateMemory:
     notices: Mapping[Notice, float] = field(default_factory=dict)
     # Names of nodes opened at the deadline.
     opened_late: frozenset[str] = frozenset()
+    # What was opened to users who waited, with the steady second; by node and label.
+    opened: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment) -> Planned[GateMemory]:
@@ -88,12 +105,14 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
         settings=settings,
         now=now,
         required=RequiredLabels(snapshot.pods.values(), settings.label_prefix),
+        has_puller=_has_puller(evidence.values(), settings),
         conditions=memory.conditions,
         image_bytes=dict(memory.image_bytes),
     )
     nodes, judged = _judge_all(snapshot, memory, evidence, of)
     sent = {name: one for name, one in memory.changes.items() if 0 <= now.steady - one[1] < ECHO_SECONDS}
-    asked = [one.change for one in judged if one.change is not None]
+    openings = _open_to_waiting(snapshot, nodes, memory.opened, settings, now)
+    asked = _with_openings([one.change for one in judged if one.change is not None], snapshot, openings, settings)
     changes = [one for one in asked if one.node not in sent or sent[one.node][0] != one]
     opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].absent)
     actions: list[Action] = [one for one in changes if _unlocks(one)]
@@ -111,11 +130,21 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
             conditions={name: one for name, one in memory.conditions.items() if name in nodes},
             notices=memory.notices,
             opened_late=opened_late,
+            opened={
+                (name, label): since
+                for (name, label), since in memory.opened.items()
+                if name in nodes and (label in nodes[name].opened or now.steady - since < ECHO_SECONDS)
+            },
         ),
         wake_after_seconds=min(
-            (one.wake_after_seconds for one in judged if one.wake_after_seconds is not None), default=None
+            (
+                seconds
+                for seconds in (openings.wait_seconds, *(one.wake_after_seconds for one in judged))
+                if seconds is not None
+            ),
+            default=None,
         ),
-        gauges=_gauges(nodes, settings, opened_late, now),
+        gauges=_gauges(nodes, settings, opened_late, memory.opened, now),
     )
 
 
@@ -142,6 +171,62 @@ def _judge_all(
     return nodes, judged
 
 
+def _has_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool:
+    """Tell whether a puller's pod can be expected on new nodes: a hook's pods are made at upgrades only."""
+    if settings.puller_pods is PullerPods.ROOST:
+        return settings.has_puller
+    return any(is_z2jh_continuous_puller(one.pod.labels) for one in evidence)
+
+
+def _open_to_waiting(
+    snapshot: Snapshot,
+    nodes: Mapping[str, NodeMemory],
+    opened: Mapping[tuple[str, str], float],
+    settings: GateSettings,
+    now: Moment,
+) -> Openings:
+    fresh = {key for key, since in opened.items() if 0 <= now.steady - since < ECHO_SECONDS}
+    closed = {
+        name: left
+        for name, one in nodes.items()
+        if one.closed and (left := frozenset(label for label in one.closed if (name, label) not in fresh))
+    }
+    return plan_openings(
+        snapshot.nodes,
+        snapshot.pods,
+        closed,
+        {name for name, _ in fresh},
+        prefix=settings.label_prefix,
+        open_after_seconds=settings.open_after_seconds,
+        now=now.wall,
+    )
+
+
+def _with_openings(
+    changes: Sequence[ChangeNode], snapshot: Snapshot, openings: Openings, settings: GateSettings
+) -> list[ChangeNode]:
+    """The same changes, with those that open nodes to waiting users."""
+    left = dict(openings.labels)
+    by_label = {image.label: image.reference for image in settings.images.values()}
+
+    def why(labels: frozenset[str]) -> str:
+        return "; ".join(describe_opening(by_label.get(one, one), Opening.USER_WAITS) for one in sorted(labels))
+
+    found: list[ChangeNode] = []
+    for change in changes:
+        labels = left.pop(change.node, frozenset())
+        if not labels:
+            found.append(change)
+            continue
+        opened = {**change.set_labels, **dict.fromkeys(labels, OPENED_VALUE)}
+        found.append(replace(change, set_labels=opened, why=f"{change.why}; {why(labels)}"))
+    for name, labels in left.items():
+        node = snapshot.nodes[name]
+        opened = dict.fromkeys(sorted(labels), OPENED_VALUE)
+        found.append(ChangeNode(node=name, uid=node.uid, set_labels=opened, why=why(labels)))
+    return found
+
+
 def _told(judged: Sequence[Judgement]) -> Iterable[Notice]:
     counts: Counter[tuple[str, str]] = Counter()
     for one in judged:
@@ -161,6 +246,7 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
     # What was told is told; what wasn't comes again.
     notices: dict[Notice, float] = {}
     opened_late = set(memory.opened_late)
+    opened = dict(memory.opened)
     for action, outcome in done:
         if isinstance(action, Notice) and outcome in _NOT_TOLD and action.reason in _TOLD_ONCE:
             since = memory.notices.get(action, now.steady)
@@ -172,6 +258,10 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
             conditions[action.node] = action
         elif isinstance(action, ChangeNode):
             changes[action.node] = (action, now.steady)
+            for label, value in action.set_labels.items():
+                if value == OPENED_VALUE:
+                    opened[action.node, label] = now.steady
+                    notices[_gate_opened(action)] = now.steady
             if action.remove_taints:
                 known = memory.nodes.get(action.node)
                 absent = known.absent if known is not None else ()
@@ -184,6 +274,19 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
         conditions=conditions,
         notices=notices,
         opened_late=frozenset(opened_late),
+        opened=opened,
+    )
+
+
+def _gate_opened(action: ChangeNode) -> Notice:
+    return Notice(
+        kind="Node",
+        namespace="",
+        name=action.node,
+        uid=action.uid,
+        reason=GATE_OPENED,
+        message=f"Node {action.node}: {action.why}.",
+        warning=SENTENCES[Opening.USER_WAITS] not in action.why,
     )
 
 
@@ -200,15 +303,27 @@ def _opened(action: ChangeNode, absent: tuple[ManagedImage, ...]) -> Notice:
 
 
 def _gauges(
-    nodes: Mapping[str, NodeMemory], settings: GateSettings, opened_late: frozenset[str], now: Moment
+    nodes: Mapping[str, NodeMemory],
+    settings: GateSettings,
+    opened_late: frozenset[str],
+    to_users: Mapping[tuple[str, str], float],
+    now: Moment,
 ) -> Gauges:
     missing: Counter[str] = Counter()
     wanted: Counter[str] = Counter()
     faults: Counter[str] = Counter()
+    closed: Counter[str] = Counter()
+    opened: Counter[str] = Counter()
     waiting = tainted = 0
     oldest = now.steady
     for one in nodes.values():
         wanted.update(image.normalised for image in one.wanted)
+        closed.update(one.closed)
+        name = one.node.name
+        opened.update(
+            Opening.USER_WAITS if (name, label) in to_users and why is Opening.EARLIER else why
+            for label, why in one.opened.items()
+        )
         tainted += any(taint.key == settings.taint_key for taint in one.node.fact.taints)
         if not one.missing:
             continue
@@ -226,6 +341,8 @@ def _gauges(
         "gate_nodes_waiting": {(): float(waiting)},
         "gate_oldest_wait_seconds": {(): now.steady - oldest},
         "gate_pull_faults": {(reason,): float(number) for reason, number in sorted(faults.items())},
+        "gate_nodes_closed": {(image.reference,): float(closed[image.label]) for image in settings.images.values()},
+        "gate_nodes_opened": {(reason.value,): float(opened[reason]) for reason in Opening if opened[reason]},
         "gate_nodes_tainted": {(): float(tainted)},
         "gate_nodes_opened_without_images": {(): float(sum(bool(nodes[name].missing) for name in opened_late))},
     }

@@ -70,6 +70,12 @@ class PodEvidence(NamedTuple):
     tokens: Mapping[str, frozenset[Token]]
     # By normalised reference.
     faults: Mapping[str, Fault]
+    # What its containers are there to pull, normalised.
+    images: frozenset[str] = frozenset()
+
+    def still_brings(self, image: str) -> bool:
+        """Tell whether the pod is to pull an image, and hasn't done so yet."""
+        return image in self.images and (self.pod.uid, None) not in self.tokens.get(image, NO_TOKENS)
 
 
 class Fact(NamedTuple):
@@ -154,7 +160,8 @@ def _read_pod(pod: PodState, events: tuple[tuple[str, float], ...], settings: Ga
             tokens.setdefault(managed.normalised, set()).add((pod.uid, None))
         elif container.waiting_reason in PULL_FAULTS:
             faults[managed.normalised] = _fault(container, managed)
-    return PodEvidence(pod, events, {image: frozenset(found) for image, found in tokens.items()}, faults)
+    images = frozenset(one.normalised for one in _images_of_pod(pod, settings))
+    return PodEvidence(pod, events, {image: frozenset(found) for image, found in tokens.items()}, faults, images)
 
 
 def _images_of_pod(pod: PodState, settings: GateSettings) -> list[ManagedImage]:

@@ -19,7 +19,18 @@ from controllers.plans.image_gate_facts import (
     weigh,
 )
 from controllers.plans.image_gate_faults import describe_fault, find_cause
-from placement.labels import pulled_label
+from controllers.plans.image_gate_marks import (
+    NO_MARK,
+    NO_PULLER_OPENS_SECONDS,
+    SENTENCES,
+    STUCK_REASONS,
+    Absence,
+    Mark,
+    Opening,
+    find_mark,
+    is_startup_taint,
+)
+from placement.labels import HELD, OPENED, PULLING, pulled_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +38,7 @@ if TYPE_CHECKING:
     from controllers.plans.image_gate_settings import GateSettings, ManagedImage
     from controllers.plans.snapshot import Moment
     from placement.scheduling.objects import NodeState, PodState
+    from placement.selectors import Taint
 
 # Webhooks learn of a new set within a kubelet's refresh of ConfigMaps; until then they may still require an old label.
 LEFT_SET_SECONDS: Final = 90.0
@@ -34,10 +46,12 @@ LEFT_SET_SECONDS: Final = 90.0
 NO_PULLER_SECONDS: Final = 120.0
 # For a write to come back by the watch; then it is asked for again.
 ECHO_SECONDS: Final = 10.0
-HELD: Final = "true"
 # Beside the causes of faults: no pod is there that could pull.
 NO_PULLER: Final = "no-puller"
 _NOTHING_UNWANTED: Final[Mapping[str, float]] = {}
+_NOTHING_CLOSED: Final[frozenset[str]] = frozenset()
+_NOTHING_OPENED: Final[Mapping[str, Opening]] = {}
+_HELD: Final = Mark(HELD)
 _NO_FAULTS: Final[Mapping[str, Fault]] = {}
 
 
@@ -63,6 +77,13 @@ class NodeMemory(NamedTuple):
     faults: Mapping[str, Fault]
     # Nothing is left to do here until something changes.
     is_settled: bool
+    # Labels of images whose users keep off while they are pulled; what was opened, by label, and why.
+    closed: frozenset[str] = frozenset()
+    opened: Mapping[str, Opening] = _NOTHING_OPENED
+    # Since when no puller's pod is at an image that the node lacks, by its normalised reference.
+    alone: Mapping[str, float] = _NOTHING_UNWANTED
+    # It has been Ready since we know it.
+    was_heard: bool = False
 
 
 class RequiredLabels:
@@ -81,7 +102,10 @@ class RequiredLabels:
     def _keys(self, pod: PodState) -> Iterable[str]:
         yield from (key for key, _ in pod.spec.node_selector if key.startswith(self._prefix))
         for term in pod.spec.required_node_terms or ():
-            yield from (one.key for one in term.expressions if one.key.startswith(self._prefix))
+            # "Isn't pulling it" is true without the label, too.
+            yield from (
+                one.key for one in term.expressions if one.operator != "NotIn" and one.key.startswith(self._prefix)
+            )
 
 
 def _is_pending(pod: PodState) -> bool:
@@ -97,6 +121,8 @@ class Circumstances:
     required: RequiredLabels
     # What was last written, by node.
     conditions: Mapping[str, SetCondition]
+    # A puller's pod can be expected on every node where it may go.
+    has_puller: bool
     # Sizes that lists gave, by normalised reference; nodes add theirs as they are judged.
     image_bytes: dict[str, int] = field(default_factory=dict)
 
@@ -154,7 +180,9 @@ class _Look:
         waiting_since = self._waiting_since(ready_since) if missing else None
         faults = self._faults(missing) if missing else _NO_FAULTS
         unwanted = self._unwanted()
-        change = None if self.node.leaving else self._change(facts, absent, unwanted, ready_since)
+        alone = self._alone(absent)
+        marks = self._marks(facts, alone, ready_since)
+        change = None if self.node.leaving else self._change(marks, absent, unwanted, ready_since)
         condition = None if self.node.leaving else self._condition(absent, faults)
         notices = (*self._fault_notices(faults), *self._puller_notices(missing, waiting_since))
         if change is not None or condition is not None:
@@ -171,6 +199,11 @@ class _Look:
             unwanted=unwanted,
             faults=faults,
             is_settled=not (self.waits or unwanted or notices),
+            closed=frozenset(label for label, mark in marks.items() if mark.value == PULLING and self.is_heard)
+            or _NOTHING_CLOSED,
+            opened=self._opened(marks),
+            alone=alone,
+            was_heard=self.is_heard or (self.before is not None and self.before.was_heard),
         )
         return Judgement(memory, change, condition, notices, min(self.waits, default=None))
 
@@ -193,6 +226,9 @@ class _Look:
             tokens = self._tokens(name)
             is_labelled = labels.get(image.label) == HELD
             fact = found[name] = weigh(known.get(name), listing, tokens, labelled=is_labelled, now=self.now)
+            if self.before is None and not fact.holds:
+                # We are new here: the puller's pod may know since when the image is awaited.
+                fact = found[name] = fact._replace(since=self._waiting_since(self._ready_since()))
             doubt_after = seconds_until_doubt(fact, listing, self.now)
             if doubt_after is not None:
                 self.waits.append(doubt_after)
@@ -247,42 +283,136 @@ class _Look:
         known = self.before.unwanted if self.before is not None else _NOTHING_UNWANTED
         return {label: known.get(label, self.now.steady) for label in ours if label not in belongs}
 
+    def _alone(self, absent: tuple[ManagedImage, ...]) -> Mapping[str, float]:
+        """Since when no puller's pod is at an image that is missing."""
+        if not self.is_heard or not absent or not self.settings.closes_nodes:
+            return _NOTHING_UNWANTED
+        known = self.before.alone if self.before is not None else _NOTHING_UNWANTED
+        return {
+            image.normalised: known.get(image.normalised, self.now.steady)
+            for image in absent
+            if not any(image.normalised in pod.images for pod in self.evidence)
+        }
+
+    def _marks(
+        self, facts: Mapping[str, Fact], alone: Mapping[str, float], ready_since: float | None
+    ) -> Mapping[str, Mark]:
+        """What the labels of the images that belong here should be, by label."""
+        if not self.settings.labels_nodes:
+            return {}
+        labels = self.node.fact.labels
+        if not self.is_heard:
+            return {image.label: self._mark_before_ready(image, labels.get(image.label)) for image in self.wanted}
+        found: dict[str, Mark] = {}
+        taint = self.settings.taint_against_pullers(self.node.fact)
+        for image in self.wanted:
+            fact = facts[image.normalised]
+            if fact.holds:
+                found[image.label] = _HELD
+            elif not self.settings.closes_nodes:
+                found[image.label] = NO_MARK
+            elif taint is not None:
+                found[image.label] = self._mark_under_taint(taint, labels.get(image.label), ready_since)
+            else:
+                found[image.label] = find_mark(self._absence(image, fact, alone), self.settings.pull_deadline_seconds)
+        self.waits += [mark.wait_seconds for mark in found.values() if mark.wait_seconds is not None]
+        return found
+
+    def _mark_before_ready(self, image: ManagedImage, label: str | None) -> Mark:
+        """Close a new node before anybody can be bound there; what is written on others stays as it is."""
+        is_new = self.before is None or not self.before.was_heard
+        if (
+            label is None
+            and is_new
+            and self.settings.closes_nodes
+            and self.of.has_puller
+            and not self.node.leaving
+            and not any(spelling in self.node.images for spelling in image.spellings)
+        ):
+            return Mark(PULLING)
+        return Mark(label)
+
+    def _mark_under_taint(self, taint: Taint, label: str | None, ready_since: float | None) -> Mark:
+        """Keep a node closed for as long as a taint of its start keeps everybody away: it goes without warning."""
+        if not (is_startup_taint(taint) and self.of.has_puller):
+            return NO_MARK
+        if label == OPENED:
+            return Mark(OPENED)
+        ready_seconds = 0.0 if ready_since is None else self.now.steady - ready_since
+        rest = NO_PULLER_OPENS_SECONDS - ready_seconds
+        return Mark(PULLING, None, rest) if rest > 0 else NO_MARK
+
+    def _absence(self, image: ManagedImage, fact: Fact, alone: Mapping[str, float]) -> Absence:
+        name = image.normalised
+        faults = [pod.faults[name] for pod in self.evidence if name in pod.faults]
+        return Absence(
+            label=self.node.fact.labels.get(image.label),
+            is_coming=any(pod.still_brings(name) for pod in self.evidence),
+            is_stuck=bool(faults) and all(fault.reason in STUCK_REASONS for fault in faults),
+            was_brought=any(name in pod.images for pod in self.evidence),
+            is_expected=self.of.has_puller,
+            missing_seconds=self.now.steady - fact.since,
+            alone_seconds=self.now.steady - alone.get(name, self.now.steady),
+        )
+
+    def _opened(self, marks: Mapping[str, Mark]) -> Mapping[str, Opening]:
+        """Why each open label was opened."""
+        if not any(mark.value == OPENED for mark in marks.values()):
+            return _NOTHING_OPENED
+        known = self.before.opened if self.before is not None else _NOTHING_OPENED
+        return {
+            label: mark.why or known.get(label, Opening.EARLIER)
+            for label, mark in marks.items()
+            if mark.value == OPENED
+        }
+
     def _change(
         self,
-        facts: Mapping[str, Fact],
+        marks: Mapping[str, Mark],
         absent: tuple[ManagedImage, ...],
         unwanted: Mapping[str, float],
         ready_since: float | None,
     ) -> ChangeNode | None:
         labels = self.node.fact.labels
-        come, left = [], []
-        if self.is_heard and self.settings.labels_nodes:
-            for image in self.wanted:
-                if facts[image.normalised].holds:
-                    if labels.get(image.label) != HELD:
-                        come.append(image.label)
-                elif image.label in labels:
-                    left.append(image.label)
+        come = [label for label, mark in marks.items() if mark.value == HELD != labels.get(label)]
+        closed = [label for label, mark in marks.items() if mark.value == PULLING != labels.get(label)]
+        opened = [label for label, mark in marks.items() if mark.value == OPENED != labels.get(label)]
+        left = [label for label, mark in marks.items() if labels.get(label) == HELD != mark.value]
+        unmarked = [label for label, mark in marks.items() if mark.value is None and label in labels]
         out_of_set = [label for label, since in unwanted.items() if self._may_go(label, since)]
         lifted_because = self._lift_taint(absent, ready_since)
-        if not (come or left or out_of_set or lifted_because):
+        if not (come or closed or opened or unmarked or out_of_set or lifted_because):
             return None
+        no_longer = len(unmarked) - len([label for label in unmarked if label in left])
         why = [
             lifted_because or (_count(len(come), "image is there", "images are there") if come else ""),
             _count(len(left), "image left the node", "images left the node") if left else "",
+            _count(len(closed), "image is being pulled", "images are being pulled") if closed else "",
+            *(self._why_opened(label, marks[label]) for label in opened),
+            _count(no_longer, "image is awaited no more", "images are awaited no more") if no_longer else "",
             _count(len(out_of_set), "image doesn't belong here", "images don't belong here") if out_of_set else "",
         ]
         return ChangeNode(
             node=self.node.name,
             uid=self.node.uid,
-            set_labels=dict.fromkeys(come, HELD),
-            remove_labels=frozenset((*left, *out_of_set)),
+            set_labels={
+                **dict.fromkeys(come, HELD),
+                **dict.fromkeys(closed, PULLING),
+                **dict.fromkeys(opened, OPENED),
+            },
+            remove_labels=frozenset((*unmarked, *out_of_set)),
             remove_taints=frozenset({self.settings.taint_key} if lifted_because else ()),
             why="; ".join(filter(None, why)),
         )
 
+    def _why_opened(self, label: str, mark: Mark) -> str:
+        image = next(image.reference for image in self.wanted if image.label == label)
+        return describe_opening(image, mark.why or Opening.EARLIER)
+
     def _may_go(self, label: str, since: float) -> bool:
         """Tell whether a label that doesn't belong here may be taken away."""
+        if self.node.fact.labels[label] != HELD:
+            return True
         rest = since + LEFT_SET_SECONDS - self.now.steady
         if rest > 0:
             self.waits.append(rest)
@@ -386,6 +516,11 @@ class _Look:
             about = ("Pod", pod.namespace, pod.name, pod.uid)
         kind, namespace, name, uid = about
         return Notice(kind=kind, namespace=namespace, name=name, uid=uid, reason=reason, message=message, warning=True)
+
+
+def describe_opening(image: str, why: Opening) -> str:
+    """Say that a node is open to users of an image that it lacks."""
+    return f"opened to users of {image}, as {SENTENCES[why]}"
 
 
 def _names(images: tuple[ManagedImage, ...]) -> str:

@@ -68,6 +68,12 @@ class GateSettings:
     mode: GateMode
     # Seconds since a node is ready; then its startup taint goes although images are missing.
     startup_taint_deadline_seconds: int
+    # requireLabel: seconds for which a node may be closed to an image that is being pulled.
+    pull_deadline_seconds: int
+    # requireLabel: seconds that a user waits for nothing but a pull; then nodes are opened.
+    open_after_seconds: int
+    # Whether Roost's own puller stays on nodes, so that new ones get it, too.
+    has_puller: bool
     node_condition: bool
     puller_pods: PullerPods
     groups: tuple[PullerGroup, ...]
@@ -78,6 +84,11 @@ class GateSettings:
     def labels_nodes(self) -> bool:
         """Whether nodes carry labels at all."""
         return self.mode is not GateMode.OFF
+
+    @cached_property
+    def closes_nodes(self) -> bool:
+        """Whether nodes that pull an image keep its users off."""
+        return self.mode is GateMode.REQUIRE_LABEL
 
     @cached_property
     def label_prefix(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from placement.labels import HELD
 from placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
 from placement.nodes import node_is_selected, node_is_tolerated
 from placement.puller_reach import serving
@@ -160,7 +161,7 @@ class NodeJudge:
     def _lacks_images(self, node: NodeState) -> bool:
         labels = node.fact.labels
         for group in serving(self._settings.images, node.fact):
-            missing = group.pulled_labels - labels.keys()
+            missing = {label for label in group.pulled_labels if labels.get(label) != HELD}
             # What no node holds can't be had just now (a wrong name, say): the rest has to do, if there is a rest.
             held = self._held & group.pulled_labels
             if missing and (not held or missing & held):
@@ -178,7 +179,8 @@ class NodeJudge:
         for node in self._snapshot.nodes.values():
             if len(found) == len(wanted):
                 break
-            found |= wanted & node.fact.labels.keys()
+            labels = node.fact.labels
+            found.update(label for label in wanted if labels.get(label) == HELD)
         return frozenset(found)
 
     @cached_property

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 PULLED: Final = "Pulled"
 # In the name of every puller's pod, of all three kinds.
 PULLER_WORD: Final = "puller"
-_Z2JH_PULLERS: Final = frozenset({"continuous-image-puller", "hook-image-puller"})
+_Z2JH_CONTINUOUS: Final = "continuous-image-puller"
+_Z2JH_PULLERS: Final = frozenset({_Z2JH_CONTINUOUS, "hook-image-puller"})
 
 
 def is_puller(labels: Mapping[str, str]) -> bool:
@@ -36,6 +37,11 @@ def is_popular_puller(labels: Mapping[str, str]) -> bool:
 def is_z2jh_puller(labels: Mapping[str, str]) -> bool:
     """Whether it is one of zero-to-jupyterhub's own, for `imageGate.pullerPods: zeroToJupyterHub`."""
     return labels.get(COMPONENT_LABEL) in _Z2JH_PULLERS
+
+
+def is_z2jh_continuous_puller(labels: Mapping[str, str]) -> bool:
+    """Whether it is one of those of zero-to-jupyterhub's that new nodes get, too; its hook's run at upgrades only."""
+    return labels.get(COMPONENT_LABEL) == _Z2JH_CONTINUOUS
 
 
 def _is_own(labels: Mapping[str, str]) -> bool:

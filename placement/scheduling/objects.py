@@ -229,6 +229,8 @@ class PodState:
     claims: tuple[str, ...] = ()
     # Why it failed as a whole, in its kubelet's word: Evicted, OutOfcpu, DeadlineExceeded, ...; "" mostly.
     reason: str = ""
+    # Since when its scheduler has known no node for it; None: it hasn't said so, or has found one.
+    unschedulable_since: float | None = None
 
     @property
     def key(self) -> str:
@@ -426,6 +428,16 @@ def read_pod_state(
             if (name := child_text(_part(one, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
         ),
         reason=intern(child_text(status, "reason", "status")),
+        unschedulable_since=next(
+            (
+                read_moment(condition.get("lastTransitionTime"))
+                for condition in _objects(status, "conditions", "status")
+                if condition.get("type") == "PodScheduled"
+                and condition.get("status") == "False"
+                and condition.get("reason") == "Unschedulable"
+            ),
+            None,
+        ),
     )
 
 

@@ -61,9 +61,12 @@ settings = st.builds(
     ),
     node_condition=st.booleans(),
     deadline_seconds=st.sampled_from([0, 60, 600]),
+    pull_deadline_seconds=st.sampled_from([60, 600]),
 )
 labels = st.dictionaries(
-    st.sampled_from((*OWN_LABELS, *FOREIGN_LABELS)), st.sampled_from(["true", "false", "gpu"]), max_size=5
+    st.sampled_from((*OWN_LABELS, *FOREIGN_LABELS)),
+    st.sampled_from(["true", "false", "gpu", "pulling", "open"]),
+    max_size=5,
 )
 worlds = st.tuples(settings, labels, st.lists(st.sampled_from((STARTUP, *FOREIGN_TAINTS)), unique=True))
 
@@ -142,6 +145,10 @@ def settle(world: GateWorld) -> None:
     raise AssertionError("it never comes to rest")
 
 
+def taint_keeps_pullers_off(world: GateWorld, name: str) -> bool:
+    return world.settings.taint_against_pullers(world.nodes[name].fact) is not None
+
+
 @given(worlds, st.lists(steps, max_size=25))
 def test_nothing_of_others_is_ever_written(drawn: Any, story: list[Any]) -> None:
     world = made(drawn)
@@ -173,8 +180,11 @@ def test_labels_are_given_only_where_a_kubelet_said_that_the_image_is_there(draw
     allowed = {(name, label(image)) for name, image in said.there}
     for action in world.plan().actions:
         if isinstance(action, ChangeNode):
-            assert all((action.node, key) in allowed for key in action.set_labels)
-            assert world.nodes[action.node].fact.ready or not action.set_labels
+            held = [key for key, value in action.set_labels.items() if value == "true"]
+            assert all((action.node, key) in allowed for key in held)
+            assert world.nodes[action.node].fact.ready or set(action.set_labels.values()) <= {"pulling"}
+            assert set(action.set_labels.values()) <= {"true", "pulling", "open"}
+            assert world.settings.mode is GateMode.REQUIRE_LABEL or len(held) == len(action.set_labels)
 
 
 @given(worlds, st.lists(steps, max_size=25), st.lists(st.sampled_from(IMAGES), unique=True))
@@ -192,9 +202,18 @@ def test_whatever_was_said_before_the_labels_come_to_what_the_list_says_for_good
         settle(world)
     for name in NODES:
         wanted = [image.reference for image in world.settings.images_for(world.nodes[name].fact)]
-        labelled = {key for key in world.labels(name) if key.startswith(pulled_prefix(RELEASE, NAMESPACE))}
+        prefix = pulled_prefix(RELEASE, NAMESPACE)
+        labelled = {key: value for key, value in world.labels(name).items() if key.startswith(prefix)}
         is_on = world.settings.mode is not GateMode.OFF
-        assert labelled == {label(image) for image in wanted if image in there and is_on}
+        held = {key for key, value in labelled.items() if value == "true"}
+        assert held == {label(image) for image in wanted if image in there and is_on}
+        # Without a puller nothing comes, so by now nothing is closed.
+        closed_or_open = set(labelled) - held
+        if world.settings.mode is not GateMode.REQUIRE_LABEL or taint_keeps_pullers_off(world, name):
+            assert closed_or_open == set()
+        else:
+            assert closed_or_open == {label(image) for image in wanted} - held
+            assert all(labelled[key] == "open" for key in closed_or_open)
 
 
 @given(worlds, st.permutations([("event", "a", image) for image in IMAGES] + [("running", "a", i) for i in IMAGES]))
@@ -223,8 +242,8 @@ def test_two_leaders_one_after_the_other_take_nothing_away_that_one_would_have_k
         if not world.nodes[name].fact.ready:
             continue
         belong = {image.label for image in world.settings.images_for(world.nodes[name].fact)}
-        kept = {key for key in world.labels(name) if key in belong}
-        before_turn = {key for key in other.labels(name) if key in belong}
+        kept = {key for key, value in world.labels(name).items() if key in belong and value == "true"}
+        before_turn = {key for key, value in other.labels(name).items() if key in belong and value == "true"}
         lost = kept - before_turn
         # Only what rests on old events and statuses alone: a new leader waits for the list.
         assert all(key not in {label(image) for image in world.nodes[name].images if image in IMAGES} for key in lost)

@@ -46,6 +46,9 @@ DOCUMENT = {
     "gate": {
         "mode": "startupTaint",
         "startupTaintDeadlineSeconds": 60,
+        "pullDeadlineSeconds": 90,
+        "openAfterSeconds": 7,
+        "hasPuller": False,
         "nodeCondition": True,
         "pullerPods": "zeroToJupyterHub",
         "pullers": [{"name": "p", "nodeSelector": {"pool": "user"}, "images": [SCIPY, GPU]}],
@@ -54,8 +57,9 @@ DOCUMENT = {
 }
 
 
-def world(*images: str, **settings: Any) -> GateWorld:
-    return GateWorld(gate_settings(*(images or (SCIPY,)), **settings))
+def world(*images: str, mode: GateMode = GateMode.PREFER, **settings: Any) -> GateWorld:
+    """A world whose labels say "true" or nothing; what requireLabel adds to that is in test_image_gate_marks.py."""
+    return GateWorld(gate_settings(*(images or (SCIPY,)), mode=mode, **settings))
 
 
 class TestEvidence:
@@ -527,7 +531,7 @@ class TestCondition:
         assert not w.turn().actions
 
     @pytest.mark.parametrize("ready", [True, False])
-    @pytest.mark.parametrize("mode", [GateMode.REQUIRE_LABEL, GateMode.OFF])
+    @pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.OFF])
     def test_switched_off_it_goes_once_and_nothing_else_does(self, mode: GateMode, ready: bool) -> None:
         w = world(mode=mode)
         w.add_node(ready=ready)
@@ -770,6 +774,7 @@ class TestSettings:
         assert read.faults == []
         assert found.mode is GateMode.STARTUP_TAINT
         assert found.puller_pods is PullerPods.ZERO_TO_JUPYTERHUB
+        assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (90, 7, False)
         assert [image.reference for image in found.groups[0].images] == [SCIPY, GPU]
         assert found.tolerations == ({"key": "a", "operator": "Exists"},)
 
@@ -780,6 +785,9 @@ class TestSettings:
         assert {fault.key for fault in read.faults} == {
             "gate.mode",
             "gate.startupTaintDeadlineSeconds",
+            "gate.pullDeadlineSeconds",
+            "gate.openAfterSeconds",
+            "gate.hasPuller",
             "gate.nodeCondition",
             "gate.pullerPods",
             "gate.pullers[0].images[0]",

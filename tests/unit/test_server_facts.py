@@ -306,7 +306,7 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.verdict().passed)
     before = threading.active_count()
-    kept.keeper.follow(settings(imageGate={"mode": "off", "whenNoHolder": "prefer", "preferWeight": 100}))
+    kept.keeper.follow(settings(imageGate={"whenNoHolder": "wait", "preferWeight": 7}))
     assert threading.active_count() == before
 
 
@@ -347,16 +347,19 @@ def test_images_outlive_their_pods_but_not_their_node(server: FakeServer, kept: 
     kept.wait(lambda: kept.keeper.facts.warm["user"].holders("docker.io/team/x:latest") == {"a"})
 
 
-def test_without_warm_sets_neither_room_nor_images_are_kept(server: FakeServer, kept: Kept) -> None:
+@pytest.mark.parametrize(("mode", "room"), [("requireLabel", {"cpu": 2000}), ("prefer", {})])
+def test_without_warm_sets_no_images_are_kept_and_room_only_for_the_gate(
+    mode: str, room: dict[str, int], server: FakeServer, kept: Kept
+) -> None:
     roomy = node("a")
     roomy["status"]["allocatable"] = {"cpu": "2"}
     server.objects["/api/v1/nodes", ""] = [roomy]
     server.objects[USERS] = [user("one", "a", "team/x")]
-    kept.keeper.follow(settings())
+    kept.keeper.follow(settings(imageGate={"mode": mode}))
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
     facts = kept.keeper.facts
     assert facts.nodes is not None
-    assert facts.nodes["a"].allocatable == {}
+    assert facts.nodes["a"].allocatable == room
     assert facts.warm == {}
 
 

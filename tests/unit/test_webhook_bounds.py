@@ -222,10 +222,10 @@ def test_the_first_bytes_are_read_as_the_parser_reads_them() -> None:
 def test_nothing_is_remembered_under_texts_longer_than_kubernetes_allows() -> None:
     book = Rulebook(settings())
     for size in (bounds.MAX_REFERENCE, bounds.MAX_REFERENCE + 1):
-        book.held("i" * size)
+        book.gated("i" * size)
     for size in (bounds.MAX_LABEL_VALUE, bounds.MAX_LABEL_VALUE + 1):
         book.attract("s" * size)
-    assert [len(key) for key in book._held] == [bounds.MAX_REFERENCE]
+    assert [len(key) for key in book._gated] == [bounds.MAX_REFERENCE]
     assert [len(key) for key in book._attract] == [bounds.MAX_LABEL_VALUE]
 
     ring, members = Ring(), frozenset({"a", "b"})

@@ -20,7 +20,7 @@ from placement.labels import (
 from placement.leases import LeaseState
 from placement.rendezvous import rank_nodes
 from placement.selectors import Taint
-from placement.settings import SCHEDULER
+from placement.settings import CONTROLLERS, SCHEDULER
 from tests.builders import (
     IMAGE,
     NAMESPACE,
@@ -66,6 +66,10 @@ HOLDS = {"key": LABEL, "operator": "In", "values": ["true"]}
 HOLDS_OTHER = {"key": OTHER_LABEL, "operator": "In", "values": ["true"]}
 USERS = {"component": "singleuser-server"}
 BUILDS = {"component": "binderhub-build"}
+# What is required: the node isn't pulling the image. Nodes that nobody has labelled pass.
+KEEPS_OFF = {"key": LABEL, "operator": "NotIn", "values": ["pulling"]}
+KEEPS_OFF_OTHER = {"key": OTHER_LABEL, "operator": "NotIn", "values": ["pulling"]}
+PREFERS_HOLDER = {"weight": 100, "preference": {"matchExpressions": [HOLDS]}}
 HERE = facts(node("n1", IMAGE), node("n2"))
 
 
@@ -85,7 +89,7 @@ def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: st
     placed = patched(body, response)
     assert placed["spec"]["schedulerName"] == own
     # All else is as ever.
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
     assert "Roost's" in response["auditAnnotations"]["scheduler"]
     assert any("schedulerName" in warning for warning in response["warnings"])
     assert [one.left_to_cluster for one in desk.outcomes] == [state.value]
@@ -116,7 +120,7 @@ def test_a_pod_without_a_choice_of_scheduler_gets_its_classs_profile(own: str | 
 def test_an_authors_own_scheduler_stays_and_the_other_rules_hold() -> None:
     placed = place(user_pod(schedulerName="hub-user-scheduler"), HERE)
     assert placed["spec"]["schedulerName"] == "hub-user-scheduler"
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
 def test_a_scheduler_that_is_to_be_replaced_is_replaced() -> None:
@@ -139,8 +143,43 @@ def test_priority_is_left_alone() -> None:
 # --- gate ---
 
 
-def test_a_user_goes_only_to_nodes_that_hold_the_image_while_there_are_some() -> None:
-    assert required_terms(place(user_pod(), HERE)) == [{"matchExpressions": [HOLDS]}]
+def test_a_user_keeps_off_nodes_that_pull_the_image_and_rather_goes_to_one_that_holds_it_while_there_are_some() -> None:
+    placed = place(user_pod(), HERE)
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
+    assert PREFERS_HOLDER in node_terms(placed)
+
+
+def test_a_node_that_pulls_or_was_opened_is_no_holder() -> None:
+    for value in ("pulling", "open"):
+        placed, degraded, _ = degraded_outcome(user_pod(), facts(node("n1", labels={LABEL: value})))
+        assert (required_terms(placed), degraded) == (None, "no-holder")
+        assert PREFERS_HOLDER in node_terms(placed)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"memory": "60Gi"}, {"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "8001m"}],
+)
+def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted_apart(asked: dict[str, str]) -> None:
+    # zero-to-jupyterhub's recipe for GPUs has no node selector: the extended resource alone says where such pods go.
+    small = node("n1", IMAGE, allocatable={"cpu": 8000, "memory": 16 * 2**30, "pods": 110})
+    body = user_pod()
+    body["spec"]["containers"][0]["resources"] = {"requests": asked}
+    placed, degraded, warnings = degraded_outcome(body, facts(small))
+    assert (required_terms(placed), degraded) == (None, "no-holder-fits")
+    assert any("large enough" in warning for warning in warnings)
+    large = node("n2", IMAGE, allocatable={"cpu": 9000, "memory": 64 * 2**30, "nvidia.com/gpu": 1, "pods": 110})
+    placed, degraded, _ = degraded_outcome(body, facts(small, large))
+    assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
+
+
+@pytest.mark.parametrize("when", ["prefer", "wait"])
+def test_while_the_controllers_are_silent_nothing_is_required_as_a_node_might_be_closed_for_ever(when: str) -> None:
+    known = replace(HERE, leases={CONTROLLERS: LeaseState.STALE})
+    placed, degraded, warnings = degraded_outcome(user_pod(), known, settings(imageGate={"whenNoHolder": when}))
+    assert (required_terms(placed), degraded) == (None, "controllers-stale")
+    assert PREFERS_HOLDER in node_terms(placed)
+    assert any("Lease" in warning for warning in warnings)
 
 
 def test_a_requirement_is_added_to_every_term_as_terms_are_ored() -> None:
@@ -148,8 +187,8 @@ def test_a_requirement_is_added_to_every_term_as_terms_are_ored() -> None:
     body = user_pod(affinity=requires_nodes({"matchExpressions": [zone]}, {"matchExpressions": [purpose]}))
     here = facts(node("n1", IMAGE, labels={"zone": "a"}))
     assert required_terms(place(body, here)) == [
-        {"matchExpressions": [zone, HOLDS]},
-        {"matchExpressions": [purpose, HOLDS]},
+        {"matchExpressions": [zone, KEEPS_OFF]},
+        {"matchExpressions": [purpose, KEEPS_OFF]},
     ]
 
 
@@ -157,13 +196,13 @@ def test_an_empty_term_goes_on_matching_nothing() -> None:
     zone = {"matchExpressions": [expression("zone", "a")]}
     body = user_pod(affinity=requires_nodes({}, zone, {"matchExpressions": []}))
     terms = required_terms(place(body, facts(node("n1", IMAGE, labels={"zone": "a"}))))
-    assert terms == [{}, {"matchExpressions": [expression("zone", "a"), HOLDS]}, {"matchExpressions": []}]
+    assert terms == [{}, {"matchExpressions": [expression("zone", "a"), KEEPS_OFF]}, {"matchExpressions": []}]
 
 
 def test_a_term_of_fields_only_gets_its_expression_beside_them() -> None:
     fields = [expression("metadata.name", "n2", operator="NotIn")]
     placed = place(user_pod(affinity=requires_nodes({"matchFields": fields})), HERE)
-    assert required_terms(placed) == [{"matchFields": fields, "matchExpressions": [HOLDS]}]
+    assert required_terms(placed) == [{"matchFields": fields, "matchExpressions": [KEEPS_OFF]}]
 
 
 def test_an_image_that_the_puller_doesnt_bring_holds_nobody_back() -> None:
@@ -177,7 +216,7 @@ def test_an_image_is_known_however_its_reference_is_written() -> None:
     label = pulled_label(RELEASE, NAMESPACE, "jupyter/base-notebook")
     assert required_terms(
         place(user_pod("docker.io/jupyter/base-notebook:latest", "jupyter/base-notebook"), here, rules)
-    ) == [{"matchExpressions": [{"key": label, "operator": "In", "values": ["true"]}]}]
+    ) == [{"matchExpressions": [{"key": label, "operator": "NotIn", "values": ["pulling"]}]}]
 
 
 def degraded_outcome(body: Object, known: Facts, rules: Settings | None = None) -> tuple[Object, str, list[str]]:
@@ -223,7 +262,7 @@ def test_of_two_images_on_different_nodes_the_first_containers_is_required_and_t
     # Each is held somewhere; both together nowhere, so to require both would keep the pod pending for ever.
     here = facts(node("n1", IMAGE), node("n2", OTHER_IMAGE))
     placed, degraded, _ = degraded_outcome(user_pod(IMAGE, OTHER_IMAGE), here, two_images())
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
     assert {"weight": 100, "preference": {"matchExpressions": [HOLDS_OTHER]}} in node_terms(placed)
     assert degraded == "no-holder"
 
@@ -231,24 +270,24 @@ def test_of_two_images_on_different_nodes_the_first_containers_is_required_and_t
 def test_an_image_held_nowhere_doesnt_cost_the_other_its_requirement() -> None:
     here = facts(node("n1"), node("n2", OTHER_IMAGE))
     placed, _, _ = degraded_outcome(user_pod(IMAGE, OTHER_IMAGE), here, two_images())
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS_OTHER]}]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF_OTHER]}]
 
 
 def test_two_images_on_one_node_are_both_required() -> None:
     here = facts(node("n1", IMAGE), node("n2", OTHER_IMAGE, IMAGE))
     placed, degraded, _ = degraded_outcome(user_pod(IMAGE, OTHER_IMAGE), here, two_images())
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS, HOLDS_OTHER]}]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF, KEEPS_OFF_OTHER]}]
     assert degraded == ""
 
 
 def test_init_containers_images_count() -> None:
     body = user_pod("example.org/own:1", initContainers=[{"name": "init", "image": IMAGE}])
-    assert required_terms(place(body, HERE)) == [{"matchExpressions": [HOLDS]}]
+    assert required_terms(place(body, HERE)) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
 def test_when_told_to_wait_the_requirement_stands_though_no_node_holds_the_image() -> None:
     placed, degraded, _ = degraded_outcome(user_pod(), facts(node("n1")), settings(imageGate={"whenNoHolder": "wait"}))
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
     assert degraded == ""
 
 
@@ -630,7 +669,7 @@ def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
     known = facts(node("n1", IMAGE), namespaces={"user-ada": {"hub": "jhub"}})
     placed = Desk(rules, known).place(user_pod(), namespace="user-ada")
     assert pod_terms(placed, "podAffinity") == [pair(labels, 100, namespaceSelector=selector)]
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
 def test_from_another_namespace_a_class_of_the_releases_own_is_named_by_it() -> None:
@@ -642,8 +681,8 @@ def test_from_another_namespace_a_class_of_the_releases_own_is_named_by_it() -> 
 
 def test_an_equal_preferred_node_term_is_not_doubled_whatever_its_weight() -> None:
     own = {**PURPOSE, "weight": 3}
-    assert node_terms(place(user_pod(affinity=prefers_nodes(own)), HERE)) == [own]
-    assert node_terms(place(user_pod(), HERE)) == [PURPOSE]
+    assert node_terms(place(user_pod(affinity=prefers_nodes(own)), HERE)) == [own, PREFERS_HOLDER]
+    assert node_terms(place(user_pod(), HERE)) == [PREFERS_HOLDER, PURPOSE]
 
 
 def attraction(name: str) -> Object:
@@ -806,8 +845,8 @@ def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: Object) -
 def test_a_patch_applies_whatever_parents_are_missing_null_or_empty(affinity: object) -> None:
     # The API server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore.
     placed = place(user_pod(affinity=affinity), HERE)
-    assert required_terms(placed) == [{"matchExpressions": [HOLDS]}]
-    assert node_terms(placed) == [PURPOSE]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
+    assert node_terms(placed) == [PREFERS_HOLDER, PURPOSE]
     assert pod_terms(placed, "podAffinity") == [pair({"component": "singleuser-server"}, 100)]
 
 

@@ -1,0 +1,178 @@
+"""Open nodes to users who wait for nothing but the gate: pods that their scheduler can't place, though a node that is
+pulling their image would take them.
+
+Owns which nodes those are. One pod opens one node, as far as requests tell where it fits; where they tell nothing, or
+where that didn't help, it opens every node that its own rules admit and that is large enough for it: the gate must
+never be what a user waits for, nor what an autoscaler reads of a node that it copies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from placement.labels import PULLED_LABEL_PREFIX, PULLING
+from placement.nodes import node_covers
+from placement.scheduling.matching import is_kept_off, node_matches, tolerates_cordon
+from placement.scheduling.objects import PODS, NodeTerm, PodSpec, copy_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from placement.scheduling.objects import NodeState, PodState
+    from placement.selectors import Requirement
+
+# After so many times imageGate.openAfterSeconds one node may have been the wrong one: then all are opened.
+PATIENCE: Final = 2.0
+
+
+class Openings(NamedTuple):
+    """What to open, and when to look again."""
+
+    # Labels by node.
+    labels: Mapping[str, frozenset[str]]
+    # Seconds until a pod that waits by now has waited long enough; None: there is none.
+    wait_seconds: float | None
+
+
+class _Waiting(NamedTuple):
+    pod: PodState
+    # Its spec without what the gate requires.
+    spec: PodSpec
+    labels: frozenset[str]
+
+
+def waits_at_gate(pod: PodState) -> bool:
+    """Tell whether a pod has no node, and some nodes are closed to it because they pull its images."""
+    return (
+        pod.unschedulable_since is not None
+        and not (pod.node_name or pod.nominated_node or pod.leaving or pod.gated or pod.is_finished)
+        and bool(_gate_labels(pod.spec, PULLED_LABEL_PREFIX))
+    )
+
+
+def plan_openings(
+    nodes: Mapping[str, NodeState],
+    pods: Mapping[str, PodState],
+    closed: Mapping[str, frozenset[str]],
+    just_opened: Iterable[str],
+    *,
+    prefix: str,
+    open_after_seconds: float,
+    now: float,
+) -> Openings:
+    """Say which nodes to open to waiting pods, the one that waits longest first.
+
+    closed: labels that say "pulling", by node. just_opened: nodes that schedulers may not have looked at since. prefix:
+    of this hub's labels. now: seconds since 1970, as the cluster writes them.
+    """
+    if not closed:
+        return Openings({}, None)
+    waiting = _find_waiting(pods.values(), prefix)
+    if not waiting:
+        return Openings({}, None)
+    room = _Room(nodes, pods.values(), {*closed, *just_opened})
+    by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
+    opened: dict[str, frozenset[str]] = {}
+    reachable = [name for name in just_opened if name in nodes]
+    waits: list[float] = []
+    for one in waiting:
+        since = one.pod.unschedulable_since or 0.0
+        due: list[str] = []
+        overdue: list[str] = []
+        for name in by_age:
+            node = nodes[name]
+            if not (one.labels & closed[name]) or not _admits(one.spec, node):
+                continue
+            # From when the pod could have been bound there.
+            waited = now - max(since, node.ready_since or 0.0)
+            if waited < open_after_seconds:
+                waits.append(open_after_seconds - waited)
+                continue
+            due.append(name)
+            if waited >= PATIENCE * open_after_seconds:
+                overdue.append(name)
+            else:
+                waits.append(PATIENCE * open_after_seconds - waited)
+        if not due:
+            continue
+        chosen = overdue
+        if not overdue:
+            if any(_admits(one.spec, nodes[name]) and room.take(name, one.pod) for name in reachable):
+                continue
+            chosen = next(([name] for name in due if room.take(name, one.pod)), due)
+        for name in chosen:
+            opened[name] = opened.get(name, frozenset()) | (one.labels & closed[name])
+            if name not in reachable:
+                reachable.append(name)
+    return Openings(opened, min(waits, default=None))
+
+
+def _find_waiting(pods: Iterable[PodState], prefix: str) -> list[_Waiting]:
+    found = [
+        _Waiting(pod, _without_gate(pod.spec, prefix), labels)
+        for pod in pods
+        if pod.unschedulable_since is not None and waits_at_gate(pod) and (labels := _gate_labels(pod.spec, prefix))
+    ]
+    return sorted(found, key=lambda one: (-one.pod.priority, one.pod.unschedulable_since or 0.0, one.pod.key))
+
+
+def _gate_labels(spec: PodSpec, prefix: str) -> frozenset[str]:
+    """The labels that a pod won't have say "pulling"."""
+    terms = spec.required_node_terms or ()
+    return frozenset(one.key for term in terms for one in term.expressions if _is_gate(one, prefix))
+
+
+def _is_gate(one: Requirement, prefix: str) -> bool:
+    return one.operator == "NotIn" and PULLING in one.values and one.key.startswith(prefix)
+
+
+def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
+    terms: list[NodeTerm] = []
+    for term in spec.required_node_terms or ():
+        kept = tuple(one for one in term.expressions if not _is_gate(one, prefix))
+        if not (kept or term.fields):
+            # Terms are ORed, and this one asked for nothing else.
+            return copy_spec(spec, required_node_terms=None)
+        terms.append(NodeTerm(kept, term.fields))
+    return copy_spec(spec, required_node_terms=tuple(terms))
+
+
+def _admits(spec: PodSpec, node: NodeState) -> bool:
+    """Tell whether the pod could be bound to the node if nothing else were there and nothing were pulled."""
+    fact = node.fact
+    return (
+        fact.ready
+        and not node.leaving
+        and (not fact.unschedulable or tolerates_cordon(spec.tolerations))
+        and not is_kept_off(spec.tolerations, fact.taints)
+        and node_matches(spec, fact.name, fact.labels)
+        and node_covers(spec.requests, node.allocatable)
+    )
+
+
+class _Room:
+    """What is left on some nodes for pods of one priority or a higher one: those below give way."""
+
+    def __init__(self, nodes: Mapping[str, NodeState], pods: Iterable[PodState], names: Iterable[str]) -> None:
+        self._allocatable = {name: nodes[name].allocatable for name in names if name in nodes}
+        self._pods: dict[str, list[PodState]] = {name: [] for name in self._allocatable}
+        for pod in pods:
+            there = self._pods.get(pod.node_name)
+            if there is not None and not pod.is_finished:
+                there.append(pod)
+
+    def take(self, name: str, pod: PodState) -> bool:
+        """Take room for the pod, if there is enough; a pod that has its place already keeps it."""
+        allocatable = self._allocatable.get(name)
+        if allocatable is None:
+            return False
+        used: Counter[str] = Counter()
+        for other in (*self._pods[name], pod):
+            if other.priority >= pod.priority or not pod.preempts:
+                used[PODS] += 1
+                used.update(dict(other.spec.requests))
+        if any(amount > allocatable.get(resource, 0) for resource, amount in used.items() if amount):
+            return False
+        self._pods[name].append(pod)
+        return True
