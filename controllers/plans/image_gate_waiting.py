@@ -84,16 +84,18 @@ def plan_openings(
             node = nodes[name]
             if not (one.labels & closed[name]) or not _admits(one.spec, node):
                 continue
-            # From when the pod could have been bound there.
-            waited = now - max(since, node.ready_since or 0.0)
+            # Also while the node was on its way, which it may be for this very pod: an autoscaler that sees the pod
+            # kept off it adds another.
+            waited = now - since
             if waited < open_after_seconds:
                 waits.append(open_after_seconds - waited)
                 continue
             due.append(name)
-            if waited >= PATIENCE * open_after_seconds:
+            stood = now - max(since, node.ready_since or 0.0)
+            if stood >= PATIENCE * open_after_seconds:
                 overdue.append(name)
             else:
-                waits.append(PATIENCE * open_after_seconds - waited)
+                waits.append(PATIENCE * open_after_seconds - stood)
         if not due:
             continue
         chosen = overdue
