@@ -1,0 +1,110 @@
+"""Never worse than without Roost: the same cluster, users and autoscaler twice, on two real control planes at once.
+
+Without: the cluster's own scheduler, and users' pods as KubeSpawner makes them. With: the same, and Roost as rendered,
+under its default values and under what `roost import` writes for the hub's values; its webhook, scheduler, controllers
+and pullers at work. Each named case fails under Roost 0.1.0.
+
+More chance: ROOST_PAIR_DRAWS=20. One case again: ROOST_PAIR_SEEDS=7, with `-k drawn`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.pair_cases import (
+    GPU_CASE,
+    HUNG_CASE,
+    KILLED_CASE,
+    LARGE_CASE,
+    LECTURE_CASE,
+    SLOW_PULL_CASE,
+    Case,
+    draw,
+)
+from tests.e2e.pair_run import Pair, Side, imported_values
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.scheduler import start_scheduler
+from tests.harness.talk import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.e2e
+
+DEFAULT_DRAWS = 2
+Twins = tuple[ControlPlane, ControlPlane]
+
+
+def seeds() -> list[int]:
+    """Of the drawn cases."""
+    named = os.environ.get("ROOST_PAIR_SEEDS", "")
+    if named:
+        return [int(seed) for seed in named.split(",")]
+    return list(range(int(os.environ.get("ROOST_PAIR_DRAWS", DEFAULT_DRAWS))))
+
+
+@pytest.fixture(scope="module")
+def twins(request: pytest.FixtureRequest) -> Iterator[Twins]:
+    """Two control planes, each with the cluster's own scheduler."""
+    with contextlib.ExitStack() as stack:
+        try:
+            found = tuple(stack.enter_context(ControlPlane()) for _ in range(2))
+            for cluster in found:
+                stack.enter_context(start_scheduler(cluster))
+        except HarnessUnavailableError as error:
+            give_up(error)
+        failed_before = request.session.testsfailed
+        yield found[0], found[1]
+        for cluster in found:
+            cluster.keep_logs = request.session.testsfailed > failed_before
+
+
+def hold(case: Case, variant: str, twins: Twins, folder: Path) -> None:
+    """Play a case on both, and compare."""
+    values = case.default_values() if variant == "default" else imported_values(case, folder)
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(2) as pool:
+        sides = [Side(twins[0], case, None), Side(twins[1], case, values)]
+        pair = Pair(*pool.map(stack.enter_context, sides))
+        ready_seconds = time.monotonic() - began
+        pair.play()
+        played_seconds = time.monotonic() - began - ready_seconds
+        say(f"{case.name}, {variant} values; {ready_seconds:.0f} s to start, {played_seconds:.0f} s:\n{pair.table()}")
+
+
+def test_a_gpu_that_the_puller_does_not_reach(twins: Twins, tmp_path: Path) -> None:
+    hold(GPU_CASE, "imported", twins, tmp_path)
+
+
+def test_a_user_larger_than_all_nodes_that_hold_the_image(twins: Twins, tmp_path: Path) -> None:
+    hold(LARGE_CASE, "default", twins, tmp_path)
+
+
+def test_a_lecture_beyond_the_cluster_with_karpenter(twins: Twins, tmp_path: Path) -> None:
+    hold(LECTURE_CASE, "imported", twins, tmp_path)
+
+
+def test_a_group_that_grows_while_its_only_node_pulls(twins: Twins, tmp_path: Path) -> None:
+    hold(SLOW_PULL_CASE, "imported", twins, tmp_path)
+
+
+def test_growth_after_the_controllers_were_killed(twins: Twins, tmp_path: Path) -> None:
+    hold(KILLED_CASE, "default", twins, tmp_path)
+
+
+def test_a_node_that_pulled_when_the_leading_controllers_hung(twins: Twins, tmp_path: Path) -> None:
+    hold(HUNG_CASE, "default", twins, tmp_path)
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_drawn(seed: int, twins: Twins, tmp_path: Path) -> None:
+    hold(draw(seed), "imported" if seed % 2 else "default", twins, tmp_path)
