@@ -1,7 +1,8 @@
 """Write the log: one line an event, to stderr, and nothing of any object in it.
 
 A fault is written as its type and the places it passed, without its message: messages of faults quote what they tripped
-over, and that may be a pod's environment.
+over, and that may be a pod's environment. Warnings and errors are limited: whoever can cause one could otherwise fill a
+disk with it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import logging
 import sys
 import time
 import traceback
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 # The values' `webhook.logLevel`.
@@ -24,6 +27,12 @@ LEVELS: Final = {
     "Error": logging.ERROR,
 }
 _FRAMES: Final = 6
+# A warning or error is written once in so long; what is left out is counted.
+QUIET_SECONDS: Final = 60.0
+# One place in the code may say as many different things within that time, of different pods or nodes.
+TEXTS_A_CAUSE: Final = 10
+# Causes remembered: places in the code, so there are some dozens.
+_MAX_CAUSES: Final = 256
 
 
 class OneLineFormatter(logging.Formatter):
@@ -49,9 +58,68 @@ def _places(trace: TracebackType | None) -> str:
     return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames)) or "?"
 
 
+@dataclass(slots=True)
+class _Cause:
+    """What one place in the code has said since `began`."""
+
+    began: float
+    texts: set[str] = field(default_factory=set)
+    left_out: int = 0
+
+
+class LimitedHandler(logging.StreamHandler[TextIO]):
+    """Writes a warning or error once a minute for each cause and text, and afterwards how many it left out."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: seconds, of one that only grows."""
+        super().__init__(stream)
+        self._clock = clock
+        # By logger, level and template; the one that began first is first.
+        self._causes: dict[tuple[str, int, str], _Cause] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, unless its like was written lately."""
+        now = self._clock()
+        self._close_before(now - QUIET_SECONDS)
+        if record.levelno < logging.WARNING or self._is_new(record, now):
+            super().emit(record)
+
+    def close(self) -> None:
+        """Say what was left out so far."""
+        self._close_before(float("inf"))
+        super().close()
+
+    def _is_new(self, record: logging.LogRecord, now: float) -> bool:
+        key = (record.name, record.levelno, str(record.msg))
+        cause = self._causes.get(key)
+        if cause is None:
+            if len(self._causes) >= _MAX_CAUSES:
+                self._close(next(iter(self._causes)))
+            cause = self._causes[key] = _Cause(now)
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text += describe_fault(record.exc_info[1])
+        if text in cause.texts or len(cause.texts) >= TEXTS_A_CAUSE:
+            cause.left_out += 1
+            return False
+        cause.texts.add(text)
+        return True
+
+    def _close_before(self, moment: float) -> None:
+        for key in [key for key, cause in self._causes.items() if cause.began <= moment]:
+            self._close(key)
+
+    def _close(self, key: tuple[str, int, str]) -> None:
+        cause = self._causes.pop(key)
+        if cause.left_out:
+            name, level, template = key
+            text = "left out %d more like: %s"
+            super().emit(logging.LogRecord(name, level, "", 0, text, (cause.left_out, template), None))
+
+
 def configure(level: str) -> None:
-    """Send every logger of the process through one handler."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Send every logger of the process through one handler, which limits warnings and errors."""
+    handler = LimitedHandler(sys.stderr)
     handler.setFormatter(OneLineFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]

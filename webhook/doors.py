@@ -57,8 +57,6 @@ class Door:
         self._listener = listener
         self._make = make
         self._places: set[_Place] = set()
-        # Told once: whoever floods the door must not flood the log.
-        self._was_full = False
 
     @property
     def open(self) -> int:
@@ -93,9 +91,7 @@ class Door:
 
     def _make_room(self, peer: str) -> bool:
         """Close the connection that was idle longest of the address that has most; False: `peer` itself has most."""
-        if not self._was_full:
-            self._was_full = True
-            log.warning("all %d connections are taken; the address that holds most gives way", len(self._places))
+        log.warning("all %d connections are taken; the address that holds most gives way", len(self._places))
         held = Counter(place.peer for place in self._places)
         heaviest, most = held.most_common(1)[0]
         if most <= held[peer] + 1:
