@@ -44,6 +44,8 @@ __all__ = [
 
 # Values after aliases are written out: a few nested anchors can stand for billions.
 MAX_VALUES: Final = 250_000
+# Their text, likewise: one long one may be named very often.
+MAX_CHARACTERS: Final = 2 * MAX_FILE_BYTES
 
 # Fewer can't nest deeply enough to matter.
 _MANY_MARKS: Final = 4_000
@@ -173,6 +175,7 @@ class _Builder:
         self.name = name
         self.faults: list[Fault] = []
         self._count = 0
+        self._characters = 0
         self._open: set[int] = set()
 
     def fault(self, node: Node, path: Path, found: str, expected: str, fix: str = "") -> None:
@@ -186,6 +189,7 @@ class _Builder:
                 [Fault(self.name, node.start_mark.line + 1, "", found, "fewer", "Remove nested aliases.")]
             )
         if isinstance(node, ScalarNode):
+            self._weigh(node)
             return self._scalar(node, path)
         if len(path) >= MAX_DEPTH:
             raise ValuesError([_too_deep(self.name, node.start_mark.line + 1, show_path(path[:4]))])
@@ -201,6 +205,13 @@ class _Builder:
             return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
         finally:
             self._open.discard(id(node))
+
+    def _weigh(self, node: ScalarNode) -> None:
+        self._characters += len(node.value)
+        if self._characters > MAX_CHARACTERS:
+            found = f"more than {MAX_CHARACTERS} characters once aliases are written out"
+            line = node.start_mark.line + 1
+            raise ValuesError([Fault(self.name, line, "", found, "fewer", "Name long texts by fewer aliases.")])
 
     def _check_tag(self, node: Node, path: Path, kind: str) -> None:
         if node.tag != f"{_TAG}{kind}":
@@ -242,6 +253,7 @@ class _Builder:
             kind = "a map" if isinstance(node, MappingNode) else "a list"
             self.fault(node, path, f"{kind} as a key", "a name", "Quote names that start with { or [.")
             return None
+        self._weigh(node)
         value = _resolve(node.value) if node.tag == _PLAIN else self._scalar(node, path)
         if value is None:
             self.fault(node, path, "an empty key (null)", "a name", 'Quote it if it is meant: "null".')

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from recorder.report_tables import tables
 from recorder.statistics import BOUNDS_SECONDS
-from recorder.table import data_cell, moment
+from recorder.table import csv_cell, data_cell, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def to_csv(report: Report) -> str:
         for number, row in enumerate(table.rows, start=1):
             for column, cell in zip(table.columns, row, strict=True):
                 if cell is not None:
-                    writer.writerow((table.name, number, column.key, data_cell(cell, column.unit)))
+                    writer.writerow((table.name, number, column.key, csv_cell(data_cell(cell, column.unit))))
     return text.getvalue()
 
 

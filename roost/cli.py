@@ -438,6 +438,7 @@ def _records_import(*, database: str, path: str) -> int:
 @click.option("--list", "only_list", is_flag=True, help="Print the archive's days (or those asked for) and launches.")
 @click.option("--folder", metavar="FOLDER", default=".", show_default=True, help="Where to; one file a day.")
 @click.option("--archive", metavar="URL", help="Default: https://archive.analytics.mybinder.org/")
+@click.option("--allow-http", is_flag=True, help="Download over plain http, too: anybody on the way may change files.")
 @click.option("--tries", type=click.IntRange(1, 100), default=5, show_default=True, help="In a row that bring nothing.")
 @click.option("--no-check", is_flag=True, help="Take a file though the index counts other launches than it has.")
 def _traces(**arguments: Any) -> int:  # noqa: ANN401 - click's

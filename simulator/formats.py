@@ -7,7 +7,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Final
 
-from recorder.table import data_cell
+from recorder.table import csv_cell, data_cell
 from simulator.summary import MEASURES
 from simulator.tables import data, figures, notices, tables
 
@@ -69,7 +69,7 @@ def to_csv(summary: Summary) -> str:
     for row in table.rows:
         writer.writerow(
             [
-                "" if cell is None else data_cell(cell, column.unit)
+                "" if cell is None else csv_cell(data_cell(cell, column.unit))
                 for cell, column in zip(row, table.columns, strict=True)
             ]
         )

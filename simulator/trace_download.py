@@ -38,6 +38,7 @@ _MOST_FILE_BYTES: Final = 1 << 31
 _BLOCK_BYTES: Final = 1 << 16
 _FIRST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 0.5, 30.0
 _TIMEOUT: Final = urllib3.Timeout(connect=10.0, read=30.0)
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # A name is used as one in our folder: no paths.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}", re.ASCII)
 _TAG: Final = re.compile(r"[ -~]{1,200}", re.ASCII)
@@ -73,11 +74,16 @@ class Options:
 class Archive:
     """The archive at a URL."""
 
-    def __init__(self, url: str = ARCHIVE) -> None:
-        """Raises DownloadError for what is no http(s) URL."""
+    def __init__(self, url: str = ARCHIVE, *, allow_http: bool = False) -> None:
+        """Raises DownloadError for what is no https URL.
+
+        allow_http: take plain http from anywhere, not from loopback alone.
+        """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise DownloadError(f"--archive: found {show(url)}, accepted are http:// and https:// addresses.")
+            raise DownloadError(f"--archive: found {show(url)}, accepted are https:// addresses.")
+        self._allow_http = allow_http
+        self._check_scheme(url, "--archive")
         self.url = url if url.endswith("/") else f"{url}/"
         # Redirects only: tries are counted, and paused between, by us.
         retries = urllib3.Retry(
@@ -93,7 +99,27 @@ class Archive:
         """Ask for a file; its body is yet to be read, as it is sent. Raises urllib3's errors."""
         url = urljoin(self.url, name)
         wanted = {"Accept-Encoding": "identity", "User-Agent": "roost-traces"} | headers
-        return self._pool.request("GET", url, headers=wanted, preload_content=False, decode_content=False)
+        response = self._pool.request("GET", url, headers=wanted, preload_content=False, decode_content=False)
+        try:
+            at = url
+            for hop in response.retries.history if response.retries is not None else ():
+                if hop.redirect_location:
+                    at = urljoin(at, hop.redirect_location)
+                    self._check_scheme(at, url)
+        except DownloadError:
+            response.close()
+            raise
+        return response
+
+    def _check_scheme(self, url: str, where: str) -> None:
+        """Raise DownloadError for plain http: anybody on the way could write the trace."""
+        parts = urlsplit(url)
+        if parts.scheme == "https" or self._allow_http or parts.hostname in _LOOPBACK:
+            return
+        raise DownloadError(
+            f"{where}: found {show(url)}, accepted are https:// addresses: over plain http anybody on the way could "
+            "change what is downloaded. --allow-http takes it all the same."
+        )
 
 
 def read_index(archive: Archive, options: Options) -> list[Day]:
@@ -127,8 +153,8 @@ def download(archive: Archive, wanted: Day, options: Options) -> Path:
                 options.say(f"{target}: is there already, {_records(wanted)}")
                 return target
             options.say(f"{target}: {fault}; downloading it anew")
-        with (options.folder / f"{wanted.name}.part").open("a+b") as part:
-            _lock(part)
+        with _open_part(options.folder / f"{wanted.name}.part") as part:
+            _lock(part, options.folder / f"{wanted.name}.part")
             try:
                 _bring(archive, wanted, part, options)
             except DownloadError:
@@ -247,7 +273,8 @@ def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
     """One try: add to `part` what is missing of it. Raises _Passing, DownloadError, urllib3's and the disk's errors."""
     tag_file = _tag_of(options, wanted)
     have = part.seek(0, os.SEEK_END)
-    tag = tag_file.read_text("ascii", "replace").strip() if have and tag_file.exists() else ""
+    is_noted = have and tag_file.is_file() and not tag_file.is_symlink()
+    tag = tag_file.read_text("ascii", "replace").strip() if is_noted else ""
     if not _TAG.fullmatch(tag):
         # Whether the rest would be of the same file can't be known.
         part.truncate(0)
@@ -265,7 +292,10 @@ def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
         total = _expected_total(response, have)
         if response.status == 200:
             part.truncate(0)
-            tag_file.write_text(response.headers.get("ETag") or response.headers.get("Last-Modified") or "")
+            # Never into a file that somebody's link leads to: the name is easy to guess.
+            tag_file.unlink(missing_ok=True)
+            with _create(tag_file) as file:
+                file.write((response.headers.get("ETag") or response.headers.get("Last-Modified") or "").encode())
         part.writelines(_blocks(response, _MOST_FILE_BYTES))
     finally:
         response.close()
@@ -329,8 +359,25 @@ def _tag_of(options: Options, wanted: Day) -> Path:
     return options.folder / f"{wanted.name}.part.tag"
 
 
-def _lock(part: BinaryIO) -> None:
+def _open_part(path: Path) -> BinaryIO:
+    """Open the beginning of a file that a run before left, or a new one; never what a link leads to."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if path.is_symlink():
+            text = f"{path}: found a symbolic link, accepted is a file or nothing. Remove it."
+            raise DownloadError(text) from error
+        raise
+    return os.fdopen(descriptor, "a+b")
+
+
+def _create(path: Path) -> BinaryIO:
+    """Make a new file; raises FileExistsError when the name is taken, by a link too."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "wb")
+
+
+def _lock(part: BinaryIO, path: Path) -> None:
     try:
         fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise DownloadError(f"{part.name}: another roost traces is downloading it.") from error
+        raise DownloadError(f"{path}: another roost traces is downloading it.") from error

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 STDIN: Final = Path("-")
 # No launch's line is nearly so long; one that is must not fill memory.
 MOST_LINE_BYTES: Final = 1 << 20
+# A launch's file has no blank lines, and no line that goes on and on; a few bytes of gzip hold gigabytes of either.
+MOST_BLANK_LINES: Final = 1_000_000
+MOST_DROPPED_BYTES: Final = 1 << 28
 _READ_BYTES: Final = 1 << 18
 _GZIP: Final = b"\x1f\x8b"
 _OTHERS: Final = {
@@ -56,9 +59,11 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 def read_lines(path: Path, file: BinaryIO) -> Iterator[list[bytes]]:
     """The file's lines in batches, without their ends; a line of more than MOST_LINE_BYTES comes as TOO_LONG.
 
-    Raises TraceError for a file of another kind, Breakage where it can be read no further.
+    Raises TraceError for a file of another kind, or one that is blank for too long; Breakage where it can be read no
+    further.
     """
     rest, dropping = b"", False
+    number = blank = dropped_bytes = 0
     broken: Breakage | None = None
     blocks = _plain_blocks(path, file)
     while True:
@@ -75,9 +80,17 @@ def read_lines(path: Path, file: BinaryIO) -> Iterator[list[bytes]]:
         if any(len(line) > MOST_LINE_BYTES for line in lines):
             lines = [line if len(line) <= MOST_LINE_BYTES else TOO_LONG for line in lines]
         if dropping or len(rest) > MOST_LINE_BYTES:
+            dropped_bytes = dropped_bytes + len(block) if not lines else 0
+            if dropped_bytes > MOST_DROPPED_BYTES:
+                raise TraceError(name_of(path), number + 1, f"a line of more than {dropped_bytes >> 20} MiB")
             rest, dropping = b"", True
-        if lines:
-            yield lines
+        if not lines:
+            continue
+        blank = blank + len(lines) if not any(map(bytes.strip, lines)) else 0
+        if blank > MOST_BLANK_LINES:
+            raise TraceError(name_of(path), number + len(lines), f"more than {MOST_BLANK_LINES} blank lines in a row")
+        number += len(lines)
+        yield lines
     if dropping:
         yield [TOO_LONG]
     elif rest and broken is None:

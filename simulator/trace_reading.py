@@ -32,6 +32,8 @@ _MOST_CACHED: Final = 50_000
 _SNIFFER: Final = "scheduler-sniffer"
 _SNIFFED: Final = ("Pod", "Node")
 _MOST_BRACKETS: Final = 200
+# So many lines in a row that can't be used: the rest is no trace either.
+MOST_USELESS_LINES: Final = 1_000_000
 # (moment, line, launch); the line is below 1 where no single one made it.
 Placed: TypeAlias = "tuple[float, int, Launch]"
 
@@ -175,7 +177,7 @@ def _records(path: Path, counts: InputCounts, skip: Skip) -> Iterator[Record]:
     reader = _LineReader(file, counts)
     with open_bytes(path) as stream:
         batches = read_lines(path, stream)
-        number = 0
+        number = last_used = 0
         try:
             for batch in batches:
                 counts.lines += len(batch)
@@ -183,8 +185,12 @@ def _records(path: Path, counts: InputCounts, skip: Skip) -> Iterator[Record]:
                     number += 1
                     try:
                         yield reader.read(text, number)
+                        last_used = number
                     except Odd as odd:
                         skip(str(odd), file, number)
+                        if number - last_used > MOST_USELESS_LINES:
+                            found = f"{MOST_USELESS_LINES} lines in a row that are no launches; the last: {odd}"
+                            raise TraceError(file, number, found) from None
                     except _Sniffed:
                         yield from _sniffed(file, batch[index:], batches, number, counts=counts, skip=skip)
                         return

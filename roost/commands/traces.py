@@ -22,11 +22,12 @@ def run(
     archive: str | None,
     tries: int,
     no_check: bool,
+    allow_http: bool,
 ) -> int:
     """Download every day of `first`..`last` (default: `first`); print what is there. 1 when some day isn't."""
     options = Options(folder=Path(folder), pause=time.sleep, say=_say, tries=tries, check_records=not no_check)
     try:
-        source = Archive(archive or ARCHIVE)
+        source = Archive(archive or ARCHIVE, allow_http=allow_http)
         index = read_index(source, options)
     except DownloadError as error:
         _say(str(error))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.faults import ValuesError
-from generator.loader import MAX_FILE_BYTES, load, plain_scalar
+from generator.loader import MAX_CHARACTERS, MAX_FILE_BYTES, load, plain_scalar
 
 
 def faults(data: bytes | str) -> list[str]:
@@ -106,6 +106,27 @@ def test_a_file_made_to_burn_memory_or_time_is_refused_soon(bomb: bytes) -> None
     else:
         faults(bomb)
     assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["b: [{}]", "b: {{x: [{}]}}"],
+)
+def test_a_long_text_named_very_often_is_refused_soon(form: str) -> None:
+    text = f"a: &a {'x' * 1_000_000}\n" + form.format(", ".join(["*a"] * 200_000)) + "\n"
+    begin = time.process_time()
+    (fault,) = faults(text.encode())
+    assert fault == (
+        f"prod.yaml:1: found more than {MAX_CHARACTERS} characters once aliases are written out, expected fewer. "
+        "Name long texts by fewer aliases."
+    )
+    assert time.process_time() - begin < 5
+
+
+def test_long_keys_that_are_merged_very_often_are_refused_soon() -> None:
+    merged = "".join(f"m{index}: {{<<: *a}}\n" for index in range(10_000))
+    (fault,) = faults(f"a: &a\n  ? {'k' * 100_000}\n  : 1\n{merged}".encode())
+    assert "characters once aliases are written out" in fault
 
 
 def test_aliases_and_merge_keys_are_written_out_in_the_files_order() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recorder.table import Unit
+from recorder.table import Cell, Unit, csv_cell
 from simulator.assumptions import Assumptions
 from simulator.bounds import WaitMeter
 from simulator.formats import to_csv, to_json
@@ -346,3 +346,21 @@ def test_yesterdays_popular_images_cover_what_they_cover() -> None:
     launches, days = [7, 7, 7, 8, 7, 8, 9, 9], [1, 1, 1, 1, 2, 2, 2, 2]
     assert [tuple(row) for row in cover_rows(launches, days, (1, 2))] == [(1, 0.25), (2, 0.5)]
     assert cover_rows(launches, [1] * 8) == []
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")'])
+def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None:
+    assert csv_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("cell", [-1, -0.5, "-1", "+2.5e3", "plain", "a=b", "", None, True])
+def test_numbers_and_plain_text_stay_as_they_are(cell: Cell) -> None:
+    assert csv_cell(cell) is cell
+
+
+def test_a_policys_name_is_no_formula_in_csv() -> None:
+    name = "=cmd|' /C calc'!A0"
+    found = summarise([result(name, 1, launches=400)], WORLDS[:1])
+    rows = list(csv.reader(io.StringIO(to_csv(found))))
+    assert any(cell.startswith("'=cmd") for row in rows for cell in row)
+    assert not any(cell.startswith("=") for row in rows for cell in row)

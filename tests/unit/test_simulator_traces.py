@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import statistics
+import time
 import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simulator import trace_archive, trace_files, trace_order, trace_recorder
+from simulator import trace_archive, trace_files, trace_order, trace_reading, trace_recorder
 from simulator.attempts import Attempt
 from simulator.chance import Chance
 from simulator.pushes import with_pushes
@@ -392,6 +393,55 @@ def test_however_many_reasons_there_are_memory_is_bounded(tmp_path: Path) -> Non
     _, counts = read(write(tmp_path, launch(), *(launch(schema=f"s{index}") for index in range(1000))))
     assert len(counts.skipped) == MOST_REASONS + 1
     assert counts.skipped_lines == 1000
+
+
+def gzipped(path: Path, block: bytes, times: int, end: bytes = b"") -> Path:
+    """A small file that unpacks to `times` blocks."""
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(times):
+            file.write(block)
+        file.write(end)
+    return path
+
+
+@pytest.mark.parametrize("blank", [b"\n", b" \r\n", b"\t\n"])
+def test_a_file_of_blank_lines_is_given_up_early(tmp_path: Path, blank: bytes) -> None:
+    first = as_bytes([launch()])
+    path = gzipped(tmp_path / "trace.jsonl.gz", blank * 1_000_000, 10)
+    path.write_bytes(gzip.compress(first) + path.read_bytes())
+    begun = time.process_time()
+    with pytest.raises(TraceError, match="blank lines in a row, accepted are JSON lines of") as caught:
+        read(path)
+    assert caught.value.file == str(path)
+    assert caught.value.line < 2 * trace_files.MOST_BLANK_LINES
+    assert time.process_time() - begun < 20
+
+
+def test_blank_lines_among_launches_are_only_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    blank = b"\n" * 400_000
+    path.write_bytes(blank.join(as_bytes([launch(minute)]) for minute in range(4)))
+    attempts, counts = read(path)
+    assert len(attempts) == 4
+    assert reasons(counts) == {"empty": 1_200_000}
+
+
+def test_a_line_that_goes_on_and_on_is_given_up(tmp_path: Path) -> None:
+    path = gzipped(tmp_path / "trace.jsonl.gz", b"x" * (1 << 20), 300)
+    with pytest.raises(TraceError, match="a line of more than 256 MiB") as caught:
+        read(path)
+    assert caught.value.line == 1
+
+
+def test_lines_without_end_that_are_no_launches_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_reading, "MOST_USELESS_LINES", 1000)
+    path = tmp_path / "trace.jsonl"
+    path.write_bytes(as_bytes([launch()]) + b"{}\n" * 1000 + as_bytes([launch(1)]))
+    assert len(read(path)[0]) == 2
+    path.write_bytes(as_bytes([launch()]) + b"{}\n" * 1001 + as_bytes([launch(1)]))
+    with pytest.raises(TraceError, match="1000 lines in a row that are no launches; the last: no `schema`") as caught:
+        read(path)
+    assert caught.value.line == 1002
 
 
 def test_a_gzip_file_is_told_by_its_content(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 import json
 import threading
 from contextlib import contextmanager
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from roost.cli import run
 from simulator import trace_download
-from simulator.trace_download import Archive, DownloadError, Options, download, read_index
+from simulator.trace_download import Archive, Day, DownloadError, Options, download, read_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -367,6 +368,52 @@ def test_a_name_in_the_index_never_leaves_the_folder(web: Web, tmp_path: Path, t
     web.index = "\n".join([*lines, "{", "[]", json.dumps({"name": "good", "date": "2019-05-22"})]).encode()
     assert [day.name for day in read_index(Archive(web.url), options(tmp_path, talk))] == ["good"]
     assert talk.said == [f"{web.url}index.jsonl: 10 lines passed over: no name, date and count"]
+
+
+def test_a_planted_link_is_never_written_through(web: Web, tmp_path: Path, talk: Talk) -> None:
+    folder, victim = tmp_path / "traces", tmp_path / "victim"
+    folder.mkdir()
+    victim.write_text("mine")
+    (folder / f"{NAME}.part").symlink_to(victim)
+    with pytest.raises(DownloadError, match="found a symbolic link, accepted is a file or nothing") as error:
+        download(Archive(web.url), Day(date(2019, 5, 22), NAME, None), options(folder, talk))
+    assert str(error.value).startswith(str(folder / f"{NAME}.part"))
+    assert victim.read_text() == "mine"
+
+    (folder / f"{NAME}.part").unlink()
+    (folder / f"{NAME}.part.tag").symlink_to(victim)
+    (folder / NAME).symlink_to(tmp_path / "nothing")
+    assert bring(web, folder, talk) == day_of(3000)
+    assert victim.read_text() == "mine"
+    assert not (tmp_path / "nothing").exists()
+    assert not (folder / NAME).is_symlink()
+
+
+@pytest.mark.parametrize("url", ["http://example.org/", "http://127.0.0.1.example.org/", "http://10.0.0.1/"])
+def test_plain_http_is_refused_but_from_loopback_or_when_it_is_asked_for(url: str) -> None:
+    with pytest.raises(DownloadError, match="accepted are https:// addresses") as error:
+        Archive(url)
+    assert f'found "{url}"' in str(error.value)
+    assert Archive(url, allow_http=True).url == url
+    for safe in ("https://example.org/", "http://127.0.0.1:8000/", "http://localhost/", "http://[::1]/"):
+        assert Archive(safe).url == safe
+
+
+def test_a_redirect_to_plain_http_is_refused(web: Web, tmp_path: Path, talk: Talk, monkeypatch: Any) -> None:
+    """Loopback stands for a server on the way that isn't: its name is taken from the list of those that are."""
+
+    def redirect(_number: int, handler: Any) -> bool:
+        handler.answer(302, b"", {"Location": f"http://localhost:{web.url.split(':')[2]}elsewhere.jsonl"})
+        return True
+
+    monkeypatch.setattr(trace_download, "_LOOPBACK", frozenset({"127.0.0.1"}))
+    asked = Day(date(2019, 5, 22), NAME, None)
+    web.add("elsewhere.jsonl", day_of(10))
+    spoilt = [True]
+    web.spoil = lambda number, handler: spoilt[0] and number == 0 and redirect(number, handler)
+    with pytest.raises(DownloadError, match="accepted are https:// addresses"):
+        download(Archive(web.url), asked, options(tmp_path, talk))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("index", [b"", b"<html></html>", b"\xff\xfe"])
