@@ -205,6 +205,44 @@ def macro_cel_same_node_term(given, v_wanted):
     out.append(' && true')
     return ''.join(out)
 
+def macro_cel_meets(given, v_expression):
+    out = []
+    out.append(str(to_json({'In': True, 'NotIn': False, 'Exists': True, 'DoesNotExist': False})))
+    out.append('[')
+    out.append(str(to_json(read_key(v_expression, 'operator'))))
+    out.append('] == namespaceObject.metadata.?labels[?')
+    out.append(str(to_json(read_key(v_expression, 'key'))))
+    out.append('].optMap(value, ')
+    if read_key(v_expression, 'values'):
+        out.append('value in ')
+        out.append(str(to_json(read_key(v_expression, 'values'))))
+    else:
+        out.append('true')
+    out.append(').orValue(false)')
+    return ''.join(out)
+
+def macro_cel_belongs(given, v_match):
+    out = []
+    out.append(str(to_json(read_key(v_match, 'labels'))))
+    out.append('.all(key, object.metadata.?labels[?key] == optional.of(')
+    out.append(str(to_json(read_key(v_match, 'labels'))))
+    out.append('[key]))')
+    if (read_key(v_match, 'namespaceSelector') is None):
+        out.append(' && request.namespace == ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+    else:
+        out.append(' && request.namespace != "kube-system" && ')
+        out.append(str(to_json(default(read_key(read_key(v_match, 'namespaceSelector'), 'matchLabels'), {}))))
+        out.append('.all(key, namespaceObject.metadata.?labels[?key] == optional.of(')
+        out.append(str(to_json(default(read_key(read_key(v_match, 'namespaceSelector'), 'matchLabels'), {}))))
+        out.append('[key]))')
+        for v_expression in each(read_key(read_key(v_match, 'namespaceSelector'), 'matchExpressions')):
+            out.append(' && ')
+            out.append(str(macro_cel_meets(given, v_expression)))
+        out.append(' && true')
+    out.append(' && true')
+    return ''.join(out)
+
 def macro_cel_selector(given, v_selector):
     out = []
     out.append('{ ')
@@ -456,7 +494,23 @@ def render_admission_policies(given):
                     out.append('\n')
             out.append('  matchConditions:\n    - name: not-bound-yet\n      expression: object.spec.?nodeName.orValue("") == ""\n    - name: no-mirror-pod\n      expression: \'!("kubernetes.io/config.mirror" in object.metadata.?annotations.orValue({}))\'\n    - name: not-opted-out\n      expression: ')
             out.append(str(to_json((str("object.metadata.?annotations[?'") + str('roost.hub.jupyter.org/opt-out') + str("'].orValue('') != 'true'")))))
-            out.append('\n    - name: no-daemon\n      expression: \'!object.metadata.?ownerReferences.orValue([]).exists(owner, owner.kind == "DaemonSet")\'\n  variables:\n    - name: preferredNodes\n      expression: object.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n    - name: nodeTerms\n      expression: object.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])\n    - name: imageLabels\n      expression: |-\n        ')
+            out.append('\n    - name: no-daemon\n      expression: \'!object.metadata.?ownerReferences.orValue([]).exists(owner, owner.kind == "DaemonSet")\'\n  variables:\n    # A pod belongs to one class: the one with most labels, then the first by name. Not a match condition: those don\'t see the\n    # namespace\'s labels.\n    - name: isOfAnotherClass\n      expression: >-\n        false')
+            for v_other, v_rival in each(items(read_key(given['values'], 'podClasses'))):
+                out.append(' || (')
+                out.append(str(to_json(read_key(read_key(v_rival, 'match'), 'labels'))))
+                out.append('.size() > ')
+                out.append(str(to_json(read_key(read_key(v_class, 'match'), 'labels'))))
+                out.append('.size() || (')
+                out.append(str(to_json(read_key(read_key(v_rival, 'match'), 'labels'))))
+                out.append('.size() == ')
+                out.append(str(to_json(read_key(read_key(v_class, 'match'), 'labels'))))
+                out.append('.size() && ')
+                out.append(str(to_json(v_other)))
+                out.append(' < ')
+                out.append(str(to_json(v_name)))
+                out.append(')) && ')
+                out.append(str(macro_cel_belongs(given, read_key(v_rival, 'match'))))
+            out.append(' || false\n\n    - name: preferredNodes\n      expression: object.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n    - name: nodeTerms\n      expression: object.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])\n    - name: imageLabels\n      expression: |-\n        ')
             out.append(str(to_json(v_image_labels)))
             out.append('\n    # The labels of those of the pod\'s images that the puller brings.\n    - name: held\n      expression: >-\n        (object.spec.containers.map(c, c.?image.orValue("")) + object.spec.?initContainers.orValue([]).map(c, c.?image.orValue("")))\n        .filter(image, image in variables.imageLabels).map(image, variables.imageLabels[image]).distinct()\n    - name: missingPreferred\n      expression: |-\n        [{"weight": dyn(0)}].filter(none, false)\n')
             for v_term in each(read_key(v_class, 'preferredNodeTerms')):
@@ -473,23 +527,23 @@ def render_admission_policies(given):
                 out.append('), "preference": dyn({"matchExpressions": [{"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])}]})})\n')
             out.append("    # For each required term, the labels that it doesn't ask for yet. Terms are ORed, so each must ask for all.\n    - name: missingHeld\n      expression: >-\n        variables.nodeTerms.map(term, variables.held.filter(label, !term.?matchExpressions.orValue([]).exists(one, one.key == label)))\n  mutations:\n")
             if ((read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy') and read_key(v_class, 'profile')):
-                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # "default-scheduler" is what the API server fills in: it can\'t be told from unset.\n        expression: >-\n          object.spec.?schedulerName.orValue("default-scheduler") in ')
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # "default-scheduler" is what the API server fills in: it can\'t be told from unset.\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          object.spec.?schedulerName.orValue("default-scheduler") in ')
                 out.append(str(macro_cel_schedulers(given)))
                 out.append('\n          ? [JSONPatch{op: "add", path: "/spec/schedulerName", value: ')
                 out.append(str(to_json(given['scheduler_name'](read_key(v_class, 'profile')))))
                 out.append('}] : []\n')
             if (((read_key(v_class, 'imageGate') and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel')) and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'controllers'), 'replicas')):
-                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # A term without any expression matches nothing, and must go on doing so.\n        expression: >-\n          variables.held.size() == 0 ? [] : variables.nodeTerms.size() == 0\n          ? ')
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # A term without any expression matches nothing, and must go on doing so.\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          variables.held.size() == 0 ? [] : variables.nodeTerms.size() == 0\n          ? ')
                 out.append(str(macro_cel_way_to_node_affinity(given)))
                 out.append('\n          + [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution", value: {"nodeSelectorTerms":\n          [{"matchExpressions": variables.held.map(label, {"key": dyn(label), "operator": dyn("NotIn"), "values": dyn(["pulling"])})}]}}]\n          : lists.range(variables.nodeTerms.size())\n          .filter(i, has(variables.nodeTerms[i].matchExpressions) || has(variables.nodeTerms[i].matchFields))\n          .map(i, (has(variables.nodeTerms[i].matchExpressions) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions", value: []}])\n          + variables.missingHeld[i].map(label, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions/-", value: {"key": dyn(label), "operator": dyn("NotIn"), "values": dyn(["pulling"])}}))\n          .flatten()\n')
-            out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          variables.missingPreferred.size() == 0 ? [] : ')
+            out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          variables.missingPreferred.size() == 0 ? [] : ')
             out.append(str(macro_cel_way_to_node_affinity(given)))
             out.append('\n          + (variables.preferredNodes.size() > 0 ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}])\n          + variables.missingPreferred.map(term, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/-", value: term})\n')
             for v_other, v_weight in each(items(read_key(v_class, 'join'))):
                 if (read_key(read_key(given['values'], 'podClasses'), v_other) is None):
                     out.append(str(given['fail']((str("podClasses has no class '") + str(v_other) + str("', which a join or avoid names")))))
                     out.append('\n')
-                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          object.spec.?affinity.?podAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n          .exists(term, term.podAffinityTerm.topologyKey == ')
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          object.spec.?affinity.?podAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n          .exists(term, term.podAffinityTerm.topologyKey == ')
                 out.append(str(to_json('kubernetes.io/hostname')))
                 out.append(' && term.podAffinityTerm.?labelSelector.?matchLabels.orValue({}) == ')
                 out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'labels'))))
@@ -504,7 +558,7 @@ def render_admission_policies(given):
                 if (read_key(read_key(given['values'], 'podClasses'), v_other) is None):
                     out.append(str(given['fail']((str("podClasses has no class '") + str(v_other) + str("', which a join or avoid names")))))
                     out.append('\n')
-                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          object.spec.?affinity.?podAntiAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n          .exists(term, term.podAffinityTerm.topologyKey == ')
+                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          object.spec.?affinity.?podAntiAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n          .exists(term, term.podAffinityTerm.topologyKey == ')
                 out.append(str(to_json('kubernetes.io/hostname')))
                 out.append(' && term.podAffinityTerm.?labelSelector.?matchLabels.orValue({}) == ')
                 out.append(str(to_json(read_key(read_key(read_key(read_key(given['values'], 'podClasses'), v_other), 'match'), 'labels'))))
@@ -3488,7 +3542,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'ef4de8837ba8de78fa9417c8806f6d71af599edf728a5ff40242abeee1da0476'
+FINGERPRINT = 'bfd0859a35eb157bb1f2be0c542d1f4df473e1932a8e55f9b3b477abe79f7dde'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -10,6 +10,8 @@ import pytest
 
 from generator.release import Release
 from placement import labels
+from placement.classes import Classes
+from placement.settings import read_settings
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from placement.settings import Settings
     from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
@@ -243,6 +246,89 @@ def test_a_gate_that_prefers_only_prefers(control_plane: ControlPlane, namespace
         assert REQUIRED not in node
         wanted = {"weight": 42, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}}
         assert wanted in node[PREFERRED]
+
+
+TWO_CLASSES: dict[str, Any] = {
+    "user": {"avoid": {}, "preferredNodeTerms": []},
+    # More labels than `user`.
+    "gpu": {
+        "match": {"labels": {"component": "singleuser-server", "gpu": "yes"}},
+        "profile": "user",
+        "join": {"gpu": 3},
+    },
+    # As many labels as `user`, and before it by name; only where the namespace says so.
+    "course": {
+        "match": {
+            "labels": {"course": "yes"},
+            "namespaceSelector": {
+                "matchLabels": {"courses": "here"},
+                "matchExpressions": [
+                    {"key": "courses", "operator": "In", "values": ["here", "there"]},
+                    {"key": "courses", "operator": "Exists"},
+                    {"key": "closed", "operator": "DoesNotExist"},
+                    {"key": "courses", "operator": "NotIn", "values": ["nowhere"]},
+                ],
+            },
+        },
+        "profile": "build",
+        "join": {"course": 4},
+    },
+    # As many labels as `user`, and after it by name.
+    "zebra": {"match": {"labels": {"zebra": "yes"}}, "profile": "build", "join": {"zebra": 5}},
+}
+
+
+def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    namespace = control_plane.create_namespace(labels={"courses": "here"})
+    settings = rules_of_the_webhook(namespace, tmp_path)
+    more: tuple[dict[str, str], ...] = (
+        {},
+        {"gpu": "yes"},
+        {"course": "yes"},
+        {"zebra": "yes"},
+        {"gpu": "yes", "course": "yes", "zebra": "yes"},
+    )
+    wanted = [{"component": "singleuser-server", **labels} for labels in more]
+    wanted += [{"course": "yes", "zebra": "yes"}, {"zebra": "yes"}]
+    for hub in install(
+        control_plane, namespace, tmp_path, {"admission": {"mode": "policy"}, "podClasses": TWO_CLASSES}
+    ):
+        for namespace_labels in ({"courses": "here"}, {"courses": "here", "closed": "yes"}):
+            control_plane.api.patch(
+                f"/api/v1/namespaces/{hub}", {"metadata": {"labels": {"closed": None, **namespace_labels}}}
+            )
+            known = {hub: namespace_labels}
+            is_course_open = "closed" not in namespace_labels
+            wait_for_join(control_plane, hub, "course", 4 if is_course_open else 100)
+            for given in wanted:
+                pod_class = Classes(settings).classify(given, hub, known)
+                spec = admitted(control_plane, hub, pod(labels=given))
+                if pod_class is None:
+                    assert "affinity" not in spec
+                    continue
+                assert joins(spec) == list(pod_class.join.values()), (given, pod_class.name)
+                assert spec["schedulerName"] == labels.scheduler_name("hub", hub, pod_class.profile)
+
+
+def wait_for_join(control_plane: ControlPlane, hub: str, label: str, weight: int) -> None:
+    """Wait until the policies know the namespace's labels."""
+    probe = pod(labels={label: "yes", "component": "singleuser-server"})
+    wait_until(lambda: joins(admitted(control_plane, hub, probe)) == [weight], 30, "the namespace's labels to be known")
+
+
+def joins(spec: Pod) -> list[int]:
+    return [term["weight"] for term in spec.get("affinity", {}).get("podAffinity", {}).get(PREFERRED, ())]
+
+
+def rules_of_the_webhook(namespace: str, folder: Path) -> Settings:
+    """The same classes, as a webhook would have them."""
+    file = folder / "webhook.yaml"
+    file.write_text(json.dumps({"podClasses": TWO_CLASSES}))
+    objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
+    (document,) = [body["data"]["policy.json"] for body in objects.values() if "policy.json" in body.get("data", {})]
+    return read_settings(document.encode())
 
 
 def test_an_older_cluster_gets_no_policy(tmp_path: Path) -> None:
