@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.import_hub import kubernetes_resources
 from generator.import_quantities import memory_quantity, spawner_bytes
+from generator.import_resources import kubernetes_resources
 from generator.import_source import child
 from placement.labels import NAMESPACE_NAME_LABEL
 

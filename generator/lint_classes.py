@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from generator.faults import describe
 from generator.lint_placeholders import DEFAULTS, placeholder_sets
 from generator.lint_report import Report, Said, at, listing, mapping, number, text
+from generator.lint_terms import lint_expressions, lint_term, lint_tolerations
 
 if TYPE_CHECKING:
     from generator.faults import Path
@@ -30,9 +31,9 @@ def lint_classes(report: Report) -> None:
         _lint_warm(report, path, pod_class)
         _lint_profile(report, path, pod_class)
         for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
-            _lint_term(report, (*path, "preferredNodeTerms", index, "preference"), mapping(at(term, "preference")))
+            lint_term(report, (*path, "preferredNodeTerms", index, "preference"), mapping(at(term, "preference")))
         selector = mapping(at(pod_class, "match", "namespaceSelector"))
-        _lint_expressions(report, (*path, "match", "namespaceSelector", "matchExpressions"), selector)
+        lint_expressions(report, (*path, "match", "namespaceSelector", "matchExpressions"), selector)
     _lint_shared_pools(report, classes)
     _lint_pairs(report, classes)
     _lint_likeness(report, classes)
@@ -43,10 +44,10 @@ def lint_classes(report: Report) -> None:
     entries.append((DEFAULTS, at(report.values, *DEFAULTS)))
     for where, entry in entries:
         for index, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
-            _lint_term(report, (*where, "requiredNodeTerms", index), mapping(term))
-        _lint_tolerations(report, (*where, "tolerations"), at(entry, "tolerations"))
+            lint_term(report, (*where, "requiredNodeTerms", index), mapping(term))
+        lint_tolerations(report, (*where, "tolerations"), at(entry, "tolerations"))
     for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
-        _lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
+        lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
 
 
 def _lint_references(report: Report, path: Path, pod_class: dict[str, object], classes: _Classes) -> None:
@@ -160,7 +161,7 @@ def _lint_shared_pools(report: Report, classes: _Classes) -> None:
     shared = at(report.values, *path)
     if shared is None:
         return
-    _lint_expressions(report, (*path, "matchExpressions"), mapping(shared))
+    lint_expressions(report, (*path, "matchExpressions"), mapping(shared))
     for name, pod_class in classes.items():
         own = at(pod_class, "match", "namespaceSelector")
         if own is not None and shared not in (own, {}):
@@ -203,36 +204,3 @@ def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
             if other != name and len(wanted) > len(labels) and wanted.items() <= worn.items():
                 reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
                 report.refuse(one.path("labels"), reason, f"Remove one of {', '.join(wanted)}.")
-
-
-# --- selectors --------------------------------------------------------------------------------------------------------
-
-
-def _lint_term(report: Report, path: Path, term: dict[str, object]) -> None:
-    if not listing(term.get("matchExpressions")) and not listing(term.get("matchFields")):
-        report.error(path, term, "an expression: a term without any matches nothing")
-    _lint_expressions(report, (*path, "matchExpressions"), term)
-
-
-def _lint_expressions(report: Report, path: Path, term: dict[str, object]) -> None:
-    for index, expression in enumerate(listing(term.get("matchExpressions"))):
-        operator, values = at(expression, "operator"), listing(at(expression, "values"))
-        here = (*path, index, "values")
-        if operator in {"In", "NotIn"} and not values:
-            report.error(here, values, f"at least one value for {text(operator)}")
-        elif operator in {"Exists", "DoesNotExist"} and values:
-            report.error(here, values, f"no values for {text(operator)}")
-        elif operator in {"Gt", "Lt"} and not (len(values) == 1 and text(values[0]).removeprefix("-").isdecimal()):
-            report.error(here, values, f"one integer in quotes for {text(operator)}")
-
-
-def _lint_tolerations(report: Report, path: Path, tolerations: object) -> None:
-    for index, entry in enumerate(listing(tolerations)):
-        toleration, here = mapping(entry), (*path, index)
-        operator = toleration.get("operator")
-        if operator == "Exists" and toleration.get("value"):
-            report.error((*here, "value"), toleration.get("value"), "nothing for operator Exists")
-        if not toleration.get("key") and operator != "Exists":
-            report.error((*here, "operator"), operator, "Exists where key is empty")
-        if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
-            report.error((*here, "effect"), toleration.get("effect"), "NoExecute where tolerationSeconds is set")

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from generator.lint_report import Report, Said, at, listing, mapping, number
+from generator.lint_terms import lint_required_term, lint_toleration
 
 if TYPE_CHECKING:
     from generator.faults import Path
@@ -110,6 +111,12 @@ def _lint_profiles(report: Report) -> None:
 
     path = ("singleuser", "profileList")
     _lint_overrides(report, path, listing(at(singleuser, "profileList")))
+    for group in puller_groups(singleuser, puller):
+        wrong = [*map(lint_toleration, group.tolerations), *map(lint_required_term, group.required_terms)]
+        for fault in filter(None, wrong):
+            report.refuse(
+                path, f"a toleration or required node term of {group.component}: {fault}.", "Mend the profile."
+            )
     groups = puller_groups(singleuser, puller)
     if len(groups) > _MANY_PULLERS:
         reason = f"its node selectors make {len(groups)} DaemonSets of the puller."

@@ -65,7 +65,19 @@ IMAGE = some(
 )
 PURPOSE = some(matchNodePurpose=often(st.sampled_from(["ignore", "prefer", "require"])))
 PODS = some(tolerations=often(st.lists(TOLERATION, max_size=2)), nodeAffinity=PURPOSE)
-OVERRIDE = some(image=often(st.sampled_from(["quay.io/a/b:1", "x"])), mem_guarantee=SIZE, node_selector=LABELS)
+CONTAINERS = often(st.lists(some(name=WORDS, image=WORDS), max_size=2))
+SECRETS = often(st.lists(st.one_of(WORDS, some(name=WORDS)), max_size=2))
+EXTENDED = often(st.dictionaries(st.sampled_from(["nvidia.com/gpu", "cpu"]), QUANTITY, max_size=2))
+OVERRIDE = some(
+    image=often(st.sampled_from(["quay.io/a/b:1", "x"])),
+    mem_guarantee=SIZE,
+    node_selector=LABELS,
+    tolerations=often(st.lists(TOLERATION, max_size=2)),
+    node_affinity_required=often(st.lists(TERM, max_size=2)),
+    extra_resource_limits=EXTENDED,
+    init_containers=CONTAINERS,
+    image_pull_secrets=SECRETS,
+)
 CHOICES = often(st.dictionaries(WORDS, some(kubespawner_override=OVERRIDE), max_size=2))
 PROFILE = some(display_name=WORDS, kubespawner_override=OVERRIDE, profile_options=some(image=some(choices=CHOICES)))
 PLUGINS = some(
@@ -75,6 +87,8 @@ PLUGINS = some(
 )
 HUB = some(
     fullnameOverride=WORDS,
+    imagePullSecret=some(create=SWITCH),
+    imagePullSecrets=SECRETS,
     hub=some(config=some(KubeSpawner=some(image=WORDS)), extraConfig=some(a=WORDS), nodeSelector=LABELS),
     scheduling=some(
         userScheduler=some(
@@ -119,7 +133,11 @@ HUB = some(
             required=often(st.lists(TERM, max_size=2)),
             preferred=often(st.lists(some(weight=often(st.integers(1, 100)), preference=TERM), max_size=2)),
         ),
-        extraResource=some(limits=often(st.just({"nvidia.com/gpu": "1"})), guarantees=LABELS),
+        extraResource=some(limits=EXTENDED, guarantees=LABELS),
+        initContainers=CONTAINERS,
+        extraContainers=CONTAINERS,
+        networkTools=some(image=IMAGE),
+        cloudMetadata=some(blockWithIptables=SWITCH),
         profileList=often(st.lists(PROFILE, max_size=2)),
     ),
 )

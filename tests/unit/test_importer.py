@@ -118,7 +118,8 @@ def test_placeholders_go_where_users_may_go() -> None:
 
 def test_the_puller_managed_image_and_the_guarantees_are_kept_as_the_hub_writes_them() -> None:
     result = imported(PLAIN)
-    assert value(result, "singleuser.image") == {"name": "quay.io/lab/notebook", "tag": "2026.08"}
+    assert value(result, "singleuser.image.name") == "quay.io/lab/notebook"
+    assert value(result, "singleuser.image.tag") == "2026.08"
     assert value(result, "singleuser.memory.guarantee") == "1G"
 
 
@@ -508,7 +509,8 @@ def test_pullers_go_where_the_hubs_went() -> None:
     assert value(result, "singleuser.nodeSelector") == {"pool": "users"}
     tolerations = value(result, "prePuller.tolerations")
     assert isinstance(tolerations, list)
-    assert [one["key"] for one in tolerations][2:] == ["gpu", "puller"]
+    assert [one["key"] for one in tolerations][2:] == ["puller"]
+    assert value(result, "singleuser.extraTolerations") == [{"key": "gpu", "operator": "Exists"}]
     assert value(result, "prePuller.resources") == {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"cpu": "1"}}
     assert value(result, "prePuller.labels") == {"a": "b"}
     assert "prePuller.tolerations" not in imported("").to_yaml()
@@ -626,7 +628,12 @@ def test_a_binder_federation_member() -> None:
     result = imported(MEMBER)
     assert result.values == {
         "scheduler": {"target": "none"},
-        "podClasses": {"build": {"resources": {"memory": "2G"}}},
+        # Drawn to nobody, as before.
+        "podClasses": {
+            "user": {"join": {"user": None}},
+            "build": {"resources": {"memory": "2G"}},
+            "placeholder": {"avoid": {"user": None}},
+        },
         "imageGate": {"mode": "off"},
         "prePuller": {"enabled": False},
         "singleuser": {"cpu": {"guarantee": 0.01, "limit": 1}, "memory": {"guarantee": "450M", "limit": "2G"}},
