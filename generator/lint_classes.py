@@ -42,6 +42,10 @@ def lint_classes(report: Report) -> None:
         (("placeholders", index), entry) for index, entry in enumerate(listing(report.values.get("placeholders")))
     ]
     entries.append((DEFAULTS, at(report.values, *DEFAULTS)))
+    singleuser = at(report.values, "singleuser")
+    lint_tolerations(report, ("singleuser", "extraTolerations"), at(singleuser, "extraTolerations"))
+    for index, term in enumerate(listing(at(singleuser, "extraNodeAffinity", "required"))):
+        lint_term(report, ("singleuser", "extraNodeAffinity", "required", index), mapping(term))
     for where, entry in entries:
         for index, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
             lint_term(report, (*where, "requiredNodeTerms", index), mapping(term))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from generator.faults import describe
 from generator.lint_report import Report, Said, at, listing, mapping, number
 from generator.lint_terms import lint_required_term, lint_toleration
 
@@ -111,13 +112,21 @@ def _lint_profiles(report: Report) -> None:
 
     path = ("singleuser", "profileList")
     _lint_overrides(report, path, listing(at(singleuser, "profileList")))
-    for group in puller_groups(singleuser, puller):
-        wrong = [*map(lint_toleration, group.tolerations), *map(lint_required_term, group.required_terms)]
-        for fault in filter(None, wrong):
-            report.refuse(
-                path, f"a toleration or required node term of {group.component}: {fault}.", "Mend the profile."
-            )
     groups = puller_groups(singleuser, puller)
+    # Those of the values' own keys have their own faults.
+    known = [
+        *listing(at(puller, "tolerations")),
+        *listing(at(singleuser, "extraTolerations")),
+        *listing(at(singleuser, "extraNodeAffinity", "required")),
+    ]
+    for group in groups:
+        for entry, lint_entry in (
+            *((one, lint_toleration) for one in group.tolerations),
+            *((one, lint_required_term) for one in group.required_terms),
+        ):
+            wrong = "" if entry in known else lint_entry(entry)
+            if wrong:
+                report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server refuses such a pod.")
     if len(groups) > _MANY_PULLERS:
         reason = f"its node selectors make {len(groups)} DaemonSets of the puller."
         report.warn(path, reason, "Give profiles fewer different node_selector values.")

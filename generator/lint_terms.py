@@ -65,5 +65,5 @@ def lint_required_term(term: object) -> str:
 
 def _first(report: Report) -> str:
     for fault in report.faults:
-        return f"{fault.key}: found {fault.found}, expected {fault.expected}"
+        return f"({fault.key}: found {fault.found}, expected {fault.expected})"
     return ""
