@@ -89,7 +89,7 @@ class Servers:
         arguments += ["--policy", str(self._policies["roost"]), "--release", RELEASE]
         arguments += ["--namespace", self._namespaces["roost"]]
         arguments += ["--kubeconfig", str(self._kubeconfig), "--bind-address", "127.0.0.1"]
-        arguments += ["--certificate-mode", "secret", "--certificate-folder", str(self.certificates.folder)]
+        arguments += ["--certificate-folder", str(self.certificates.folder)]
         arguments += ["--port", str(port.release()), "--metrics-port", str(ops.release())]
         url, ready = f"https://127.0.0.1:{port.number}/mutate", f"http://127.0.0.1:{ops.number}/readyz"
         return self._start("roost", pinned([sys.executable, *arguments], cores), python_environment(), url, ready)

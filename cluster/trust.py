@@ -1,4 +1,4 @@
-"""Keep what the replicas of a webhook share: the Secret of their CA, and the caBundle of its configuration.
+"""Keep what a webhook's certificates rest on: Secrets of a CA and of a leaf, and the caBundle of its configuration.
 
 Owns paths and object shapes; knows nothing of certificates. Secrets are written with the version that was read, so that
 of two writers one is told.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # The owner of caBundle in managed fields.
 CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
+OPAQUE: Final = "Opaque"
 CONFLICT: Final = 409
 # A JSON Patch whose `test` doesn't hold.
 TEST_FAILED: Final = 422
@@ -50,6 +51,11 @@ class SharedSecret:
 
     def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
         """Create the Secret, or replace the data of the one that was read. Raises Conflict, ClusterError."""
+        if before is not None and before.get("type", OPAQUE) != OPAQUE:
+            raise ClusterError(
+                f"Secret {self._name} is of type {before['type']}, and Roost writes {OPAQUE} ones only: "
+                "delete it, or set another webhook.certificates.secretName"
+            )
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
         try:
             if before is None:
@@ -57,7 +63,13 @@ class SharedSecret:
                 owner = self._owner()
                 if owner is not None:
                     metadata["ownerReferences"] = [owner]
-                body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": encoded}
+                body = {
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "type": OPAQUE,
+                    "metadata": metadata,
+                    "data": encoded,
+                }
                 self._client.create(self._folder, body)
             else:
                 self._client.replace(f"{self._folder}/{self._name}", {**before, "data": encoded})

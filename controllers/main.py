@@ -19,9 +19,10 @@ from cluster.leases import Leadership
 from cluster.ops_server import OpsError, OpsServer
 from cluster.process import stop_on_signals, version
 from cluster.readiness import Readiness, Verdict
-from cluster.trust import own_service_account
+from cluster.trust import BundleField, SharedSecret, own_service_account
 from controllers.apply import Applier
 from controllers.budget import MinuteBudget
+from controllers.certificates import CertificateKeeper, Lives, service_names
 from controllers.events import EventWriter
 from controllers.loop import Loop, show_plan
 from controllers.metrics import Metrics
@@ -31,9 +32,11 @@ from controllers.watching import Scope, Watching
 from placement.documents import Fault, SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from cluster.client import Client
+    from cluster.readiness import Check
     from controllers.planner import Planner
 
 log = logging.getLogger(__name__)
@@ -44,6 +47,24 @@ STOP_SECONDS: Final = 5.0
 LIST_SECONDS: Final = 60.0
 # A pod's JSON alone is some hundred containers, and a plan makes thousands; hardly any of it is a cycle.
 GC_THRESHOLDS: Final = (50_000, 20, 20)
+HOUR_SECONDS: Final = 3600.0
+DAY_SECONDS: Final = 24 * HOUR_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateOptions:
+    """What the leader is told of the webhook's certificates (webhook.certificates.mode: self)."""
+
+    # The MutatingWebhookConfiguration whose caBundle it keeps.
+    configuration: str
+    # What the leaf is for: the Service's names, and the host of a URL.
+    service: str = ""
+    extra_names: tuple[str, ...] = ()
+    # Where the CA is, which nobody else reads, and the leaf, which the webhook mounts.
+    ca_secret: str
+    leaf_secret: str
+    ca_days: float = 365.0
+    leaf_hours: float = 168.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +86,8 @@ class ControllersOptions:
     identity: str = ""
     # Names of the controllers to run; empty: all.
     only: frozenset[str] = frozenset()
+    # None: somebody else keeps the webhook's certificates, or there is no webhook.
+    certificates: CertificateOptions | None = None
     # Pods of other namespaces may be read.
     all_namespaces: bool = True
     # Print one plan, write nothing, end.
@@ -98,6 +121,34 @@ def serve(options: ControllersOptions) -> int:
         print(f"roost controllers: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
+
+
+def _keeper(
+    options: ControllersOptions,
+    client: Client,
+    owner: Callable[[], dict[str, Any] | None],
+    is_leader: Callable[[], bool],
+    metrics: Metrics,
+) -> CertificateKeeper | None:
+    """Return who keeps the webhook's certificates. Raises SettingsError for half of what it needs."""
+    told = options.certificates
+    if told is None:
+        return None
+    if not told.ca_secret or not told.leaf_secret or not (told.service or told.extra_names):
+        found = f"--webhook-configuration={told.configuration} alone"
+        expected = "--ca-secret, --leaf-secret and --webhook-service (or --webhook-url) beside it"
+        raise SettingsError([Fault("--webhook-configuration", found, expected)])
+    names = service_names(told.service, options.namespace) if told.service else ()
+    return CertificateKeeper(
+        names=(*names, *told.extra_names),
+        ca_name=f"roost-ca.{options.release}.{options.namespace}",
+        lives=Lives(ca=told.ca_days * DAY_SECONDS, leaf=told.leaf_hours * HOUR_SECONDS),
+        ca_secret=SharedSecret(client, options.namespace, told.ca_secret, owner),
+        leaf_secret=SharedSecret(client, options.namespace, told.leaf_secret, owner),
+        bundle=BundleField(client, told.configuration),
+        is_leader=is_leader,
+        show=metrics.show_certificates,
+    )
 
 
 def _check_release(options: ControllersOptions, settings: ControllersSettings) -> None:
@@ -191,7 +242,11 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         is_synced=lambda: watching.verdict().passed,
         follow=watching.follow,
     )
-    checks = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
+    work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
+    checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
+    keeper = _keeper(options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics)
+    if keeper is not None:
+        work["certificates"], checks["certificates"] = keeper.run, keeper.verdict
     ops = OpsServer(
         options.bind_address,
         options.port,
@@ -205,10 +260,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
     # Lists make objects by the million, and no cycles.
     gc.disable()
     watching.start(stop)
-    threads = [
-        threading.Thread(target=work, args=(stop,), name=name, daemon=True)
-        for name, work in (("lease", leadership.run), ("loop", loop.run))
-    ]
+    threads = [threading.Thread(target=target, args=(stop,), name=name, daemon=True) for name, target in work.items()]
     for thread in threads:
         thread.start()
     _settle_memory(watching, stop)

@@ -100,6 +100,12 @@ class Metrics:
         self._eviction_budget = Gauge(
             PREFIX + "eviction_budget_per_minute", "Evictions allowed within any minute.", registry=self.registry
         )
+        self._certificate_expiry = Gauge(
+            PREFIX + "certificate_expiry_timestamp_seconds",
+            "When the webhook's certificates that the leader keeps end, in Unix time.",
+            ("kind",),
+            registry=self.registry,
+        )
         info = Gauge(PREFIX + "build_info", "1 for the version that runs.", ("version",), registry=self.registry)
         info.labels(version).set(1)
 
@@ -108,6 +114,12 @@ class Metrics:
         self._leader.set(is_leader)
         if not is_leader:
             self._planned.clear()
+
+    def show_certificates(self, ends: Mapping[str, float]) -> None:
+        """When `ca` and `leaf` end, in Unix time, and nothing else."""
+        self._certificate_expiry.clear()
+        for kind, ends_at in ends.items():
+            self._certificate_expiry.labels(kind).set(ends_at)
 
     def show_plan(self, controller: str, gauges: Gauges, seconds: float) -> None:
         """Show what a plan found and how long it took."""

@@ -693,6 +693,76 @@ def render_controllers_admission_policies(given):
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-events'), 'controllers', {}), 2)))
         out.append('\nspec:\n  policyName: ')
         out.append(str(to_json(given['cluster_object_name']('controllers-events'))))
+        out.append('\n  validationActions: [Deny]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-scales'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [apps]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: ["*/scale"]\n        scope: Namespaced\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  variables:\n    - name: most\n      expression: >-\n        dyn({\n')
+        if (read_key(read_key(given['values'], 'placeholder'), 'backend') == 'statefulset'):
+            for v_set in each(given['placeholder_sets'](read_key(given['values'], 'placeholders'), read_key(read_key(given['values'], 'placeholder'), 'defaults'))):
+                out.append('        ')
+                out.append(str(to_json(given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52))))
+                out.append(': [')
+                out.append(str(to_json(read_key(v_set, 'replicas'))))
+                for v_window in each(read_key(v_set, 'windows')):
+                    out.append(', ')
+                    out.append(str(to_json(read_key(v_window, 'replicas'))))
+                out.append('],\n')
+        out.append('        })\n  validations:\n    - expression: >-\n        request.operation == "UPDATE" && request.namespace == ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n        && (request.resource.resource == "statefulsets"\n        ? request.name in variables.most && variables.most[request.name].exists(count, object.spec.?replicas.orValue(0) <= count)\n        : request.resource.resource == "deployments" && request.name == ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append('\n        && object.spec.?replicas.orValue(0) <= ')
+        out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'replicas'))))
+        out.append(")\n      message: Roost's controllers scale their placeholders, to no more than the values say, and themselves down\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n")
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-scales'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-scales'))))
+        out.append('\n  validationActions: [Deny]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-leases'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [coordination.k8s.io]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: [leases]\n        scope: Namespaced\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  validations:\n    - expression: >-\n        request.operation != "DELETE" && request.namespace == ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n        && object.metadata.name == ')
+        out.append(str(to_json(given['object_name']('controllers'))))
+        out.append("\n      message: Roost's controllers keep their own Lease, and no other\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n")
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-leases'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-leases'))))
+        out.append('\n  validationActions: [Deny]\n')
+    return ''.join(out)
+
+
+def render_controllers_certificate_policies(given):
+    out = []
+    if ((((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')) and read_key(given['values'], 'clusterResources')):
+        out.append('---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-webhook'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [admissionregistration.k8s.io]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: [mutatingwebhookconfigurations]\n        scope: Cluster\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  variables:\n    - name: metadata\n      expression: \'request.operation == "UPDATE" ? dyn(object.metadata) : dyn({})\'\n    - name: oldMetadata\n      expression: \'request.operation == "UPDATE" ? dyn(oldObject.metadata) : dyn({})\'\n    - name: webhooks\n      expression: \'request.operation == "UPDATE" ? dyn(object.?webhooks.orValue([])) : dyn([])\'\n    - name: oldWebhooks\n      expression: \'request.operation == "UPDATE" ? dyn(oldObject.?webhooks.orValue([])) : dyn([])\'\n  validations:\n    - expression: request.operation == "UPDATE" && request.name == ')
+        out.append(str(to_json(given['cluster_object_name']('webhook'))))
+        out.append('\n      message: Roost\'s controllers change the MutatingWebhookConfiguration of their own release, and make and delete none\n    - expression: >-\n        variables.metadata.all(key, key in ["managedFields", "resourceVersion", "generation"]\n        || (key in variables.oldMetadata && variables.metadata[key] == variables.oldMetadata[key]))\n        && variables.oldMetadata.all(key, key in ["managedFields", "resourceVersion", "generation"] || key in variables.metadata)\n      message: of a MutatingWebhookConfiguration\'s metadata, Roost\'s controllers change nothing\n    - expression: >-\n        variables.webhooks.map(one, one.name) == variables.oldWebhooks.map(one, one.name)\n        && variables.webhooks.all(one, variables.oldWebhooks.exists(old, old.name == one.name\n        && one.all(key, key == "clientConfig" || (key in old && one[key] == old[key])) && old.all(key, key == "clientConfig" || key in one)\n        && one.clientConfig.all(key, key == "caBundle" || (key in old.clientConfig && one.clientConfig[key] == old.clientConfig[key]))\n        && old.clientConfig.all(key, key == "caBundle" || key in one.clientConfig)))\n      message: of a MutatingWebhookConfiguration, Roost\'s controllers change caBundle only\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-webhook'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-webhook'))))
+        out.append('\n  validationActions: [Deny]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-secrets'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  failurePolicy: Fail\n  matchConstraints:\n    matchPolicy: Equivalent\n    resourceRules:\n      - apiGroups: [""]\n        apiVersions: ["*"]\n        operations: [CREATE, UPDATE, DELETE]\n        resources: [secrets]\n        scope: Namespaced\n  matchConditions: ')
+        out.append(str(macro_only_the_controllers(given)))
+        out.append('\n  validations:\n    - expression: >-\n        request.operation != "DELETE" && request.namespace == ')
+        out.append(str(to_json(read_key(given['release'], 'namespace'))))
+        out.append('\n        && object.metadata.name in [')
+        out.append(str(to_json(given['object_name']('webhook-ca'))))
+        out.append(', ')
+        out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-leaf')))))
+        out.append(']\n      message: Roost\'s controllers write the two Secrets of the webhook\'s certificates, and delete none\n    # A Secret of the type kubernetes.io/service-account-token is filled with a token of whichever account its annotation names.\n    - expression: >-\n        request.operation == "DELETE" || (object.?type.orValue("Opaque") == "Opaque"\n        && object.metadata.?annotations.orValue({}).all(key, !key.contains("kubernetes.io/")))\n      message: the Secrets that Roost\'s controllers write are Opaque, and no annotation of theirs asks for a token\n    - expression: >-\n        request.operation == "DELETE" || object.?data.orValue({}).all(key, key in (object.metadata.name == ')
+        out.append(str(to_json(given['object_name']('webhook-ca'))))
+        out.append('\n        ? ["ca.crt", "ca.key", "previous-ca.crt", "previous-ca.key"] : ["tls.crt", "tls.key"]))\n      message: Roost\'s controllers keep certificates and keys in their Secrets, and nothing else\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n')
+        out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers-secrets'), 'controllers', {}), 2)))
+        out.append('\nspec:\n  policyName: ')
+        out.append(str(to_json(given['cluster_object_name']('controllers-secrets'))))
         out.append('\n  validationActions: [Deny]\n')
     return ''.join(out)
 
@@ -703,6 +773,10 @@ def render_controllers_clusterrole(given):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('controllers'), 'controllers', {}), 2)))
         out.append('\nrules:\n  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch, patch]\n  # The node condition: written where imageGate.nodeCondition asks for it, taken away where it no longer does.\n  - apiGroups: [""]\n    resources: [nodes/status]\n    verbs: [patch]\n  # What else is on the nodes decides where the scheduler puts a seat.\n  - apiGroups: [""]\n    resources: [pods, namespaces]\n    verbs: [get, list, watch]\n  # Events about nodes are kept in the namespace `default`, those about users\' pods in theirs.\n  - apiGroups: ["", events.k8s.io]\n    resources: [events]\n    verbs: [create, patch]\n')
+        if ((read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook') and (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')):
+            out.append("  # The caBundle, and by an admission policy nothing else of it. With certificates from cert-manager or from a Secret this isn't given.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [mutatingwebhookconfigurations]\n    resourceNames: [")
+            out.append(str(to_json(given['cluster_object_name']('webhook'))))
+            out.append(']\n    verbs: [get, patch]\n')
     return ''.join(out)
 
 
@@ -802,6 +876,25 @@ def render_controllers_deployment(given):
         out.append('\n            - ')
         out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'controllers'), 'logLevel'))))))
         out.append('\n')
+        if (((read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook') and (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')) and read_key(given['values'], 'clusterResources')):
+            out.append('            - ')
+            out.append(str(to_json((str('--webhook-configuration=') + str(given['cluster_object_name']('webhook'))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--webhook-service=') + str(given['object_name']('webhook'))))))
+            out.append('\n')
+            if read_key(read_key(given['values'], 'webhook'), 'url'):
+                out.append('            - ')
+                out.append(str(to_json((str('--webhook-url=') + str(read_key(read_key(given['values'], 'webhook'), 'url'))))))
+                out.append('\n')
+            out.append('            - ')
+            out.append(str(to_json((str('--ca-secret=') + str(given['object_name']('webhook-ca'))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--leaf-secret=') + str((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-leaf')))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--ca-days=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'caDays')))))))
+            out.append('\n            - ')
+            out.append(str(to_json((str('--leaf-hours=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours')))))))
+            out.append('\n')
         if (not read_key(given['values'], 'clusterResources')):
             out.append('            - --own-namespace-only\n')
         if read_key(read_key(given['values'], 'controllers'), 'extraEnv'):
@@ -941,6 +1034,12 @@ def render_controllers_role(given):
                     out.append('  # How much one seat of this set asks for: a whole node.\n  - apiGroups: [apps]\n    resources: [statefulsets]\n    resourceNames: [')
                     out.append(str(to_json(given['object_name']((str('placeholder-') + str(read_key(v_set, 'name'))), 52))))
                     out.append(']\n    verbs: [patch]\n')
+        if (((read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook') and (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')) and read_key(given['values'], 'clusterResources')):
+            out.append('  # The webhook\'s certificate authority and its certificate. RBAC can\'t name what is created: an admission policy does. Only where\n  # that is rendered, for whoever may create any Secret has a token of every account of the namespace.\n  - apiGroups: [""]\n    resources: [secrets]\n    verbs: [create]\n  - apiGroups: [""]\n    resources: [secrets]\n    resourceNames: [')
+            out.append(str(to_json(given['object_name']('webhook-ca'))))
+            out.append(', ')
+            out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-leaf')))))
+            out.append(']\n    verbs: [get, update]\n')
         if read_key(read_key(given['values'], 'controllers'), 'cleanupOnUninstall'):
             out.append('  # The cleanup before an uninstall stops the controllers first, or they would write again what it takes away. Only how many:\n  # whoever may patch a Deployment is every account of its namespace.\n  - apiGroups: [apps]\n    resources: [deployments/scale]\n    resourceNames: [')
             out.append(str(to_json(given['object_name']('controllers'))))
@@ -1833,16 +1932,12 @@ def render_webhook_clusterrole(given):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\n')
-        if ((read_key(read_key(given['values'], 'webhook'), 'readNodes') or (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')) or (v_elsewhere != 'no;')):
+        if (read_key(read_key(given['values'], 'webhook'), 'readNodes') or (v_elsewhere != 'no;')):
             out.append('rules:\n')
             if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
                 out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
             if (v_elsewhere != 'no;'):
                 out.append('  # A class selects namespaces by their labels, and its pods stand there; or its warm set counts pods of other hubs.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
-            if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
-                out.append("  # This right reaches far: whoever holds it can redirect admission. It names one object, and there is no `create`; with\n  # certificates from cert-manager or from a Secret it isn't given.\n  - apiGroups: [admissionregistration.k8s.io]\n    resources: [mutatingwebhookconfigurations]\n    resourceNames: [")
-                out.append(str(to_json(given['cluster_object_name']('webhook'))))
-                out.append(']\n    verbs: [get, patch]\n')
         else:
             out.append('rules: []\n')
     return ''.join(out)
@@ -1944,31 +2039,7 @@ def render_webhook_deployment(given):
         out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'webhook'), 'logLevel'))))))
         out.append('\n            - ')
         out.append(str(to_json((str('--drain-seconds=') + str(to_int(read_key(read_key(given['values'], 'webhook'), 'drainSeconds')))))))
-        out.append('\n            - ')
-        out.append(str(to_json((str('--certificate-mode=') + str(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode'))))))
-        out.append('\n')
-        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
-            out.append('            - ')
-            out.append(str(to_json((str('--service-name=') + str(given['object_name']('webhook'))))))
-            out.append('\n            - ')
-            out.append(str(to_json((str('--secret-name=') + str((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))))
-            out.append('\n            - ')
-            out.append(str(to_json((str('--lease-name=') + str(given['object_name']('webhook'))))))
-            out.append('\n            - ')
-            out.append(str(to_json((str('--ca-days=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'caDays')))))))
-            out.append('\n            - ')
-            out.append(str(to_json((str('--leaf-hours=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours')))))))
-            out.append('\n')
-            if read_key(given['values'], 'clusterResources'):
-                out.append('            - ')
-                out.append(str(to_json((str('--webhook-configuration=') + str(given['cluster_object_name']('webhook'))))))
-                out.append('\n')
-            if read_key(read_key(given['values'], 'webhook'), 'url'):
-                out.append('            - ')
-                out.append(str(to_json((str('--url=') + str(read_key(read_key(given['values'], 'webhook'), 'url'))))))
-                out.append('\n')
-        else:
-            out.append('            - --certificate-folder=/etc/roost/certificate\n')
+        out.append('\n            - --certificate-folder=/etc/roost/certificate\n')
         if read_key(read_key(given['values'], 'webhook'), 'extraEnv'):
             out.append('          env: ')
             out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'extraEnv'))))
@@ -1990,14 +2061,15 @@ def render_webhook_deployment(given):
                 out.append('\n')
         out.append('          securityContext: ')
         out.append(str(macro_container_security(given)))
-        out.append('\n          volumeMounts:\n            # A folder, not a file: the kubelet updates a mounted folder.\n            - name: policy\n              mountPath: /etc/roost/policy\n              readOnly: true\n')
-        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') != 'self'):
-            out.append('            - name: certificate\n              mountPath: /etc/roost/certificate\n              readOnly: true\n')
-        out.append('            - name: tmp\n              mountPath: /tmp\n      volumes:\n        - name: policy\n          configMap:\n            name: ')
+        out.append('\n          volumeMounts:\n            # A folder, not a file: the kubelet updates a mounted folder.\n            - name: policy\n              mountPath: /etc/roost/policy\n              readOnly: true\n            - name: certificate\n              mountPath: /etc/roost/certificate\n              readOnly: true\n            - name: tmp\n              mountPath: /tmp\n      volumes:\n        - name: policy\n          configMap:\n            name: ')
         out.append(str(to_json(given['object_name']('webhook'))))
-        out.append('\n')
-        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') != 'self'):
-            out.append('        - name: certificate\n          secret:\n            secretName: ')
+        out.append('\n        - name: certificate\n          secret:\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
+            out.append('            secretName: ')
+            out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-leaf')))))
+            out.append("\n            # The controllers' leader makes it: until then the webhook runs, and isn't ready.\n            optional: true\n")
+        else:
+            out.append('            secretName: ')
             out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-tls')))))
             out.append('\n')
         out.append('        - name: tmp\n          emptyDir: {medium: Memory, sizeLimit: 16Mi}\n')
@@ -2164,12 +2236,6 @@ def render_webhook_role(given):
             out.append('  # Whether the controllers keep the labels of nodes true: else the image gate requires nothing.\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
             out.append(str(to_json(given['object_name']('controllers'))))
             out.append(']\n    verbs: [get]\n')
-        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
-            out.append('  # The certificate authority that all replicas share, and the Lease of the one that renews it.\n  - apiGroups: [""]\n    resources: [secrets]\n    verbs: [create]\n  - apiGroups: [""]\n    resources: [secrets]\n    resourceNames: [')
-            out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-ca')))))
-            out.append(']\n    verbs: [get, update]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [')
-            out.append(str(to_json(given['object_name']('webhook'))))
-            out.append(']\n    verbs: [get, update]\n')
     return ''.join(out)
 
 
@@ -3542,11 +3608,12 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'bfd0859a35eb157bb1f2be0c542d1f4df473e1932a8e55f9b3b477abe79f7dde'
+FINGERPRINT = 'c41246061cdf491c48fe2c8e4cf1181fde529adf0ab0eea83484180871438aea'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
     'controllers-admission-policies.yaml.j2': render_controllers_admission_policies,
+    'controllers-certificate-policies.yaml.j2': render_controllers_certificate_policies,
     'controllers-clusterrole.yaml.j2': render_controllers_clusterrole,
     'controllers-clusterrolebinding.yaml.j2': render_controllers_clusterrolebinding,
     'controllers-configmap.yaml.j2': render_controllers_configmap,

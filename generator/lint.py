@@ -136,11 +136,30 @@ def _lint_webhook(report: Report) -> None:
     if webhook.get("port") == webhook.get("metricsPort"):
         report.error(("webhook", "metricsPort"), webhook.get("metricsPort"), "another port than webhook.port")
     certificates = mapping(webhook.get("certificates"))
-    if report.values.get("clusterResources") is False and certificates.get("mode") == "self":
-        reason = "self with clusterResources: false: nobody may write the caBundle, so API servers trust no webhook."
-        fix = "Use mode secret or certManager, whose bundle whoever makes the webhook configuration can give."
-        report.warn(("webhook", "certificates", "mode"), reason, fix)
+    if certificates.get("mode") == "self":
+        _lint_own_certificates(report, certificates)
     _lint_certificates(report, certificates)
+
+
+def _lint_own_certificates(report: Report, certificates: dict[str, object]) -> None:
+    """Find what keeps the controllers from keeping the webhook's certificates."""
+    path = ("webhook", "certificates", "mode")
+    if at(report.values, "controllers", "enabled") is not True:
+        reason = "self with controllers.enabled: false: the controllers make the certificate, so the webhook gets none."
+        report.refuse(path, reason, "Use mode certManager or secret, or controllers.enabled: true.")
+    elif number(at(report.values, "controllers", "replicas")) == 0:
+        reason = "self with controllers.replicas: 0: the controllers make the certificate, so the webhook gets none."
+        report.warn(path, reason, "Use controllers.replicas: 2, or mode certManager or secret.")
+    if report.values.get("clusterResources") is False:
+        reason = (
+            "self with clusterResources: false: nobody may write the caBundle, and without the admission policies an "
+            "account that may create Secrets has a token of every account of the namespace."
+        )
+        fix = "Use mode secret or certManager, whose bundle whoever makes the webhook configuration can give."
+        report.refuse(path, reason, fix)
+    if text(certificates.get("secretName")).endswith("-webhook-ca"):
+        reason = "names the Secret of the CA's key, which the webhook would then mount."
+        report.refuse(("webhook", "certificates", "secretName"), reason, "Use another name, or leave it empty.")
 
 
 def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:

@@ -220,18 +220,7 @@ def _chart(*, only_check: bool) -> int:
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes."
 )
-@click.option(
-    "--certificate-mode", type=click.Choice(["self", "certManager", "secret"]), default="self", show_default=True
-)
-@click.option("--certificate-folder", metavar="FOLDER", help="With tls.crt and tls.key; for the other two modes.")
-@click.option("--service-name", metavar="NAME", default="", help="The Service that the certificate is for.")
-@click.option("--url", metavar="URL", default="", help="The URL that API servers call instead of the Service.")
-@click.option("--webhook-configuration", metavar="NAME", default="", help="Whose caBundle to keep.")
-@click.option("--secret-name", metavar="NAME", default="", help="The Secret that holds the CA.")
-@click.option("--lease-name", metavar="NAME", default="", help="The Lease of the replica that renews the CA.")
-@click.option("--ca-days", type=click.FloatRange(0, min_open=True), default=365.0, show_default=True)
-@click.option("--leaf-hours", type=click.FloatRange(0, min_open=True), default=168.0, show_default=True)
-@click.option("--identity", metavar="NAME", default="", help="This replica; default: host and process.")
+@click.option("--certificate-folder", metavar="FOLDER", required=True, help="With tls.crt and tls.key; followed.")
 @click.option(
     "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
 )
@@ -243,7 +232,7 @@ def _webhook(**arguments: object) -> int:
 
     \b
     roost webhook --policy policy.json --release hub --namespace hub --no-cluster \\
-        --certificate-mode secret --certificate-folder tls/
+        --certificate-folder tls/
     """
     return _call("webhook", arguments)
 
@@ -259,6 +248,13 @@ def _webhook(**arguments: object) -> int:
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes.")
 @click.option("--identity", metavar="NAME", default="", help="This replica; default: host and a random part.")
 @click.option("--only", metavar="CONTROLLER", multiple=True, help="Run just these (repeatable).")
+@click.option("--webhook-configuration", metavar="NAME", default="", help="Keep its certificates, and its caBundle.")
+@click.option("--webhook-service", metavar="NAME", default="", help="The Service that the certificate is for.")
+@click.option("--webhook-url", metavar="URL", default="", help="The URL that API servers call instead of the Service.")
+@click.option("--ca-secret", metavar="NAME", default="", help="The Secret that holds the CA.")
+@click.option("--leaf-secret", metavar="NAME", default="", help="The Secret that the webhook mounts.")
+@click.option("--ca-days", type=click.FloatRange(0, min_open=True), default=365.0, show_default=True)
+@click.option("--leaf-hours", type=click.FloatRange(0, min_open=True), default=168.0, show_default=True)
 @click.option("--own-namespace-only", is_flag=True, help="Read no pods of other namespaces.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done now, do nothing, and end.")
 @click.option(

@@ -1,7 +1,7 @@
 """Run Roost as rendered on a test cluster: manifests applied, its programs started as their own accounts.
 
-Owns what a kubelet would do for the rendered Deployments: it takes their command, the rendered ConfigMaps and a token
-of the rendered ServiceAccount, and starts the programs on loopback.
+Owns what a kubelet would do for the rendered Deployments: it takes their command, the rendered ConfigMaps, the Secret
+of the webhook's certificate and a token of the rendered ServiceAccount, and starts the programs on loopback.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import itertools
 import json
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
+from cluster.pki import make_authority, sign_leaf
+from tests.harness.api import ApiError
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
@@ -33,6 +38,10 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parent.parent
 ROOST = Path(sys.executable).parent / "roost"
 READY_SECONDS = 60.0
+# How late a changed Secret comes to a pod that mounts it; kubelets take up to 90 s.
+MOUNT_SECONDS = 0.3
+CERTIFICATE = "webhook-certificate"
+DAY_SECONDS = 86400.0
 Object = dict[str, Any]
 
 
@@ -132,6 +141,8 @@ class Stack:
 
     values: what differs from the defaults. Nodes, builder pods and the like are the test's own affair.
     controllers: run a replica of the controllers, too, and return when it leads.
+    own_certificates: the webhook's certificate is the controllers' leader's (mode `self`), as it is by default where
+        both run; else it is given (mode `secret`), so that a test of the webhook alone needs no leader.
     """
 
     def __init__(
@@ -144,6 +155,7 @@ class Stack:
         scheduler: bool = True,
         webhook: bool = True,
         controllers: bool = False,
+        own_certificates: bool | None = None,
         scheduler_flags: Sequence[str] = ("--v=3",),
     ) -> None:
         self.cluster = cluster
@@ -153,6 +165,9 @@ class Stack:
         self._with_scheduler = scheduler
         self._with_webhook = webhook
         self._with_controllers = controllers
+        self._own_certificates = (webhook and controllers) if own_certificates is None else own_certificates
+        self._over = threading.Event()
+        self._versions = itertools.count(1)
         self._scheduler_flags = tuple(scheduler_flags)
         self._stack = contextlib.ExitStack()
         self._starts = 0
@@ -169,7 +184,13 @@ class Stack:
         self.folder.mkdir(exist_ok=True)
         self.port = self._stack.enter_context(ReservedPort())
         try:
+            if not self._own_certificates:
+                self._make_certificate()
             self.apply({})
+            if self._own_certificates:
+                threading.Thread(target=self._keep_mounted, daemon=True).start()
+            if self._with_controllers:
+                self.start_controllers()
             # The webhook names a scheduler only once one has led.
             if self._with_scheduler:
                 self.start_scheduler().wait_leading()
@@ -177,8 +198,8 @@ class Stack:
                 self.pretend_scheduler()
             if self._with_webhook:
                 self.start_webhook().wait_ready()
-            if self._with_controllers:
-                self.start_controllers().wait_leading()
+            for replica in self.controllers:
+                replica.wait_leading()
         except BaseException:
             self.cluster.keep_logs = True
             self.stop()
@@ -187,6 +208,7 @@ class Stack:
 
     def stop(self) -> None:
         """End the programs and remove what was applied."""
+        self._over.set()
         for replica in (*self.recorders, *self.controllers, *self.webhooks):
             if replica.process.exit_code is None:
                 replica.process.kill()
@@ -211,7 +233,8 @@ class Stack:
         self._values |= more
         values = dict(self._values)
         webhook = dict(values.get("webhook", {}))
-        values["webhook"] = {"url": f"https://{LOOPBACK}:{self.port.number}/mutate", **webhook}
+        given = {} if self._own_certificates else {"certificates": self._certificates}
+        values["webhook"] = {"url": f"https://{LOOPBACK}:{self.port.number}/mutate", **given, **webhook}
         everything = render(values, release=self.release, namespace=self.namespace, folder=self.folder)
         self.deployments = {
             m["metadata"]["labels"]["app.kubernetes.io/component"]: m for m in everything if m["kind"] == "Deployment"
@@ -236,6 +259,29 @@ class Stack:
             found = self.find("ConfigMap", volume["configMap"]["name"])
             self.write_mounted(self._folder_of(component, volume["name"]), found["data"])
 
+    def _make_certificate(self) -> None:
+        """Give the webhook a certificate, and the values what they say of one that is given."""
+        now = time.time()
+        authority = make_authority("test", now, DAY_SECONDS)
+        leaf = sign_leaf(authority, (LOOPBACK,), now, DAY_SECONDS)
+        self.write_mounted(CERTIFICATE, {"tls.crt": leaf.certificate_pem.decode(), "tls.key": leaf.key_pem.decode()})
+        bundle = base64.b64encode(authority.certificate_pem).decode()
+        self._certificates = {"mode": "secret", "secretName": "given", "caBundle": bundle}
+
+    def _keep_mounted(self) -> None:
+        """Mount the Secret of the webhook's certificate, and each change of it, as a kubelet does, but sooner."""
+        mounted: dict[str, str] = {}
+        while not self._over.wait(MOUNT_SECONDS):
+            (name,) = (one["secret"]["secretName"] for one in self._pod_spec("webhook")["volumes"] if "secret" in one)
+            try:
+                found = self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/secrets/{name}")
+            except (ApiError, OSError):
+                continue
+            data = {key: base64.b64decode(value).decode() for key, value in found.get("data", {}).items()}
+            if data != mounted:
+                mounted = data
+                self.write_mounted(CERTIFICATE, data)
+
     def _pod_spec(self, component: str) -> Object:
         """The pod of a rendered Deployment; {} when it isn't rendered."""
         found: Object = self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {})
@@ -248,8 +294,7 @@ class Stack:
 
     def write_mounted(self, component: str, data: Mapping[str, str]) -> None:
         """Swap in a new version of what is mounted for `component`."""
-        self._starts += 1
-        version = self.folder / f"{component}-{self._starts}"
+        version = self.folder / f"{component}-{next(self._versions)}"
         version.mkdir()
         for name, text in data.items():
             (version / name).write_text(text)
@@ -298,6 +343,7 @@ class Stack:
         arguments = [
             *command[1:],
             f"--policy={self.folder / 'webhook' / 'policy.json'}",
+            f"--certificate-folder={self.folder / CERTIFICATE}",
             f"--kubeconfig={self._account('webhook')}",
             f"--bind-address={LOOPBACK}",
             f"--port={self.port.number}",

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import yaml
 
+from cluster.pki import make_authority, sign_leaf
 from placement.labels import HOME_TARGET_ANNOTATION, attract_label, pulled_label
 from placement.rendezvous import rank_nodes
 from tests.harness.binaries import HarnessUnavailableError
@@ -35,7 +36,6 @@ from tests.harness.pods import PodKeeper
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
 from tests.stack import ROOST, Stack
-from webhook.pki import make_authority, sign_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -240,7 +240,6 @@ def show_webhook_alone(values: Mapping[str, Any]) -> bool:
             "policy": folder / "policy.json",
             "release": RELEASE,
             "namespace": NAMESPACE,
-            "certificate-mode": "secret",
             "certificate-folder": folder,
             "bind-address": LOOPBACK,
             "port": port.number,

@@ -1,4 +1,7 @@
-"""Serve the certificate that lies in a directory, as kubelet mounts a Secret, and follow its changes."""
+"""Serve the certificate that lies in a directory, as kubelet mounts a Secret, and follow its changes.
+
+The one way in every mode: the controllers' leader, cert-manager or somebody else writes the Secret.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,11 @@ CERTIFICATE_FILE: Final = "tls.crt"
 KEY_FILE: Final = "tls.key"
 POLL_SECONDS: Final = 1.0
 MAX_PEM_BYTES: Final = 1024 * 1024
+# A Secret that is made after its pod comes with the kubelet's next round over the pod's volumes.
+WAIT_HINT: Final = (
+    "In mode self the controllers' leader makes it (see its log), and the kubelet brings it within 90 s; "
+    "in the other modes it is the Secret of webhook.certificates"
+)
 
 
 class CertificateFiles:
@@ -44,7 +52,7 @@ class CertificateFiles:
     def verdict(self) -> Verdict:
         """Ready while a certificate is served that hasn't ended."""
         if not self._serving.is_loaded:
-            return Verdict(passed=False, detail=f"no certificate yet: {self._fault}")
+            return Verdict(passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}")
         if self._now() >= self._expiry:
             return Verdict(passed=False, detail="the certificate has ended")
         return Verdict(passed=True, detail=f"the last change was refused: {self._fault}" if self._fault else "")

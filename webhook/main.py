@@ -5,30 +5,24 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import socket
 import sys
 import threading
 import time
-import uuid
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import uvloop
 
 from cluster import logs
 from cluster.client import Client, ClusterError, connect
-from cluster.leases import Leadership
 from cluster.process import version
 from cluster.readiness import Check, Readiness, Verdict
-from cluster.trust import BundleField, SharedSecret, own_service_account
 from webhook.admission import Admission, Outcome, Result
 from webhook.app import create_app, create_ops_app
 from webhook.certificate_files import CertificateFiles
 from webhook.connections import Listener
 from webhook.facts import Facts
 from webhook.metrics import Metrics
-from webhook.own_certificates import Lives, OwnCertificates, service_names
 from webhook.policy_file import PolicyFile
 from webhook.server import BindError, Drain, Pulse, bind
 from webhook.server import serve as serve_listeners
@@ -50,17 +44,9 @@ SWITCH_SECONDS: Final = 0.0005
 MAX_CONNECTIONS: Final = 384
 # For so long a metrics page is shown again: it takes some milliseconds to write, and anybody may ask for it.
 METRICS_SECONDS: Final = 0.2
-# For threads to end: the Lease is given back.
+# For threads to end.
 STOP_SECONDS: Final = 2.0
 NO_FACTS: Final = Facts()
-
-
-class CertificateMode(StrEnum):
-    """`webhook.certificates.mode`."""
-
-    SELF = "self"
-    CERT_MANAGER = "certManager"
-    GIVEN = "secret"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +55,8 @@ class WebhookOptions:
 
     # policy.json, or the directory it is mounted in.
     policy_path: Path
+    # Where tls.crt and tls.key are mounted.
+    certificate_folder: Path
     release: str
     namespace: str
     # False: no API server at all; facts stay empty.
@@ -79,25 +67,12 @@ class WebhookOptions:
     bind_address: str = ""
     port: int = 8443
     metrics_port: int = 8080
-    certificate_mode: CertificateMode = CertificateMode.SELF
-    # For the modes certManager and secret: where tls.crt and tls.key are mounted.
-    certificate_folder: Path | None = None
-    # For mode self: what the leaf is for, and the objects it is agreed on through.
-    service_name: str = ""
-    extra_names: tuple[str, ...] = ()
-    webhook_configuration: str = ""
-    secret_name: str = ""
-    lease_name: str = ""
-    ca_days: float = 365.0
-    leaf_hours: float = 168.0
-    # Who this replica is among the others. "": the host's name and process id.
-    identity: str = ""
     drain_seconds: float = 10.0
     log_level: str = "Info"
 
 
 class OptionsError(Exception):
-    """Options contradict each other; the message says which and what to do."""
+    """What an option names can't be used; the message says which and what to do."""
 
 
 def serve(options: WebhookOptions) -> int:
@@ -136,7 +111,7 @@ class _Replica:
         reviews_socket = bind(options.bind_address, options.port)
         ops_socket = bind(options.bind_address, options.metrics_port)
         client = self._connect()
-        self._set_up_certificate(client)
+        self._set_up_certificate()
         if client is not None:
             self._set_up_facts(client)
         self._policy.poll()
@@ -188,46 +163,11 @@ class _Replica:
         self._checks["facts"] = self._facts.verdict
         self._work.append(self._facts.run)
 
-    def _set_up_certificate(self, client: Client | None) -> None:
-        if self._options.certificate_mode is CertificateMode.SELF:
-            self._set_up_own_certificate(client)
-            return
-        folder = self._options.certificate_folder
-        if folder is None:
-            raise OptionsError(
-                f"certificate mode {self._options.certificate_mode} needs --certificate-folder, where tls.crt and "
-                "tls.key are mounted"
-            )
-        files = CertificateFiles(folder, self._serving, self._metrics)
+    def _set_up_certificate(self) -> None:
+        files = CertificateFiles(self._options.certificate_folder, self._serving, self._metrics)
         files.poll()
         self._checks["certificate"] = files.verdict
         self._work.append(files.run)
-
-    def _set_up_own_certificate(self, client: Client | None) -> None:
-        options = self._options
-        if client is None:
-            raise OptionsError("certificate mode self needs a cluster: give --certificate-mode=secret without one")
-        if not options.secret_name or not options.lease_name or not (options.service_name or options.extra_names):
-            raise OptionsError("certificate mode self needs --secret-name, --lease-name and --service-name (or --url)")
-
-        def owner() -> dict[str, Any] | None:
-            return own_service_account(client, options.namespace)
-
-        identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-        leadership = Leadership(client, options.namespace, options.lease_name, identity, owner=owner)
-        names = service_names(options.service_name, options.namespace) if options.service_name else ()
-        certificates = OwnCertificates(
-            names=(*names, *options.extra_names),
-            ca_name=f"roost-ca.{options.release}.{options.namespace}",
-            lives=Lives(ca=options.ca_days * 86400, leaf=options.leaf_hours * 3600),
-            secret=SharedSecret(client, options.namespace, options.secret_name, owner),
-            bundle=BundleField(client, options.webhook_configuration) if options.webhook_configuration else None,
-            is_leader=lambda: leadership.is_leader,
-            serving=self._serving,
-            metrics=self._metrics,
-        )
-        self._checks["certificate"] = certificates.verdict
-        self._work += [leadership.run, certificates.run]
 
     def _whose_policy(self, settings: Settings) -> str:
         """Why a policy isn't this replica's: its labels and schedulers would be those of another release."""

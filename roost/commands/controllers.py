@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TypedDict
+from urllib.parse import urlsplit
 
-from controllers.main import ControllersOptions, serve
+from controllers.main import CertificateOptions, ControllersOptions, serve
 
 
 class Arguments(TypedDict):
@@ -21,6 +22,13 @@ class Arguments(TypedDict):
     port: int
     identity: str
     only: tuple[str, ...]
+    webhook_configuration: str
+    webhook_service: str
+    webhook_url: str
+    ca_secret: str
+    leaf_secret: str
+    ca_days: float
+    leaf_hours: float
     own_namespace_only: bool
     dry_run: bool
     log_level: str
@@ -40,10 +48,27 @@ def run(arguments: Arguments) -> int:
             port=arguments["port"],
             identity=arguments["identity"],
             only=frozenset(arguments["only"]),
+            certificates=_certificates(arguments),
             all_namespaces=not arguments["own_namespace_only"],
             dry_run=arguments["dry_run"],
             log_level=arguments["log_level"],
         )
+    )
+
+
+def _certificates(arguments: Arguments) -> CertificateOptions | None:
+    """What is told of the webhook's certificates; None: somebody else keeps them."""
+    if not arguments["webhook_configuration"]:
+        return None
+    host = urlsplit(arguments["webhook_url"]).hostname
+    return CertificateOptions(
+        configuration=arguments["webhook_configuration"],
+        service=arguments["webhook_service"],
+        extra_names=(host,) if host else (),
+        ca_secret=arguments["ca_secret"],
+        leaf_secret=arguments["leaf_secret"],
+        ca_days=arguments["ca_days"],
+        leaf_hours=arguments["leaf_hours"],
     )
 
 

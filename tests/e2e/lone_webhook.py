@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+from cluster.pki import Leaf, make_authority, sign_leaf
 from tests.builders import policy_document
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
 from tests.stack import read_page
-from webhook.pki import Leaf, make_authority, sign_leaf
 
 ROOST = Path(sys.executable).parent / "roost"
 DAY = 86400.0
@@ -75,7 +75,7 @@ class LoneWebhook:
         command = [
             str(ROOST), "webhook", f"--policy={self.policy_path}", "--release=hub", "--namespace=jhub",
             f"--bind-address={LOOPBACK}", f"--port={self.port}", f"--metrics-port={self.metrics_port}",
-            "--certificate-mode=secret", f"--certificate-folder={self.folder}", *self._flags,
+            f"--certificate-folder={self.folder}", *self._flags,
         ]  # fmt: skip
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)

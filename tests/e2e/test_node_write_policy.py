@@ -36,12 +36,20 @@ VALUES: dict[str, Any] = {
     "imagePullSecrets": ["registry"],
     "commonLabels": {"example.org/team": "hubs"},
     "placeholders": [
-        {"name": "default", "replicas": 0, "resources": {"requests": {"memory": "1Gi"}}},
+        {
+            "name": "default",
+            "replicas": 0,
+            "windows": [
+                {"name": "w", "timeZone": "UTC", "start": "0 8 1 1 *", "end": "0 9 1 1 *", "replicas": 7},
+            ],
+            "resources": {"requests": {"memory": "1Gi"}},
+        },
         {"name": "whole", "replicas": 0, "countBy": "nodes"},
     ],
     "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026"}},
 }
 FOREIGN = {"key": "example.org/gpu", "value": "yes", "effect": "NoSchedule"}
+POLICIES = ("nodes", "evictions", "pods", "sets", "events", "scales", "leases", "webhook", "secrets")
 JSON_PATCH = "application/json-patch+json"
 Body = Any
 
@@ -113,12 +121,32 @@ def policies_work(cluster: ControlPlane, account: Api, namespace: str) -> bool:
         eviction(namespace, "probe"),
         Write("PATCH", set_path(namespace, "default"), {"metadata": {"labels": {"a": "b"}}}),
         event("probe", namespace),
+        Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 1000}}),
+        lease("probe", namespace),
+        secret("probe", namespace),
+        Write("PATCH", webhook_path(namespace), {"metadata": {"labels": {"a": "b"}}}),
     )
     return all("ValidatingAdmissionPolicy" in refusal(account, probe) for probe in probes)
 
 
 def set_path(namespace: str, name: str) -> str:
     return f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-{name}"
+
+
+def lease(name: str, namespace: str) -> Write:
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
+    return Write("POST", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", body)
+
+
+def secret(name: str, namespace: str, *, kind: str = "Opaque", data: Body = None, **metadata: Body) -> Write:
+    """A Secret made. metadata: what it has besides its name."""
+    body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": name, **metadata}}
+    return Write("POST", f"/api/v1/namespaces/{namespace}/secrets", {**body, "data": data or {}})
+
+
+def webhook_path(namespace: str) -> str:
+    name = labels.cluster_object_name(RELEASE, namespace, "webhook")
+    return f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
 
 
 def seat(**changes: Body) -> Body:
@@ -516,6 +544,8 @@ def legal_writes(case: Case) -> dict[str, Write]:
             STRATEGIC,
         ),
         "the number of seats": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 7}}),
+        "no seats": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 0}}),
+        "its own Lease": lease(ACCOUNT, namespace),
         "a pod that pulls": puller_pod(case),
         "a pod that pulls, with the common labels": puller_pod(case, labels_={"example.org/team": "hubs"}),
         "an Event": event("new", case.namespace, **OWN_EVENT),
@@ -667,7 +697,7 @@ def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:
         namespace = cluster.create_namespace()
         policies = [
             f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}"
-            for what in ("nodes", "evictions", "pods", "sets", "events")
+            for what in POLICIES
             for name in [labels.cluster_object_name(RELEASE, namespace, f"controllers-{what}")]
         ]
 
@@ -677,4 +707,4 @@ def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:
             return [status.get("typeChecking", {}) for status in statuses] if is_done else None
 
         for _ in install(cluster, namespace, tmp_path, VALUES, NEWEST_MINOR):
-            assert wait_until(checked, 30.0, "the policies to be checked") == [{}] * 5
+            assert wait_until(checked, 30.0, "the policies to be checked") == [{}] * len(POLICIES)

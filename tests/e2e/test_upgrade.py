@@ -19,8 +19,8 @@ WORKER = {"match": {"labels": {"component": "dask-worker"}}, "profile": "user"}
 
 
 def test_a_class_comes_and_goes_by_values_alone(control_plane: ControlPlane, namespace: str) -> None:
-    """The webhook owns caBundle in every entry of its configuration, which must not keep an entry that goes."""
-    with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False) as stack:
+    """The controllers own caBundle in every entry of the configuration, which must not keep an entry that goes."""
+    with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False, controllers=True) as stack:
         scheduler_name = stack.scheduler_name("user")
         assert stack.create_pod(pod("before", "dask-worker"))["spec"]["schedulerName"] == "default-scheduler"
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cluster.pki import make_authority, sign_leaf
 from tests import builders
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
 from tests.recorded_data import PODS
 from tests.stack import ROOST
-from webhook.pki import make_authority, sign_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
             "policy": tmp_path / "policy.json",
             "release": builders.RELEASE,
             "namespace": builders.NAMESPACE,
-            "certificate-mode": "secret",
             "certificate-folder": tmp_path,
             "bind-address": LOOPBACK,
             "port": port.number,

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import base64
 import itertools
+import ssl
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+from cluster.pki import split_bundle
 from placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
 from tests.e2e.balancer import Balancer
-from tests.harness.ports import ReservedPort
+from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
 from tests.stack import Stack, Webhook
-from webhook.pki import split_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,8 +48,8 @@ class Fleet:
         self.balancer.replicas.append(webhook)
         return webhook
 
-    def secret(self) -> dict[str, bytes]:
-        path = f"/api/v1/namespaces/{self.stack.namespace}/secrets/hub-roost-webhook-ca"
+    def secret(self, name: str = "hub-roost-webhook-ca") -> dict[str, bytes]:
+        path = f"/api/v1/namespaces/{self.stack.namespace}/secrets/{name}"
         data: dict[str, str] = self.stack.cluster.api.get(path)["data"]
         return {key: base64.b64decode(value) for key, value in data.items()}
 
@@ -104,7 +105,7 @@ class Load:
 def fleet(control_plane: ControlPlane, namespace: str) -> Iterator[Fleet]:
     values = {"webhook": {"failurePolicy": "Fail", "timeoutSeconds": 10}}
     with (
-        Stack(control_plane, namespace, values, scheduler=False, webhook=False) as stack,
+        Stack(control_plane, namespace, values, scheduler=False, webhook=False, own_certificates=True) as stack,
         Balancer(stack.port.number) as balancer,
     ):
         fleet = Fleet(stack, balancer)
@@ -124,17 +125,35 @@ def wait_served(fleet: Fleet) -> None:
     wait_until(succeeds, 30, "a pod to be admitted")
 
 
-def test_replicas_that_start_at_once_agree_on_one_ca(fleet: Fleet) -> None:
-    replicas = [fleet.start() for _ in range(3)]
+def test_replicas_serve_one_leaf_that_the_leader_made(fleet: Fleet) -> None:
+    leaders = [fleet.stack.start_controllers() for _ in range(2)]
+    replicas = [fleet.start() for _ in range(2)]
     for replica in replicas:
         replica.wait_ready()
-    made = [line for replica in replicas for line in replica.process.log_lines("certificate authority made")]
+    made = [line for leader in leaders for line in leader.process.log_lines("certificate authority made")]
     assert len(made) == 1
-    certificate = split_bundle(fleet.secret()["ca.crt"])
-    assert all(bundle == certificate for bundle in fleet.bundles())
+    (authority,) = split_bundle(fleet.secret()["ca.crt"])
+    assert all(bundle == [authority] for bundle in fleet.bundles())
+    leaf = fleet.secret("hub-roost-webhook-leaf")
+    assert leaf.keys() == {"tls.crt", "tls.key"}
+    for replica in replicas:
+        assert ssl.get_server_certificate((LOOPBACK, replica.port)).encode() == leaf["tls.crt"]
 
 
-def test_only_the_bundle_is_owned_by_the_webhook(fleet: Fleet) -> None:
+def test_a_webhook_that_starts_before_its_certificate_is_there_says_so_and_becomes_ready(fleet: Fleet) -> None:
+    webhook = fleet.start()
+    wait_until(lambda: webhook.get("/livez")[0] == 200, 30, "the webhook to live")
+    status, text = webhook.get("/readyz")
+    assert status == 503
+    assert "[-]certificate failed: no certificate yet" in text
+    assert "the controllers' leader makes it" in text
+    fleet.stack.start_controllers()
+    webhook.wait_ready()
+    wait_served(fleet)
+
+
+def test_only_the_bundle_is_owned_by_the_controllers(fleet: Fleet) -> None:
+    fleet.stack.start_controllers()
     fleet.start().wait_ready()
     name = fleet.stack.find("MutatingWebhookConfiguration")["metadata"]["name"]
     path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
@@ -148,7 +167,8 @@ def test_only_the_bundle_is_owned_by_the_webhook(fleet: Fleet) -> None:
 
 
 def test_rotation_under_load_fails_no_admission(fleet: Fleet) -> None:
-    replicas = [fleet.start(*SHORT_LIVES) for _ in range(2)]
+    fleet.stack.start_controllers(*SHORT_LIVES)
+    replicas = [fleet.start() for _ in range(2)]
     for replica in replicas:
         replica.wait_ready()
     wait_served(fleet)
@@ -168,6 +188,7 @@ def test_rotation_under_load_fails_no_admission(fleet: Fleet) -> None:
 
 
 def test_a_rolling_restart_of_two_replicas_fails_no_admission(fleet: Fleet) -> None:
+    fleet.stack.start_controllers()
     old = [fleet.start() for _ in range(2)]
     for replica in old:
         replica.wait_ready()
@@ -182,13 +203,15 @@ def test_a_rolling_restart_of_two_replicas_fails_no_admission(fleet: Fleet) -> N
     assert load.placed > 50
 
 
-def test_what_the_webhook_made_goes_with_its_service_account(fleet: Fleet) -> None:
+def test_what_the_leader_made_goes_with_its_service_account(fleet: Fleet) -> None:
+    fleet.stack.start_controllers()
     fleet.start().wait_ready()
     namespace = fleet.stack.namespace
-    account = fleet.stack.cluster.api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/hub-roost-webhook")
+    account = fleet.stack.cluster.api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/hub-roost-controllers")
     for path in (
         f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-ca",
-        f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-webhook",
+        f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-leaf",
+        f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-controllers",
     ):
         (owner,) = fleet.stack.cluster.api.get(path)["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["uid"]) == ("ServiceAccount", account["metadata"]["uid"])

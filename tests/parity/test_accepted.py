@@ -275,14 +275,11 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
     configuration = f"hub.{namespace}.roost-webhook"
     hooks = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
     leases = "coordination.k8s.io/leases"
+    secrets = ("hub-roost-webhook-ca", "hub-roost-webhook-leaf")
+    writes = ("create", "update", "patch", "delete", "deletecollection")
     allowed: list[Right] = [
         *((webhook, verb, "pods", namespace, "") for verb in ("get", "list", "watch")),
         *((webhook, verb, "nodes", "", "") for verb in ("get", "list", "watch")),
-        *((webhook, verb, "secrets", namespace, "hub-roost-webhook-ca") for verb in ("get", "update")),
-        (webhook, "create", "secrets", namespace, ""),
-        *((webhook, verb, leases, namespace, "hub-roost-webhook") for verb in ("get", "update")),
-        (webhook, "create", leases, namespace, ""),
-        *((webhook, verb, hooks, "", configuration) for verb in ("get", "patch")),
         *((scheduler, verb, leases, namespace, "hub-roost-scheduler") for verb in ("get", "update", "create")),
         (scheduler, "list", "storage.k8s.io/storageclasses", "", ""),
         *((controllers, verb, "nodes", "", "n") for verb in ("get", "list", "watch", "patch")),
@@ -297,17 +294,21 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         *((controllers, verb, "apps/statefulsets", namespace, "") for verb in ("get", "list", "watch")),
         *((controllers, verb, "apps/statefulsets/scale", namespace, seats) for verb in ("get", "patch")),
         *((controllers, verb, "apps/deployments/scale", namespace, own) for verb in ("get", "patch")),
+        # Admission policies hold these to the two Secrets, and to caBundle.
+        *((controllers, verb, "secrets", namespace, one) for verb in ("get", "update") for one in secrets),
+        (controllers, "create", "secrets", namespace, ""),
+        *((controllers, verb, hooks, "", configuration) for verb in ("get", "patch")),
     ]
     denied: list[Right] = [
         *((webhook, verb, "pods", namespace, "") for verb in ("create", "delete", "patch", "update")),
         *((webhook, verb, "pods", "default", "") for verb in ("get", "list", "watch")),
         *((webhook, verb, "nodes", "", "n") for verb in ("patch", "update", "delete")),
-        *((webhook, verb, "secrets", namespace, "") for verb in ("list", "watch")),
-        (webhook, "get", "secrets", namespace, "another"),
-        (webhook, "get", "secrets", "default", "hub-roost-webhook-ca"),
+        *((webhook, verb, "secrets", namespace, one) for verb in ("get", "list", "watch", *writes) for one in secrets),
+        *((webhook, verb, leases, namespace, "hub-roost-webhook") for verb in ("get", *writes)),
         (webhook, "get", "namespaces", "", "default"),
-        *((webhook, verb, hooks, "", "another") for verb in ("get", "patch", "update", "create", "delete")),
-        *((webhook, verb, hooks, "", configuration) for verb in ("create", "delete", "update")),
+        *((webhook, verb, hooks, "", one) for verb in ("get", *writes) for one in ("another", configuration)),
+        *((controllers, verb, hooks, "", "another") for verb in ("get", *writes)),
+        *((controllers, verb, hooks, "", configuration) for verb in ("create", "delete", "update")),
         (scheduler, "update", leases, namespace, "another"),
         (scheduler, "get", "secrets", namespace, ""),
         *((controllers, verb, "nodes", "", "n") for verb in ("update", "delete", "create")),
@@ -316,7 +317,9 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         *((controllers, verb, "pods", "default", "") for verb in ("create", "delete")),
         *((controllers, "create", f"pods/{one}", namespace, "") for one in ("exec", "binding", "portforward")),
         (controllers, "create", "pods/eviction", "default", ""),
-        *((controllers, verb, "secrets", namespace, "") for verb in ("get", "list", "watch", "create")),
+        *((controllers, verb, "secrets", namespace, "") for verb in ("get", "list", "watch", "delete")),
+        *((controllers, verb, "secrets", namespace, one) for verb in ("patch", "delete") for one in secrets),
+        *((controllers, verb, "secrets", "default", "") for verb in ("get", "create")),
         *((controllers, verb, "configmaps", namespace, own) for verb in ("get", "update", "patch")),
         *((controllers, verb, "apps/statefulsets", namespace, seats) for verb in ("patch", "update", "delete")),
         (controllers, "patch", "apps/statefulsets/scale", namespace, "another"),
@@ -333,16 +336,25 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         control_plane.kubectl("delete", "--filename=-", "--wait", input=manifests)
 
 
-@pytest.mark.parametrize("mode", ["certManager", "secret"])
-def test_with_certificates_from_elsewhere_the_webhook_may_change_nothing(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["self", "certManager", "secret"])
+def test_the_webhook_may_change_nothing(mode: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
-    file.write_text(f"webhook: {{certificates: {{mode: {mode}, secretName: tls}}}}")
+    file.write_text(f"webhook: {{certificates: {{mode: {mode}, secretName: tls, caBundle: LS0t}}}}")
     roles = [
         body for (_, kind, _, name), body in roost_render([file]).items() if kind.endswith("Role") and "webhook" in name
     ]
     assert len(roles) == 2
     verbs = {verb for role in roles for rule in role["rules"] for verb in rule["verbs"]}
     assert verbs == {"get", "list", "watch"}
+
+
+@pytest.mark.parametrize("values", ["webhook: {certificates: {mode: certManager}}", "admission: {mode: policy}"])
+def test_the_controllers_write_no_secret_where_others_keep_the_certificates(values: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    roles = [body for (_, kind, _, _), body in roost_render([file]).items() if kind.endswith("Role")]
+    resources = {resource for role in roles for rule in role["rules"] for resource in rule["resources"]}
+    assert not resources & {"secrets", "mutatingwebhookconfigurations"}
 
 
 def test_a_release_without_cluster_objects_has_none(tmp_path: Path) -> None:

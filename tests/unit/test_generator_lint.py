@@ -274,6 +274,12 @@ ERRORS = {
         "webhook: {certificates: {mode: certManager, issuerRef: {kind: ClusterIssuer}}}",
         "needs its name",
     ),
+    "nobody fills the bundle": ("clusterResources: false", "nobody may write the caBundle"),
+    "nobody makes the certificate": ("controllers: {enabled: false}", "the controllers make the certificate"),
+    "the CA's key mounted": (
+        "webhook: {certificates: {secretName: hub-roost-webhook-ca}}",
+        "the Secret of the CA's key, which the webhook would then mount",
+    ),
     "leaf outlives the CA": ("webhook: {certificates: {caDays: 10}}", "may outlive the CA"),
 }
 
@@ -294,7 +300,6 @@ WARNINGS = {
     "a tenth of a byte": ("webhook: {resources: {requests: {memory: 100m}}}", "100m is no whole number of bytes"),
     "bytes for mebibytes": ("scheduler: {resources: {requests: {memory: 64}}}", "64 is 64 bytes"),
     "a class's tenth of a byte": ("podClasses: {build: {resources: {memory: 100m}}}", "build.resources.memory: 100m"),
-    "nobody fills the bundle": ("clusterResources: false", "nobody may write the caBundle"),
     "disabled unknown plugin": (raw("{score: {disabled: [{name: Foo}]}}"), "passes over it silently"),
     "configured unknown plugin": (raw("{}", "[{name: Foo, args: {a: 1}}]"), "passes over it silently"),
     "strategy disables an unknown plugin": (
@@ -432,6 +437,7 @@ WARNINGS = {
     "below the autoscaler's cutoff": ("priorityClasses: {placeholder: -11}", "cluster-autoscaler's default cutoff"),
     "no priorities": ("priorityClasses: {enabled: false}", "never give way"),
     "long time-out": ("webhook: {timeoutSeconds: 30}", "may wait that long"),
+    "a certificate of controllers without replicas": ("controllers: {replicas: 0}", "the webhook gets none"),
     "nobody answers": ("webhook: {replicas: 0}", "nobody answers"),
     "one port of the node for two programs": (
         "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",

@@ -1,11 +1,11 @@
-"""Replicas that share a CA, in simulated time: at every moment every API server trusts every replica."""
+"""The leader that keeps the webhook's certificates, in simulated time: every API server trusts every leaf served."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
 import ssl
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cryptography import x509
@@ -15,10 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.client import ClusterError
+from cluster.pki import PkiError, leaf_names, make_authority, read_authority, read_leaf, sign_leaf, split_bundle
 from cluster.trust import Conflict
-from webhook.metrics import Metrics
-from webhook.own_certificates import CA_CERTIFICATE, CA_KEY, Lives, OwnCertificates, service_names
-from webhook.pki import PkiError, make_authority, read_authority, sign_leaf, split_bundle
+from controllers.certificates import (
+    CA_CERTIFICATE,
+    CA_KEY,
+    LEAF_CERTIFICATE,
+    LEAF_KEY,
+    CertificateKeeper,
+    Lives,
+    service_names,
+)
 from webhook.tls import ServingCertificate, TlsError
 
 if TYPE_CHECKING:
@@ -29,6 +36,8 @@ START = 1_800_000_000.0
 DAY = 86400.0
 LIVES = Lives(ca=90 * DAY, leaf=7 * DAY)
 NAMES = service_names("hub-roost-webhook", "jhub")
+# How late a kubelet may bring a changed Secret to a pod.
+MOUNT_SECONDS = 90.0
 
 
 class FakeSecret:
@@ -64,45 +73,44 @@ class FakeBundle:
         self.applied += 1
 
 
-class FakeServing:
-    """Takes the certificate that would be served."""
-
-    def __init__(self) -> None:
-        self.certificate: x509.Certificate | None = None
-        self.changes = 0
-
-    def use(self, chain_pem: bytes, _key_pem: bytes) -> None:
-        self.certificate = x509.load_pem_x509_certificate(chain_pem)
-        self.changes += 1
-
-
 class Hub:
-    """Replicas on one Secret and one configuration; the first is the leader until told otherwise."""
+    """Replicas of the controllers on two Secrets and one configuration; the first leads until told otherwise."""
 
-    def __init__(self, replicas: int = 2, lives: Lives = LIVES, *, with_bundle: bool = True) -> None:
+    def __init__(self, replicas: int = 1, lives: Lives = LIVES, names: tuple[str, ...] = NAMES) -> None:
         self.now = START
         self.leader = 0
-        self.secret, self.bundle = FakeSecret(), FakeBundle()
-        self.serving = [FakeServing() for _ in range(replicas)]
-        self.replicas = [
-            OwnCertificates(
-                names=NAMES,
-                ca_name="roost-ca.hub.jhub",
-                lives=lives,
-                secret=self.secret,
-                bundle=self.bundle if with_bundle else None,
-                is_leader=lambda number=number: self.leader == number,  # type: ignore[misc] # mypy: lambda defaults
-                serving=cast("ServingCertificate", self.serving[number]),
-                metrics=Metrics("test"),
-                now=lambda: self.now,
-            )
-            for number in range(replicas)
-        ]
+        self.ca, self.leaf, self.bundle = FakeSecret(), FakeSecret(), FakeBundle()
+        self.shown: list[Mapping[str, float]] = [{} for _ in range(replicas)]
+        self.lives = lives
+        self.keepers = [self.keeper(number, names) for number in range(replicas)]
+
+    def keeper(self, number: int, names: tuple[str, ...]) -> CertificateKeeper:
+        def show(ends: Mapping[str, float]) -> None:
+            self.shown[number] = ends
+
+        return CertificateKeeper(
+            names=names,
+            ca_name="roost-ca.hub.jhub",
+            lives=self.lives,
+            ca_secret=self.ca,
+            leaf_secret=self.leaf,
+            bundle=self.bundle,
+            is_leader=lambda: self.leader == number,
+            show=show,
+            now=lambda: self.now,
+        )
 
     def tick(self, seconds: float = 0.0) -> None:
         self.now += seconds
-        for replica in self.replicas:
-            replica.tick_safely()
+        for number, keeper in enumerate(self.keepers):
+            if number == self.leader:
+                keeper.tick_safely()
+            else:
+                keeper.rest()
+
+    def served(self) -> x509.Certificate:
+        assert self.leaf.data is not None
+        return x509.load_pem_x509_certificate(self.leaf.data[LEAF_CERTIFICATE])
 
     def trusted(self) -> list[x509.Certificate]:
         """What all entries trust."""
@@ -129,61 +137,71 @@ def _lives(certificate: x509.Certificate, now: float) -> bool:
     return certificate.not_valid_before_utc.timestamp() <= now < certificate.not_valid_after_utc.timestamp()
 
 
-def test_replicas_agree_on_one_ca_and_each_signs_its_own_leaf() -> None:
+def test_the_leader_makes_one_ca_one_leaf_and_a_bundle_that_fits_in_its_first_look() -> None:
     hub = Hub(replicas=3)
     hub.tick()
-    hub.tick(1)
-    assert hub.secret.writes == 1
-    assert all(replica.verdict().passed for replica in hub.replicas)
-    serials = {serving.certificate.serial_number for serving in hub.serving if serving.certificate}
-    assert len(serials) == 3
-    assert len(hub.trusted()) == 1
+    assert (hub.ca.writes, hub.leaf.writes, hub.bundle.applied) == (1, 1, 1)
+    assert hub.is_trusted(hub.served(), hub.trusted())
+    for _ in range(20):
+        hub.tick(10)
+    assert (hub.ca.writes, hub.leaf.writes, hub.bundle.applied) == (1, 1, 1)
+
+
+def test_the_webhooks_secret_holds_the_leaf_alone_and_the_cas_key_is_in_the_other() -> None:
+    hub = Hub()
+    hub.tick()
+    assert hub.leaf.data is not None
+    assert hub.ca.data is not None
+    assert hub.leaf.data.keys() == {LEAF_CERTIFICATE, LEAF_KEY}
+    assert hub.ca.data.keys() == {CA_CERTIFICATE, CA_KEY}
+    assert hub.ca.data[CA_KEY] not in hub.leaf.data.values()
+
+
+def test_who_does_not_lead_writes_nothing_and_shows_nothing() -> None:
+    hub = Hub(replicas=2)
+    hub.tick()
+    assert set(hub.shown[0]) == {"ca", "leaf"}
+    assert hub.shown[1] == {}
+    hub.leader = -1
+    hub.tick(LIVES.ca + 1)
+    assert (hub.ca.writes, hub.leaf.writes, hub.bundle.applied) == (1, 1, 1)
+    assert hub.shown[0] == {}
+
+
+def test_another_leader_takes_over_what_it_finds() -> None:
+    hub = Hub(replicas=2)
+    hub.tick()
+    hub.leader = 1
+    for _ in range(20):
+        hub.tick(10)
+    assert (hub.ca.writes, hub.leaf.writes, hub.bundle.applied) == (1, 1, 1)
 
 
 def test_of_two_that_make_a_ca_at_once_one_adopts_the_others() -> None:
-    hub = Hub(replicas=1)
-    read = hub.secret.read
+    hub = Hub()
+    read = hub.ca.read
     rival = make_authority("roost-ca.hub.jhub", START, LIVES.ca)
 
     def late_read() -> tuple[Object | None, dict[str, bytes]]:
         answer = read()
-        if hub.secret.data is None:
-            hub.secret.write(None, {CA_CERTIFICATE: rival.certificate_pem, CA_KEY: rival.key_pem})
+        if hub.ca.data is None:
+            hub.ca.write(None, {CA_CERTIFICATE: rival.certificate_pem, CA_KEY: rival.key_pem})
         return answer
 
-    hub.secret.read = late_read  # type: ignore[method-assign] # another replica writes between read and write
+    hub.ca.read = late_read  # type: ignore[method-assign] # another replica writes between read and write
     hub.tick()
-    assert hub.serving[0].certificate is None
+    assert hub.leaf.data is None
     hub.tick(1)
-    assert hub.serving[0].certificate is not None
-    assert _signed(hub.serving[0].certificate, x509.load_pem_x509_certificate(rival.certificate_pem))
+    assert _signed(hub.served(), x509.load_pem_x509_certificate(rival.certificate_pem))
 
 
-def test_a_replica_is_not_ready_before_the_bundle_holds_its_ca() -> None:
-    hub = Hub(replicas=1)
-    hub.leader = -1  # nobody
+def test_without_a_configuration_no_leaf_is_made_and_the_reason_is_told() -> None:
+    hub = Hub()
+    hub.bundle.entries = None
     hub.tick()
-    verdict = hub.replicas[0].verdict()
-    assert not verdict.passed
-    assert "caBundle does not hold our CA yet" in verdict.detail
-    hub.leader = 0
-    hub.tick(1)
-    hub.tick(1)
-    assert hub.replicas[0].verdict().passed
-
-
-def test_one_entry_without_our_ca_is_named_and_takes_no_replica_from_the_others() -> None:
-    hub = Hub(replicas=1)
-    hub.tick()
-    hub.tick(1)
-    assert hub.bundle.entries is not None
-    hub.leader = -1
-    hub.bundle.entries["build"] = b""
-    hub.tick(1)
-    assert hub.replicas[0].verdict() == (True, "caBundle of build does not hold our CA yet")
-    hub.bundle.entries["user"] = b""
-    hub.tick(1)
-    assert not hub.replicas[0].verdict().passed
+    assert hub.leaf.data is None
+    verdict = hub.keepers[0].verdict()
+    assert verdict == (True, "the MutatingWebhookConfiguration does not exist yet, or has no entries")
 
 
 @pytest.mark.parametrize("foreign", [False, True])
@@ -191,34 +209,33 @@ def test_a_new_ca_signs_nothing_before_its_time_though_an_entry_appears_meanwhil
     hub = Hub()
     hub.tick()
     hub.tick(LIVES.settle + 1)
-    hub.tick(LIVES.ca * 0.7)  # a new CA, and leaves of the old one
+    hub.tick(LIVES.ca * 0.7)  # a new CA, and a leaf of the old one
     hub.tick(1)
-    assert hub.secret.writes == 2
+    assert hub.ca.writes == 2
     assert hub.bundle.entries is not None
-    slow_view = hub.trusted()[:1] if _signed_by_first(hub) else hub.trusted()[1:]
-    changes = [serving.changes for serving in hub.serving]
+    slow_view = [authority for authority in hub.trusted() if _signed(hub.served(), authority)]
+    writes = hub.leaf.writes
     hub.bundle.entries["fresh"] = make_authority("other", hub.now, DAY).certificate_pem if foreign else b""
     for _ in range(5):
         hub.tick(LIVES.settle / 10)
-        assert [serving.changes for serving in hub.serving] == changes
-        assert all(replica.verdict().passed for replica in hub.replicas)
-        for serving in hub.serving:
-            assert serving.certificate is not None
-            assert hub.is_trusted(serving.certificate, slow_view)
+        assert hub.leaf.writes == writes
+        assert hub.is_trusted(hub.served(), slow_view)
     hub.tick(LIVES.settle)
-    assert [serving.changes for serving in hub.serving] == [count + 1 for count in changes]
+    assert hub.leaf.writes == writes + 1
 
 
-def _signed_by_first(hub: Hub) -> bool:
-    certificate = hub.serving[0].certificate
-    return certificate is not None and _signed(certificate, hub.trusted()[0])
-
-
-def test_only_the_leader_writes_the_bundle_and_only_when_it_differs() -> None:
-    hub = Hub()
-    for _ in range(20):
-        hub.tick(10)
-    assert hub.bundle.applied == 1
+def test_a_leader_that_has_just_come_waits_as_long_before_the_new_ca_signs() -> None:
+    hub = Hub(replicas=2)
+    hub.tick()
+    hub.tick(LIVES.ca * 0.7)
+    hub.tick(LIVES.settle - 1)
+    writes = hub.leaf.writes
+    hub.leader = 1
+    hub.tick(1)
+    hub.tick(LIVES.settle - 1)
+    assert hub.leaf.writes == writes
+    hub.tick(2)
+    assert hub.leaf.writes == writes + 1
 
 
 def test_what_somebody_wiped_from_the_bundle_comes_back() -> None:
@@ -226,121 +243,156 @@ def test_what_somebody_wiped_from_the_bundle_comes_back() -> None:
     hub.tick()
     hub.bundle.entries = {"user": b"", "build": b""}
     hub.tick(10)
-    hub.tick(10)
-    assert all(replica.verdict().passed for replica in hub.replicas)
+    assert hub.is_trusted(hub.served(), hub.trusted())
+    assert hub.leaf.writes == 1
 
 
 def test_a_leaf_is_renewed_at_two_thirds_of_its_life() -> None:
-    hub = Hub(replicas=1)
+    hub = Hub()
     hub.tick()
     hub.tick(LIVES.leaf * 2 / 3 - 60)
-    assert hub.serving[0].changes == 1
+    assert hub.leaf.writes == 1
     hub.tick(120)
-    assert hub.serving[0].changes == 2
+    assert hub.leaf.writes == 2
+
+
+def test_a_leaf_for_other_names_is_replaced() -> None:
+    hub = Hub()
+    hub.tick()
+    hub.tick(LIVES.settle + 1)
+    hub.keepers[0] = hub.keeper(0, (*NAMES, "hooks.example.org", "10.0.0.1"))
+    hub.tick(1)
+    hub.tick(LIVES.settle + 1)
+    found = hub.served().extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "hooks.example.org" in found.get_values_for_type(x509.DNSName)
+    assert hub.leaf.writes == 2
 
 
 @settings(max_examples=15)
 @given(
     steps=st.lists(st.one_of(st.floats(1, 90), st.floats(DAY / 2, DAY)), min_size=40, max_size=60),
     leaders=st.lists(st.integers(0, 2)),
+    losses=st.sets(st.integers(0, 59), max_size=2),
 )
-def test_every_api_server_trusts_every_replica_at_every_moment(steps: list[float], leaders: list[int]) -> None:
+def test_every_api_server_trusts_every_replica_at_every_moment(
+    steps: list[float], leaders: list[int], losses: set[int]
+) -> None:
+    """API servers learn of a bundle late, kubelets bring a leaf late, leaders change, and the CA's Secret is lost."""
     lives = Lives(ca=15 * DAY, leaf=5 * DAY)
     hub = Hub(replicas=3, lives=lives)
     hub.tick()
     hub.tick(1)
-    # A slow API server learns of a change just before replicas count on it.
-    history = [(hub.now - lives.settle, hub.trusted())]
-    for number, seconds in enumerate(steps):
+    bundles = [(hub.now - lives.settle, hub.trusted())]
+    leaves = [(hub.now - MOUNT_SECONDS, hub.served())]
+    # A leader looks every ten seconds: what is lost is seen soon.
+    looks = [
+        (number, look)
+        for number, step in enumerate(steps)
+        for look in (step, *((10.0,) * 8 if number in losses else ()))
+    ]
+    lost: set[int] = set()
+    for number, seconds in looks:
         hub.leader = leaders[number % len(leaders)] if leaders else 0
+        if number in losses - lost:
+            lost.add(number)
+            hub.ca.data = None
         hub.tick(seconds)
-        slow_view = [trusted for at, trusted in history if at <= hub.now - lives.settle + 0.5][-1]
-        for serving in hub.serving:
-            assert serving.certificate is not None
-            assert hub.is_trusted(serving.certificate, slow_view)
-            assert hub.is_trusted(serving.certificate, hub.trusted())
-        history.append((hub.now, hub.trusted()))
-        assert len(hub.trusted()) <= 3
-    assert hub.secret.writes <= 1 + sum(steps) / (lives.ca / 2)
+        leaves.append((hub.now, hub.served()))
+        slow_view = [trusted for at, trusted in bundles if at <= hub.now - lives.settle + 0.5][-1]
+        slow_leaf = [leaf for at, leaf in leaves if at <= hub.now - MOUNT_SECONDS][-1]
+        for leaf in (slow_leaf, hub.served()):
+            assert hub.is_trusted(leaf, slow_view)
+            assert hub.is_trusted(leaf, hub.trusted())
+        bundles.append((hub.now, hub.trusted()))
+        assert len(hub.trusted()) <= 4
+    assert hub.ca.writes <= 1 + len(losses) + sum(steps) / (lives.ca / 2)
 
 
-def test_the_ca_is_renewed_at_two_thirds_by_the_leader_alone_and_the_old_one_stays_trusted() -> None:
+def test_the_ca_is_renewed_at_two_thirds_and_the_old_one_stays_trusted_until_its_end() -> None:
     hub = Hub()
     hub.tick()
-    hub.leader = -1
     hub.tick(LIVES.ca * 0.7)
-    assert hub.secret.writes == 1
-    hub.leader = 1
     hub.tick(10)
-    hub.tick(10)
-    assert hub.secret.writes == 2
+    assert hub.ca.writes == 2
     assert len(hub.trusted()) == 2
     hub.tick(LIVES.ca * 0.35)  # the old CA has ended
     hub.tick(10)
     assert len(hub.trusted()) == 1
-    assert all(replica.verdict().passed for replica in hub.replicas)
+    assert hub.is_trusted(hub.served(), hub.trusted())
 
 
-def test_an_expired_ca_is_replaced_even_without_a_leader() -> None:
-    hub = Hub(replicas=1)
+def test_after_a_long_absence_of_any_leader_all_is_made_anew_at_once() -> None:
+    hub = Hub()
     hub.tick()
     hub.leader = -1
     hub.tick(LIVES.ca + 1)
-    assert hub.secret.writes == 2
+    hub.leader = 0
+    hub.tick(1)
+    assert (hub.ca.writes, hub.leaf.writes) == (2, 2)
+    assert hub.is_trusted(hub.served(), hub.trusted())
 
 
-def test_a_lost_secret_costs_no_trust() -> None:
+@pytest.mark.parametrize("lost", ["ca", "leaf"])
+def test_a_lost_secret_costs_no_trust(lost: str) -> None:
     hub = Hub()
     hub.tick()
     hub.tick(LIVES.settle + 1)
-    hub.secret.data = None
+    getattr(hub, lost).data = None
     for _ in range(12):
         hub.tick(10)
-        for serving in hub.serving:
-            assert serving.certificate is not None
-            assert hub.is_trusted(serving.certificate, hub.trusted())
-    assert hub.secret.writes == 2
-    assert all(replica.verdict().passed for replica in hub.replicas)
+        assert hub.is_trusted(hub.served(), hub.trusted())
+    assert getattr(hub, lost).writes == 2
 
 
 @pytest.mark.parametrize("data", [{CA_CERTIFICATE: b"garbage", CA_KEY: b"garbage"}, {CA_CERTIFICATE: b""}, {}])
 def test_a_secret_that_holds_no_usable_ca_is_filled(data: dict[str, bytes]) -> None:
-    hub = Hub(replicas=1)
-    hub.secret.data = data
+    hub = Hub()
+    hub.ca.data = data
     hub.tick()
-    hub.tick(1)
-    assert hub.replicas[0].verdict().passed
+    assert hub.is_trusted(hub.served(), hub.trusted())
 
 
-def test_an_unreachable_api_server_leaves_the_leaf_serving_and_says_why() -> None:
-    hub = Hub(replicas=1)
+@pytest.mark.parametrize(
+    "data",
+    [
+        {LEAF_CERTIFICATE: b"garbage", LEAF_KEY: b"garbage"},
+        {CA_CERTIFICATE: b"what 0.1.0 kept under this name"},
+        {LEAF_CERTIFICATE: (one := make_authority("other", START, DAY)).certificate_pem, LEAF_KEY: one.key_pem},
+    ],
+    ids=["garbage", "another use", "somebody else's"],
+)
+def test_a_secret_that_holds_no_leaf_of_ours_is_filled_with_one_and_nothing_else(data: dict[str, bytes]) -> None:
+    hub = Hub()
+    hub.leaf.data = data
+    hub.tick()
+    assert hub.is_trusted(hub.served(), hub.trusted())
+    assert hub.leaf.data is not None
+    assert hub.leaf.data.keys() == {LEAF_CERTIFICATE, LEAF_KEY}
+
+
+def test_an_unreachable_api_server_is_told_and_changes_nothing() -> None:
+    hub = Hub()
     hub.tick()
     hub.tick(1)
 
     def unreachable() -> tuple[Object | None, dict[str, bytes]]:
         raise ClusterError("API server unreachable: ConnectTimeoutError")
 
-    hub.secret.read = unreachable  # type: ignore[method-assign] # an outage
+    hub.ca.read = unreachable  # type: ignore[method-assign] # an outage
     hub.tick(1)
-    assert hub.replicas[0].verdict() == (True, "API server unreachable: ConnectTimeoutError")
+    assert hub.keepers[0].verdict() == (True, "API server unreachable: ConnectTimeoutError")
+    assert hub.leaf.writes == 1
 
 
-def test_without_a_configuration_to_write_the_old_ca_signs_until_it_nears_its_end() -> None:
-    hub = Hub(replicas=1, with_bundle=False)
-    hub.tick()
-    first = hub.serving[0].certificate
-    hub.tick(LIVES.ca * 0.7)
-    hub.tick(10)
-    assert hub.secret.writes == 2
-    assert hub.serving[0].certificate is not None
-    assert first is not None
-    assert hub.serving[0].certificate.extensions.get_extension_for_class(
-        x509.AuthorityKeyIdentifier
-    ) == first.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier)
-    hub.tick(LIVES.ca * 0.25)
-    assert hub.serving[0].certificate.extensions.get_extension_for_class(
-        x509.AuthorityKeyIdentifier
-    ) != first.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier)
+def test_a_leaf_is_read_back_as_it_was_signed() -> None:
+    authority, other = (make_authority("ca", START, DAY) for _ in range(2))
+    leaf = sign_leaf(authority, ("hub.jhub.svc", "127.0.0.1"), START, DAY / 2)
+    read = read_leaf(leaf.certificate_pem, leaf.key_pem, (other.certificate_pem, authority.certificate_pem))
+    assert read == leaf
+    assert leaf_names(read) == ("hub.jhub.svc", "127.0.0.1")
+    assert read_leaf(leaf.certificate_pem, leaf.key_pem, (other.certificate_pem,)).authority_pem == b""
+    with pytest.raises(PkiError, match="key is not the certificate's"):
+        read_leaf(leaf.certificate_pem, authority.key_pem, ())
 
 
 def test_a_leaf_carries_the_name_the_api_server_asks_for_and_addresses() -> None:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Replica:
     file = folder / "policy.json"
     file.write_text(json.dumps(policy_document()))
-    return _Replica(WebhookOptions(policy_path=file, release=release, namespace=namespace, uses_cluster=False))
+    options = WebhookOptions(
+        policy_path=file, certificate_folder=folder, release=release, namespace=namespace, uses_cluster=False
+    )
+    return _Replica(options)
 
 
 def test_dry_runs_are_not_counted(tmp_path: Path) -> None:

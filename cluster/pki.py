@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -122,6 +123,44 @@ def sign_leaf(authority: Authority, names: Sequence[str], now: float, life_secon
     )
     ends_at = certificate.not_valid_after_utc.timestamp()
     return Leaf(_pem(certificate), _key_pem(key), now, ends_at, authority.certificate_pem)
+
+
+def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[bytes]) -> Leaf:
+    """Read a leaf back; `authority_pem` is the one of `authorities` that signed it, b"" when none did.
+
+    Raises PkiError when it is none, or when the key is another's.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_pem)
+        key = serialization.load_pem_private_key(key_pem, None)
+    except (ValueError, TypeError) as error:
+        raise PkiError(f"no certificate with a plain key ({type(error).__name__})") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        raise PkiError("the key is not the certificate's, or no ECDSA key")
+    signer = next((pem for pem in authorities if _has_signed(pem, certificate)), b"")
+    began = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
+    return Leaf(certificate_pem, key_pem, began, certificate.not_valid_after_utc.timestamp(), signer)
+
+
+def leaf_names(leaf: Leaf) -> tuple[str, ...]:
+    """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names none."""
+    try:
+        found = (
+            x509.load_pem_x509_certificate(leaf.certificate_pem)
+            .extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            .value
+        )
+    except (ValueError, x509.ExtensionNotFound):
+        return ()
+    return tuple(str(name.value) for name in found)
+
+
+def _has_signed(authority_pem: bytes, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority_pem))
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
 
 
 def split_bundle(bundle: bytes) -> list[bytes]:
