@@ -114,13 +114,20 @@ def holds(namespace: str, image: str) -> Pod:
     return {"key": label(namespace, image), "operator": "In", "values": ["true"]}
 
 
+def is_not_pulling(namespace: str, image: str) -> Pod:
+    return {"key": label(namespace, image), "operator": "NotIn", "values": ["pulling"]}
+
+
 def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlane, hub: str) -> None:
     spec = admitted(control_plane, hub, pod(image="jupyter/base:1"))
     assert spec["schedulerName"] == labels.scheduler_name("hub", hub, "user")
     assert spec["affinity"] == {
         "nodeAffinity": {
-            REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [holds(hub, "jupyter/base:1")]}]},
-            PREFERRED: VALUES["podClasses"]["user"]["preferredNodeTerms"],
+            REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [is_not_pulling(hub, "jupyter/base:1")]}]},
+            PREFERRED: [
+                *VALUES["podClasses"]["user"]["preferredNodeTerms"],
+                {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}},
+            ],
         },
         "podAffinity": {
             PREFERRED: [
@@ -160,7 +167,7 @@ def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlan
 )
 def test_each_way_to_write_a_managed_image_is_known(image: str, control_plane: ControlPlane, hub: str) -> None:
     terms = admitted(control_plane, hub, pod(image=image))["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert terms == [{"matchExpressions": [holds(hub, image)]}]
+    assert terms == [{"matchExpressions": [is_not_pulling(hub, image)]}]
 
 
 def test_an_image_that_nobody_pulls_holds_nobody_back(control_plane: ControlPlane, hub: str) -> None:
@@ -170,7 +177,7 @@ def test_an_image_that_nobody_pulls_holds_nobody_back(control_plane: ControlPlan
 def test_every_required_term_gets_the_demand_for_terms_are_ored(control_plane: ControlPlane, hub: str) -> None:
     zone = {"key": "zone", "operator": "In", "values": ["a"]}
     here = {"key": "metadata.name", "operator": "In", "values": ["n"]}
-    first, second = holds(hub, "jupyter/base:1"), holds(hub, "quay.io/o/x:2")
+    first, second = is_not_pulling(hub, "jupyter/base:1"), is_not_pulling(hub, "quay.io/o/x:2")
     terms = [{"matchExpressions": [zone]}, {"matchFields": [here]}, {"matchExpressions": [first]}, {}]
     given = pod(
         image="jupyter/base:1",
