@@ -195,10 +195,11 @@ def mybinder(seed: int, days: float) -> list[Attempt]:
     return list(takewhile(lambda one: one.moment < begin + days * DAY, later))
 
 
+# All nodes take equally long to come: else a policy that asks for one more would meet other boots from there on.
+_EVEN: Final = {"boot_sigma": 0.0, "quota_per_repository": 0}
 # 26 users of 1 GiB a node, as on a machine of 32 GB: what its daemons leave.
 _MIDDLE_NODE: Final = {"node_cpu_millicores": 7910, "node_memory_bytes": 27 * GIB}
-_ONE_GIB: Final = {"user_memory_bytes": GIB, "user_cpu_millicores": 50, "quota_per_repository": 0}
-_OF_HUB: Final = {**_MIDDLE_NODE, **_ONE_GIB, "cull_every_seconds": 0.0}
+_OF_HUB: Final = {**_EVEN, **_MIDDLE_NODE, "user_memory_bytes": GIB, "user_cpu_millicores": 50}
 
 SCENARIOS: Final = (
     Scenario(
@@ -221,7 +222,7 @@ SCENARIOS: Final = (
         launches=gpu_pool,
         hub=_hub(_GPU_IMAGE, "24G", 4),
         world={
-            "quota_per_repository": 0,
+            **_EVEN,
             "user_memory_bytes": 24 * GIB,
             "user_cpu_millicores": 4000,
             "node_memory_bytes": 28 * GIB,
@@ -239,7 +240,7 @@ SCENARIOS: Final = (
         launches=memory_pool,
         hub=_hub(_DEFAULT, "60G", 2),
         world={
-            "quota_per_repository": 0,
+            **_EVEN,
             "user_memory_bytes": 60 * GIB,
             "user_cpu_millicores": 2000,
             "node_memory_bytes": 122 * GIB,
@@ -255,7 +256,7 @@ SCENARIOS: Final = (
         launches=research,
         hub=_hub(_RESEARCH, "16G", 2),
         world={
-            "quota_per_repository": 0,
+            **_EVEN,
             "user_memory_bytes": 16 * GIB,
             "user_cpu_millicores": 2000,
             "node_memory_bytes": 60 * GIB,
@@ -270,7 +271,7 @@ SCENARIOS: Final = (
         launches=small_binder,
         hub=_binder("512M"),
         has_pullers=False,
-        world={"user_memory_bytes": 512 * 2**20, "node_memory_bytes": 13 * GIB, "node_cpu_millicores": 3920},
+        world={**_EVEN, "user_memory_bytes": 512 * 2**20, "node_memory_bytes": 13 * GIB, "node_cpu_millicores": 3920},
     ),
     Scenario(
         name="shared cluster",
@@ -285,6 +286,7 @@ SCENARIOS: Final = (
         launches=mybinder,
         hub=_binder(550_000_000),
         has_pullers=False,
+        world={"boot_sigma": 0.0},
         seats=(0, 25),
         days=1.0,
     ),

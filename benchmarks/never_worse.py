@@ -194,11 +194,18 @@ def replays(
         for number in (scenario.seats if seats is None else [one for one in scenario.seats if one in seats])
         for arm in ARMS
     ]
+    # Where the values come to the same, so do the replays.
+    alike: dict[tuple[object, ...], list[Job]] = {}
+    for job in todo:
+        digest = _policy(known[job.case.scenario], job.arm, job.case.seats, job.extra).digest
+        alike.setdefault((job.case, job.seed, digest), []).append(job)
+    firsts = {same[0]: same for same in alike.values()}
     found: Runs = {}
-    for number, (job, done) in enumerate(_all(known, todo, jobs), 1):
+    for number, (job, done) in enumerate(_all(known, list(firsts), jobs), 1):
         case = job.case
-        found.setdefault(case, {}).setdefault(job.arm, {})[job.seed] = done
-        say(f"  {number}/{len(todo)} {case.scenario}, {case.autoscaler}, {case.seats}: {job.arm}, seed {job.seed}")
+        for same in firsts[job]:
+            found.setdefault(case, {}).setdefault(same.arm, {})[job.seed] = done
+        say(f"  {number}/{len(firsts)} {case.scenario}, {case.autoscaler}, {case.seats}: {job.arm}, seed {job.seed}")
     return {case: {arm: found[case][arm] for arm in ARMS} for case in dict.fromkeys(job.case for job in todo)}
 
 
