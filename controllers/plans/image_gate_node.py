@@ -176,6 +176,8 @@ class _Look:
         )
         is_served = self.is_heard and self.settings.taint_against_pullers(self.node.fact) is None
         missing = absent if is_served else ()
+        was_heard = self.before is not None and self.before.was_heard
+        is_expected = self.is_heard or not was_heard
         ready_since = self._ready_since()
         waiting_since = self._waiting_since(ready_since) if missing else None
         faults = self._faults(missing) if missing else _NO_FAULTS
@@ -199,11 +201,12 @@ class _Look:
             unwanted=unwanted,
             faults=faults,
             is_settled=not (self.waits or unwanted or notices),
-            closed=frozenset(label for label, mark in marks.items() if mark.value == PULLING and self.is_heard)
+            # Also one that was never ready, which it will soon be; not one that was and is silent.
+            closed=frozenset(label for label, mark in marks.items() if mark.value == PULLING and is_expected)
             or _NOTHING_CLOSED,
             opened=self._opened(marks),
             alone=alone,
-            was_heard=self.is_heard or (self.before is not None and self.before.was_heard),
+            was_heard=self.is_heard or was_heard,
         )
         return Judgement(memory, change, condition, notices, min(self.waits, default=None))
 

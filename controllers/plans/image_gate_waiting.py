@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from placement.labels import PULLED_LABEL_PREFIX, PULLING
+from controllers.plans.image_gate_marks import is_startup_taint
+from placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
 from placement.nodes import node_covers
 from placement.scheduling.matching import is_kept_off, node_matches, tolerates_cordon
 from placement.scheduling.objects import PODS, NodeTerm, PodSpec, copy_spec
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # After so many times imageGate.openAfterSeconds one node may have been the wrong one: then all are opened.
 PATIENCE: Final = 2.0
+# Nodes are ready some seconds after they have registered; one that isn't by then may never be.
+STARTING_SECONDS: Final = 120.0
 
 
 class Openings(NamedTuple):
@@ -71,10 +74,12 @@ def plan_openings(
     waiting = _find_waiting(pods.values(), prefix)
     if not waiting:
         return Openings({}, None)
-    room = _Room(nodes, pods.values(), {*closed, *just_opened})
+    reachable = [name for name in just_opened if name in nodes]
+    # Opened before they were ready, and still not ready: those whom they were opened for can't be there yet.
+    reachable += [name for name, node in nodes.items() if name not in reachable and _is_awaited(node, prefix, now)]
+    room = _Room(nodes, pods.values(), {*closed, *reachable})
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
     opened: dict[str, frozenset[str]] = {}
-    reachable = [name for name in just_opened if name in nodes]
     waits: list[float] = []
     for one in waiting:
         since = one.pod.unschedulable_since or 0.0
@@ -82,16 +87,18 @@ def plan_openings(
         overdue: list[str] = []
         for name in by_age:
             node = nodes[name]
-            if not (one.labels & closed[name]) or not _admits(one.spec, node):
+            if not (one.labels & closed[name]) or not _admits(one.spec, node, now):
                 continue
-            # Also while the node was on its way, which it may be for this very pod: an autoscaler that sees the pod
-            # kept off it adds another.
+            # Also while the node was on its way, which it may be for this very pod, and before it is ready: an
+            # autoscaler that sees the pod kept off it adds another, and a pod that is bound in the middle of a pull
+            # waits behind all pulls that others' pods there have asked for since.
             waited = now - since
             if waited < open_after_seconds:
                 waits.append(open_after_seconds - waited)
                 continue
             due.append(name)
-            stood = now - max(since, node.ready_since or 0.0)
+            # From when the pod could have been bound there.
+            stood = now - max(since, now if node.ready_since is None else node.ready_since)
             if stood >= PATIENCE * open_after_seconds:
                 overdue.append(name)
             else:
@@ -100,7 +107,7 @@ def plan_openings(
             continue
         chosen = overdue
         if not overdue:
-            if any(_admits(one.spec, nodes[name]) and room.take(name, one.pod) for name in reachable):
+            if any(_admits(one.spec, nodes[name], now) and room.take(name, one.pod) for name in reachable):
                 continue
             chosen = next(([name] for name in due if room.take(name, one.pod)), due)
         for name in chosen:
@@ -140,16 +147,29 @@ def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
     return copy_spec(spec, required_node_terms=tuple(terms))
 
 
-def _admits(spec: PodSpec, node: NodeState) -> bool:
+def _admits(spec: PodSpec, node: NodeState, now: float) -> bool:
     """Tell whether the pod could be bound to the node if nothing else were there and nothing were pulled."""
     fact = node.fact
+    is_starting = _is_starting(node, now)
+    taints = [taint for taint in fact.taints if not is_startup_taint(taint)] if is_starting else fact.taints
     return (
-        fact.ready
+        (fact.ready or is_starting)
         and not node.leaving
         and (not fact.unschedulable or tolerates_cordon(spec.tolerations))
-        and not is_kept_off(spec.tolerations, fact.taints)
+        and not is_kept_off(spec.tolerations, taints)
         and node_matches(spec, fact.name, fact.labels)
         and node_covers(spec.requests, node.allocatable)
+    )
+
+
+def _is_starting(node: NodeState, now: float) -> bool:
+    """Tell whether a node has just registered, and will soon be ready."""
+    return not node.fact.ready and now - node.created < STARTING_SECONDS
+
+
+def _is_awaited(node: NodeState, prefix: str, now: float) -> bool:
+    return _is_starting(node, now) and any(
+        value == OPENED and label.startswith(prefix) for label, value in node.fact.labels.items()
     )
 
 

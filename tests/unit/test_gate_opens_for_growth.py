@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
-from controllers.plans.image_gate_waiting import Openings, plan_openings
-from placement.labels import PULLED_LABEL_PREFIX, PULLING
+from controllers.plans.actions import ChangeNode, Planned
+from controllers.plans.image_gate import GateMemory, plan_image_gate
+from controllers.plans.image_gate_waiting import STARTING_SECONDS, Openings, plan_openings
+from controllers.plans.snapshot import Moment, Snapshot
+from placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
 from placement.nodes import NodeFact
 from placement.scheduling.objects import NodeState, NodeTerm, PodSpec, PodState
-from placement.selectors import Requirement
-from tests.gate_world import SCIPY, label
+from placement.selectors import Requirement, Taint
+from tests.gate_world import NAMESPACE, RELEASE, SCIPY, gate_settings, label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NOW = 1_800_000_000.0
 GATE = Requirement(label(SCIPY), "NotIn", frozenset({PULLING}))
 
 
-def openings(*, waits: float, node_age: float) -> Openings:
+def openings(*, waits: float, node_age: float, taints: tuple[Taint, ...] = (), is_ready: bool = True) -> Openings:
     """One user who waits, one node that pulls; seconds."""
-    fact = NodeFact(name="new", labels={label(SCIPY): PULLING}, taints=(), ready=True)
-    node = NodeState(fact=fact, uid="new", created=NOW - node_age, ready_since=NOW - node_age, allocatable={"pods": 9})
+    fact = NodeFact(name="new", labels={label(SCIPY): PULLING}, taints=taints, ready=is_ready)
+    since = NOW - node_age if is_ready else None
+    node = NodeState(fact=fact, uid="new", created=NOW - node_age, ready_since=since, allocatable={"pods": 9})
     spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
     user = PodState("hub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - waits)
     return plan_openings(
@@ -41,3 +51,68 @@ def test_a_user_who_has_just_come_waits_a_while_for_a_node_that_may_get_free() -
     found = openings(waits=4.0, node_age=300.0)
     assert found.labels == {}
     assert found.wait_seconds == 6.0
+
+
+NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("node_age", "taint", "is_opened"),
+    [
+        (0.0, NOT_READY, True),
+        (60.0, NOT_READY, True),
+        # It won't be ready soon, if ever.
+        (STARTING_SECONDS, NOT_READY, False),
+        # That one doesn't go when the node is ready.
+        (0.0, Taint("nvidia.com/gpu", "", "NoSchedule"), False),
+    ],
+)
+def test_a_node_that_registers_is_opened_before_it_is_ready_so_that_no_other_pods_pulls_come_first(
+    node_age: float, taint: Taint, *, is_opened: bool
+) -> None:
+    found = openings(waits=60.0, node_age=node_age, taints=(taint,), is_ready=False)
+    assert bool(found.labels) is is_opened
+
+
+def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_meanwhile() -> None:
+    def node(name: str, value: str, *, is_ready: bool) -> NodeState:
+        fact = NodeFact(name=name, labels={label(SCIPY): value}, ready=is_ready)
+        ready_since = NOW - 5 if is_ready else None
+        return NodeState(fact=fact, uid=name, created=NOW - 5, ready_since=ready_since, allocatable={"pods": 1})
+
+    def labels(*names: str) -> Mapping[str, frozenset[str]]:
+        spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
+        users = [PodState("hub", name, uid=name, spec=spec, unschedulable_since=NOW - 60) for name in names]
+        nodes = {"coming": node("coming", OPENED, is_ready=False), "other": node("other", PULLING, is_ready=True)}
+        return plan_openings(
+            nodes,
+            {user.key: user for user in users},
+            {"other": frozenset({label(SCIPY)})},
+            (),
+            prefix=PULLED_LABEL_PREFIX,
+            open_after_seconds=10.0,
+            now=NOW,
+        ).labels
+
+    assert labels("ada") == {}
+    assert labels("ada", "bob") == {"other": {label(SCIPY)}}
+
+
+def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> None:
+    def planned(memory: GateMemory, node: NodeState) -> Planned[GateMemory]:
+        spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
+        user = PodState("jhub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - 60)
+        snapshot = Snapshot(RELEASE, NAMESPACE, nodes={node.name: node}, pods={user.key: user})
+        return plan_image_gate(snapshot, memory, gate_settings(SCIPY), Moment(NOW, 0.0))
+
+    registered = NodeState(
+        fact=NodeFact("new", taints=(NOT_READY,), ready=False), uid="new", created=NOW, allocatable={"pods": 9}
+    )
+    (change,) = planned(GateMemory(), registered).actions
+    assert isinstance(change, ChangeNode)
+    assert change.set_labels == {label(SCIPY): OPENED}
+    # One that was ready and isn't: what it says may be old.
+    ready = replace(registered, fact=NodeFact("new", {label(SCIPY): PULLING}, ready=True), ready_since=NOW - 1)
+    memory = planned(GateMemory(), ready).memory
+    silent = replace(ready, fact=replace(ready.fact, ready=False, taints=(NOT_READY,)), ready_since=None)
+    assert planned(memory, silent).actions == []
