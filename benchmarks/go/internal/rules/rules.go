@@ -190,7 +190,7 @@ func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, clas
 	dropBinderHubTerms(pod, true)
 	key := namespace + "/" + pod.Name
 	if home.MaxLoad > 0 {
-		candidates = e.withRoom(class.Name, key, candidates, len(ring), home, now)
+		candidates = e.withRoom(class.Name, key, candidates, ring, own, home, now)
 	}
 	for i, node := range candidates {
 		prefer(pod, corev1.PreferredSchedulingTerm{Weight: home.Weights[i], Preference: e.onNode(home, node)})
@@ -214,8 +214,17 @@ func (e *Engine) hasHome(pod *corev1.Pod, home *policy.Home) bool {
 }
 
 // withRoom leaves out the candidates with more than their share of builds; when all have, the least loaded comes first.
-func (e *Engine) withRoom(class, key string, candidates []string, nodes int, home *policy.Home, now time.Time) []string {
+func (e *Engine) withRoom(class, key string, candidates, ring []string, own demands, home *policy.Home, now time.Time) []string {
 	loads, running := e.facts.Loads(class, key, candidates, now)
+	if !slices.ContainsFunc(candidates, func(node string) bool { return loads[node] >= home.MinLoad }) {
+		return candidates // the bound is never below MinLoad, so the ring needn't be counted
+	}
+	nodes := 0
+	for _, name := range ring {
+		if node := e.facts.Node(name); node == nil || own.admit(node) {
+			nodes++
+		}
+	}
 	bound := max(home.MinLoad, int(math.Ceil(home.MaxLoad*float64(running+1)/float64(nodes)-1e-9)))
 	var free []string
 	for _, node := range candidates {
