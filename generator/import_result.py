@@ -12,6 +12,7 @@ from generator.import_source import Path, Section, child, kind_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from generator.faults import Fault
     from generator.loader import Places
 
 
@@ -41,6 +42,10 @@ class ImportResult:
     switch_off: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     comments: dict[Path, list[str]] = field(default_factory=dict)
+    # What `roost validate` says of the values.
+    warnings: list[Fault] = field(default_factory=list)
+    # What Roost will do for this hub, and what not.
+    summary: list[str] = field(default_factory=list)
 
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""
@@ -51,10 +56,12 @@ class ImportResult:
         return "".join(f"# {printable(line)}\n" for line in head) + body
 
     def report(self) -> str:
-        """What to tell on stderr: the unmapped keys, what to switch off, notes; one a line."""
+        """What to tell on stderr: unmapped keys, what to switch off, notes, warnings, and what Roost will do."""
         lines = [str(note) for note in self.unmapped]
         lines += [f"switch off there: {printable(line)}" for line in self.switch_off]
         lines += [f"note: {printable(note)}" for note in self.notes]
+        lines += [printable(str(warning)) for warning in self.warnings]
+        lines += [printable(line) for line in self.summary]
         return "".join(f"{line}\n" for line in lines)
 
 

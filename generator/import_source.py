@@ -166,14 +166,21 @@ class Charts:
     service: Section | None
     # The parent chart's own values, when the hub is nested.
     parent: Section
-    # Further hubs in the same file, not imported.
-    others: tuple[str, ...]
 
 
-def find_charts(values: Mapping[str, object]) -> Charts | None:
-    """Find the hub and what stands around it; None when nothing in `values` looks like one."""
+def find_hubs(values: Mapping[str, object]) -> list[Path]:
+    """Where `values` hold a hub; below a BinderHub's own key, its hub alone."""
     paths = [path for path in _USUAL_NESTINGS if _is_hub(_at(values, path), named=_is_named(values, path))]
     paths += [path for path in _walk(values, ()) if path not in paths and _is_hub(_at(values, path), named=False)]
+    binder_path = next((path for path in _binder_candidates(paths) if _is_binder(_at(values, path), path)), None)
+    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always below `jupyterhub`.
+    is_named = binder_path is not None and (*binder_path, "jupyterhub") in paths
+    return [path for path in paths if not (is_named and path == binder_path)]
+
+
+def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts | None:
+    """Find the hub (or take the one at `hub`) and what stands around it; None when nothing looks like one."""
+    paths = find_hubs(values) if hub is None else [hub]
     binder_path = next((path for path in _binder_candidates(paths) if _is_binder(_at(values, path), path)), None)
     service_path = _service_path(values, paths[0][:-1] if paths else ())
     if not paths and binder_path is None and service_path is None:
@@ -193,7 +200,6 @@ def find_charts(values: Mapping[str, object]) -> Charts | None:
         binder=binder,
         service=service,
         parent=Section(_at(values, parent_path) if hub_path else {}, parent_path),
-        others=tuple(show_key(path) for path in paths[1:] if path[: len(hub_path)] != hub_path),
     )
 
 

@@ -12,13 +12,26 @@ from generator.faults import Fault, ValuesError, show_path
 from generator.import_builds import map_builds
 from generator.import_hub import map_hub
 from generator.import_result import Draft, ImportResult, Note, Piece, merge_pieces
-from generator.import_source import BINDER_KEYS, HUB_KEYS, Charts, Section, find_charts, kind_of, show_key
+from generator.import_source import (
+    BINDER_KEYS,
+    HUB_KEYS,
+    Charts,
+    Path,
+    Section,
+    child,
+    find_charts,
+    find_hubs,
+    kind_of,
+    show_key,
+)
+from generator.import_summary import summary_of
 from generator.lint import lint
 from generator.loader import LoadedFile, Places, ValueSource, load
 from generator.locations import chart_folder
-from generator.merge import Merged, coalesce, merge_maps
+from generator.merge import Merged, coalesce, merge_maps, merge_values
 from generator.release import Release
 from generator.schema import find_faults
+from generator.values import read_defaults
 
 __all__ = ["ImportResult", "Note", "import_layers", "import_values"]
 
@@ -28,27 +41,28 @@ _LAYERS = (
 )
 
 
-def import_values(text: str | bytes, filename: str, release: str = "hub") -> ImportResult:
+def import_values(text: str | bytes, filename: str, release: str = "hub", hub: str | None = None) -> ImportResult:
     """`import_layers` for one file with the content `text`."""
-    return import_layers([(filename, text)], release)
+    return import_layers([(filename, text)], release, hub)
 
 
-def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "hub") -> ImportResult:
+def import_layers(
+    layers: Sequence[tuple[str, str | bytes]], release: str = "hub", hub: str | None = None
+) -> ImportResult:
     """Roost's values for the hub that the given files (name and content; later ones win, as with Helm) configure.
 
-    release: the hub's Helm release; its user scheduler is named after it. Raises ValuesError when one is no values file
-    or is encrypted, or when nothing in them is zero-to-jupyterhub's or BinderHub's.
+    release: the hub's Helm release; its user scheduler is named after it. hub: the key of the hub's values, like
+    "basehub.jupyterhub"; None: the only one there is. Raises ValuesError when one is no values file or is encrypted, or
+    when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
     """
     loaded = [_load(name, text) for name, text in layers]
     values: Mapping[str, object] = {}
     for file in loaded:
         values = merge_maps(values, file.values)
     filename = ", ".join(name for name, _ in layers)
-    charts = _charts(values, filename)
+    charts = _charts(values, filename, _chosen_hub(values, loaded, filename, hub))
     defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml").values
     draft = Draft(defaults, Places([file.source for file in loaded]), release)
-    if charts.others:
-        draft.notes.append(f"only {show_key(charts.hub.path)} was imported; other hubs: {', '.join(charts.others)}")
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
     if charts.has_hub:
@@ -56,7 +70,7 @@ def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "hub
     map_builds(draft, charts)
     pieces = _valid_pieces(draft, defaults)
     found, comments = merge_pieces(pieces, defaults)
-    return ImportResult(
+    result = ImportResult(
         filename=filename,
         values=found,
         unmapped=sorted(draft.unmapped, key=lambda note: (note.file, note.line, note.key)),
@@ -64,6 +78,19 @@ def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "hub
         notes=draft.notes,
         comments=comments,
     )
+    _judge(result)
+    return result
+
+
+def _judge(result: ImportResult) -> None:
+    """Lint what was made, as `roost validate` will, and say in plain words what Roost does with it."""
+    merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
+    faults = find_faults(merged) or lint(merged, Release())
+    errors = [fault for fault in faults if fault.severity == "error"]
+    if errors:
+        raise ValuesError(errors)
+    result.warnings = [fault for fault in faults if fault.file == "imported values"]
+    result.summary = summary_of(merged.values)
 
 
 def _load(name: str, text: str | bytes) -> LoadedFile:
@@ -74,15 +101,44 @@ def _load(name: str, text: str | bytes) -> LoadedFile:
     return loaded
 
 
-def _charts(values: Mapping[str, object], filename: str) -> Charts:
-    charts = find_charts(values)
+def _chosen_hub(
+    values: Mapping[str, object], files: Sequence[LoadedFile], filename: str, hub: str | None
+) -> Path | None:
+    """Where the hub's values are; None: wherever `find_charts` finds them."""
+    found = find_hubs(values)
+    if hub is not None:
+        chosen = tuple(part for part in hub.split(".") if part)
+        if kind_of(child(values, *chosen)) != "mapping":
+            there = " or ".join(map(show_key, found)) or "no hub"
+            raise ValuesError([Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")])
+        return chosen
+    if len(found) < 2:
+        return None
+    named = [
+        f"{show_key(path)} ({', '.join(file.source.name for file in files if _has(file.values, path))})"
+        for path in found
+    ]
+    fix = (
+        "Where one holds another chart's defaults (basehub's own file below daskhub, say), import what Helm made of "
+        "all: helm get values RELEASE --all. Or choose one: --hub " + show_key(found[0]) + "."
+    )
+    raise ValuesError([Fault(filename, 0, "", f"{len(found)} hubs: {' and '.join(named)}", "one hub", fix)])
+
+
+def _has(values: Mapping[str, object], path: Path) -> bool:
+    """Whether a file says anything of the hub at `path`: at the top, one of a hub's keys."""
+    return path in find_hubs(values) or bool(path and child(values, *path))
+
+
+def _charts(values: Mapping[str, object], filename: str, hub: Path | None) -> Charts:
+    charts = find_charts(values, hub)
     if charts is not None:
         return charts
     if values:
         found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
         raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub")])
     # An empty file configures a hub too: the chart's defaults.
-    return Charts(Section({}, ()), True, None, None, Section({}, ()), ())
+    return Charts(Section({}, ()), True, None, None, Section({}, ()))
 
 
 def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:

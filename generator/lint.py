@@ -8,6 +8,7 @@ from generator.faults import Fault, ValuesError, describe, sort_faults
 from generator.lint_classes import lint_classes
 from generator.lint_controllers import lint_controllers
 from generator.lint_placeholders import is_wanted, lint_placeholders, placeholder_sets
+from generator.lint_reach import lint_reach
 from generator.lint_recorder import lint_recorder
 from generator.lint_report import Report, Said, at, mapping, number, text
 from generator.lint_scheduler import lint_scheduler
@@ -52,6 +53,7 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     lint_recorder(report)
     _lint_gate(report)
     lint_placeholders(report)
+    lint_reach(report)
     _lint_priorities(report)
     _lint_admission(report, release)
     _lint_webhook(report)
@@ -68,10 +70,13 @@ def _lint_gate(report: Report) -> None:
     if not gated:
         return
     seats = any(map(is_wanted, placeholder_sets(report)))
-    if mode == "requireLabel" and not seats:
-        reason = "requireLabel without placeholders: a waiting user triggers no scale-up, as new nodes lack the label."
-        report.warn(path, reason, "Add an entry to placeholders, or use prefer.")
-    if mode in {"prefer", "off"} and seats and at(report.values, "placeholder", "backend") == "statefulset":
+    is_pulled = at(report.values, "prePuller", "enabled") is True
+    if (
+        mode in {"prefer", "off"}
+        and is_pulled
+        and seats
+        and at(report.values, "placeholder", "backend") == "statefulset"
+    ):
         moved = ", to which placeholderMover draws them" if at(report.values, "placeholderMover", "enabled") else ""
         reason = (
             f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether that holds the image "

@@ -40,6 +40,7 @@ def lint_sizes(report: Report) -> None:
         for resource, amount in users.items():
             request = at(one.whole, "resources", "requests", resource)
             _lint_seat(report, (*path, "requests", resource), request, resource, amount)
+        _lint_extended(report, path, mapping(one.whole["resources"]))
 
 
 def _lint_bytes(report: Report, path: Path, amounts: object) -> None:
@@ -99,6 +100,20 @@ def _lint_seat(report: Report, path: Path, request: object, resource: str, guara
         found = Said("nothing" if request is None else str(request))
         reason = f"the seat ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
         report.warn(path, reason, "A user may not fit where a seat gave way: ask for at least as much.")
+
+
+def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> None:
+    """Compare what a placeholder asks for of extended resources with what every user does; a limit is a request."""
+    extra = at(report.values, "singleuser", "extraResource")
+    users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}
+    held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
+    for resource, amount in users.items():
+        if "/" in resource and _quantity(held.get(resource, 0)) < _quantity(amount):
+            found = held.get(resource, "nothing")
+            reason = (
+                f"the placeholder asks for {found} of {resource}, and a user for {amount}: it keeps no room for one."
+            )
+            report.warn(path, reason, f"Name {resource} in its requests and limits.")
 
 
 def _quantity(amount: object) -> Fraction:

@@ -186,16 +186,19 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
 @cli.command("import", short_help="Turn zero-to-jupyterhub's or BinderHub's values into Roost's.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
-def _import(*, files: tuple[str, ...], release: str) -> int:
+@click.option(
+    "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
+)
+def _import(*, files: tuple[str, ...], release: str, hub: str | None) -> int:
     """Turn zero-to-jupyterhub's or BinderHub's values into Roost's: each FILE (- is stdin), later ones win.
 
-    stderr names what could not be mapped, and what to switch off there.
+    stderr names what could not be mapped, what to switch off there, and what Roost will do for this hub and what not.
 
     \b
     roost import hub-values.yaml > values.yaml
     roost import common.yaml staging.yaml > values.yaml
     """
-    return _call("import_values", files, release)
+    return _call("import_values", files, release, hub)
 
 
 @cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def run(files: Sequence[str], release: str) -> int:
-    """Values to stdout; to stderr what could not be mapped and what to switch off there."""
-    result = import_layers([(file, read_file(file)) for file in files], release)
+def run(files: Sequence[str], release: str, hub: str | None = None) -> int:
+    """Values to stdout; to stderr what could not be mapped, what to switch off there, and what Roost will do."""
+    result = import_layers([(file, read_file(file)) for file in files], release, hub)
     sys.stdout.write(result.to_yaml())
     sys.stderr.write(result.report())
     return 0

@@ -109,13 +109,6 @@ def notes(helm: Path, *settings: str) -> str:
     return run_helm(helm, "install", "hub", str(CHART), "--namespace=jhub", "--dry-run=client", *arguments)
 
 
-def test_the_notes_warn_of_a_gate_without_seats(helm: Path) -> None:
-    assert "no placeholders" in notes(helm, "placeholders=[]")
-    assert "no placeholders" in notes(helm, 'placeholders=[{"name": "a", "replicas": 0}]')
-    assert "no placeholders" not in notes(helm)
-    assert "no placeholders" not in notes(helm, "placeholders=[]", 'imageGate.mode="prefer"')
-
-
 def test_the_notes_tell_of_controllers_and_pullers(helm: Path) -> None:
     switched_off = notes(helm, "controllers.enabled=false")
     assert "nobody labels nodes" in switched_off

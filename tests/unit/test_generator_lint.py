@@ -357,7 +357,6 @@ WARNINGS = {
     ),
     "home without requests": ("podClasses: {build: {resources: null}}", "no node ever looks full"),
     "load below the mean": ("podClasses: {build: {home: {maxLoad: 0.5}}}", "below 1 every node"),
-    "gate without placeholders": ("placeholders: []", "triggers no scale-up"),
     "gate prefers, with placeholders": ("imageGate: {mode: prefer}", "pre-emption ignores scores"),
     "gate off, with placeholders": ('imageGate: {mode: "off"}', "pre-emption ignores scores"),
     "gate without nodes": ("webhook: {readNodes: false}", "only prefers"),

@@ -717,12 +717,47 @@ def test_dask_pods_that_name_the_hubs_scheduler_are_warned_of() -> None:
     assert "would wait for ever" in result.report()
 
 
-def test_several_hubs_in_one_file_are_spoken_of() -> None:
-    result = imported("""
-        one: {jupyterhub: {singleuser: {}}}
-        two: {jupyterhub: {singleuser: {}}}
-        """)
-    assert "other hubs: two.jupyterhub" in " ".join(result.notes)
+SEVERAL = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {scheduling: {userPlaceholder: {replicas: 7}}}}\n"
+
+
+def test_several_hubs_in_one_file_are_a_fault_that_says_how_to_choose() -> None:
+    said = fault_of(SEVERAL)
+    assert "found 2 hubs: one.jupyterhub (hub.yaml) and two.jupyterhub (hub.yaml), expected one hub" in said
+    assert "--hub one.jupyterhub" in said
+    chosen = import_values(SEVERAL, "hub.yaml", hub="two.jupyterhub")
+    assert placeholder(chosen)["replicas"] == 7
+
+
+def test_a_hub_that_is_not_there_can_not_be_chosen() -> None:
+    with pytest.raises(ValuesError, match=r"no values below jupyterhub, expected one.jupyterhub or two.jupyterhub"):
+        import_values(SEVERAL, "hub.yaml", hub="jupyterhub")
+
+
+BASEHUB_DEFAULTS = (
+    "jupyterhub: {scheduling: {userScheduler: {enabled: false}}, singleuser: {memory: {guarantee: 256M}}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("nested", "key"),
+    [
+        ("basehub: {jupyterhub: {singleuser: {memory: {guarantee: 8G}}}}", "basehub.jupyterhub"),
+        ("daskhub: {basehub: {jupyterhub: {singleuser: {}}}}", "daskhub.basehub.jupyterhub"),
+        ("singleuser: {memory: {guarantee: 8G}}", "(top)"),
+    ],
+)
+def test_defaults_of_another_chart_are_not_taken_for_the_hub(nested: str, key: str) -> None:
+    with pytest.raises(ValuesError) as caught:
+        import_layers([("basehub.yaml", BASEHUB_DEFAULTS), ("hub.yaml", nested)])
+    said = str(caught.value)
+    assert f"{key} (hub.yaml)" in said
+    assert "jupyterhub (basehub.yaml)" in said
+    assert "helm get values RELEASE --all" in said
+
+
+def test_a_binderhub_with_a_hubs_key_beside_its_hub_is_one_hub() -> None:
+    result = imported("binderhub: {config: {BinderHub: {}}, hub: {}, proxy: {}, jupyterhub: {singleuser: {}}}")
+    assert result.values["replaceSchedulers"] == ["hub-user-scheduler"]
 
 
 def test_later_layers_win_as_with_helm_and_notes_name_the_layer() -> None:
