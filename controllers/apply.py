@@ -67,12 +67,13 @@ class Applier:
         events: EventWriter,
         may_write: Callable[[], bool],
         on_eviction: Callable[[], None] = lambda: None,
+        on_done: Callable[[], None] = lambda: None,
         owner: Callable[[], JSONObject | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare. `may_write` is asked before each request: a leader that lost its Lease stops in the middle.
 
-        owner: gives an ownerReference for the pods that are made.
+        on_done: told after each action. owner: gives an ownerReference for the pods that are made.
         """
         self._client = client
         self._namespace = namespace
@@ -81,6 +82,7 @@ class Applier:
         self._events = events
         self._may_write = may_write
         self._on_eviction = on_eviction
+        self._on_done = on_done
         self._clock = clock
         # What failed lately -> when it may be tried again, and how long it waited for that.
         self._resting: dict[tuple[str, ...], tuple[float, float]] = {}
@@ -92,7 +94,11 @@ class Applier:
         """Carry out the actions in order, and tell what became of each. Never raises for what the cluster says."""
         self._due_at = math.inf
         began_at = self._clock()
-        return [Done(action, self._apply_one(action, began_at)) for action in actions]
+        done: list[Done] = []
+        for action in actions:
+            done.append(Done(action, self._apply_one(action, began_at)))
+            self._on_done()
+        return done
 
     def seconds_until_next(self) -> float:
         """How long to wait before the first thing that the last plan held back may be done; infinity: nothing was."""

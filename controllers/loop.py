@@ -42,6 +42,12 @@ FAILURE_REST_SECONDS: Final = 5.0
 TURN: Final = "loop"
 # Longer in one cycle: something hangs, and the pod had better be restarted.
 STUCK_SECONDS: Final = 300.0
+# Longer without a sign of progress, or with nothing but failures of a plan that others rely on: this replica gives its
+# Lease back, so that another one may lead, or the webhook learns that nobody keeps the nodes' labels true. One request
+# takes 20 s at most.
+SILENT_SECONDS: Final = 25.0
+# After that it may try again: nobody else may be there.
+UNFIT_SECONDS: Final = 300.0
 
 
 class Loop:
@@ -57,12 +63,14 @@ class Loop:
         is_leader: Callable[[], bool],
         is_synced: Callable[[], bool],
         follow: Callable[[], None] = lambda: None,
+        vital: frozenset[str] = frozenset(),
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare. Nothing is planned before `is_synced`, nor while another replica leads.
 
         follow: called instead of `snapshot` while nothing is planned, so that changes don't pile up.
+        vital: names of planners without which this replica had better not lead.
         """
         self._planners = tuple(planners)
         self._snapshot = snapshot
@@ -77,7 +85,10 @@ class Loop:
         self._has_news = False
         self._has_minor_news = False
         self._led = False
-        self._alive_at = steady()
+        self._vital = vital
+        self._alive_at = self._progress_at = steady()
+        # Since when a vital plan has failed, again and again.
+        self._failing_since: dict[str, float] = {}
 
     def wake(self) -> None:
         """Say that something changed."""
@@ -99,20 +110,35 @@ class Loop:
         """Whether the loop still turns."""
         return self._steady() - self._alive_at < STUCK_SECONDS
 
+    def progressed(self) -> None:
+        """Say that a step is done: the next one isn't waited for yet."""
+        self._progress_at = self._steady()
+
+    @property
+    def is_working(self) -> bool:
+        """Whether this replica does, or could do, a leader's work: it goes on, and its vital plans are made."""
+        now = self._steady()
+        if now - self._progress_at > SILENT_SECONDS:
+            return False
+        failing = min(self._failing_since.values(), default=now)
+        return not SILENT_SECONDS < now - failing < UNFIT_SECONDS
+
     def run(self, stop: threading.Event) -> None:
         """Plan and apply until `stop`."""
         while not stop.is_set():
             began_at = self._steady()
-            self._alive_at = began_at
+            self._alive_at = self._progress_at = began_at
             # What comes from here on may be missing in the snapshot.
             self._has_news = self._has_minor_news = False
             try:
                 wait_seconds = self.turn()
+                self._failing_since.pop(TURN, None)
             except Exception:  # a loop that ends would leave a leader that does nothing
                 log.exception("turn failed")
                 self._metrics.count_plan_failure(TURN)
+                self._note_failure(TURN, began_at)
                 wait_seconds = FAILURE_REST_SECONDS
-            ended_at = self._steady()
+            ended_at = self._progress_at = self._steady()
             took_seconds = ended_at - began_at
             if stop.wait(min(MAX_REST_SECONDS, max(SETTLE_SECONDS, REST_FACTOR * took_seconds))):
                 break
@@ -127,6 +153,7 @@ class Loop:
                 left_seconds = until - self._steady()
                 if left_seconds <= 0:
                     return
+                self.progressed()
                 self._news.wait(min(left_seconds, LEASE_LOOK_SECONDS))
 
     def turn(self) -> float:
@@ -159,10 +186,13 @@ class Loop:
         try:
             planned = planner.plan(snapshot, now)
             self._metrics.show_plan(planner.name, planned.gauges, self._steady() - now.steady)
+            self._failing_since.pop(planner.name, None)
         except Exception:  # one controller's fault must not stop the others; nothing of a broken plan is carried out
             log.exception("plan failed controller=%s", planner.name)
             self._metrics.count_plan_failure(planner.name)
-            return RESYNC_SECONDS
+            if planner.name in self._vital:
+                self._note_failure(planner.name, now.steady)
+            return RESYNC_SECONDS if planner.name not in self._vital else FAILURE_REST_SECONDS
         done = self._applier.apply(planned.actions)
         self._metrics.count_done(planner.name, done)
         planner.note(done, Moment(self._wall(), self._steady()))
@@ -173,6 +203,12 @@ class Loop:
         if Outcome.FAILED in outcomes:
             wait_seconds = min(wait_seconds, FAILURE_REST_SECONDS)
         return wait_seconds
+
+    def _note_failure(self, name: str, now: float) -> None:
+        since = self._failing_since.setdefault(name, now)
+        if now - since >= UNFIT_SECONDS:
+            # Tried again after the rest, and failed again: it begins anew.
+            self._failing_since[name] = now
 
 
 def show_plan(planners: Sequence[Planner], snapshot: Snapshot, now: Moment) -> str:

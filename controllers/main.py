@@ -24,6 +24,7 @@ from controllers.apply import Applier
 from controllers.budget import MinuteBudget
 from controllers.certificates import CertificateKeeper, Lives, service_names
 from controllers.events import EventWriter
+from controllers.image_gate import NAME as GATE
 from controllers.loop import Loop, show_plan
 from controllers.metrics import Metrics
 from controllers.plans.snapshot import Moment
@@ -214,14 +215,15 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         on_minor_change=wake_later,
         on_error=metrics.count_watch_error,
     )
-    # A leader whose watches are dead would do nothing, and keep those from it that could.
+    # A leader whose watches are dead, or that hangs, would do nothing, and keep those from it that could. The webhook
+    # reads from the Lease whether anybody keeps the labels of nodes true.
     leadership = Leadership(
         client,
         options.namespace,
         options.lease_name,
         identity,
         owner=owner,
-        is_fit=lambda: watching.verdict().passed,
+        is_fit=lambda: watching.verdict().passed and (loop is None or loop.is_working),
     )
     applier = Applier(
         client,
@@ -231,6 +233,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.count_eviction,
+        on_done=lambda: loop.progressed() if loop is not None else None,
         owner=owner,
     )
     loop = Loop(
@@ -241,6 +244,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         is_leader=lambda: leadership.is_leader,
         is_synced=lambda: watching.verdict().passed,
         follow=watching.follow,
+        vital=frozenset({GATE}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
     checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}

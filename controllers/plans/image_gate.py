@@ -94,6 +94,8 @@ class GateMemory:
     notices: Mapping[Notice, float] = field(default_factory=dict)
     # Names of nodes opened at the deadline.
     opened_late: frozenset[str] = frozenset()
+    # Whether a puller's pod could be expected on new nodes.
+    has_puller: bool | None = None
     # What was opened to users who waited, with the steady second; by node and label.
     opened: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
@@ -130,6 +132,7 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
             conditions={name: one for name, one in memory.conditions.items() if name in nodes},
             notices=memory.notices,
             opened_late=opened_late,
+            has_puller=of.has_puller,
             opened={
                 (name, label): since
                 for (name, label), since in memory.opened.items()
@@ -162,7 +165,8 @@ def _judge_all(
         if before is not None and before.node.uid != node.uid:
             before = None
         said = tuple(by_node.get(name, ()))
-        if before is not None and before.is_settled and before.node is node and before.evidence == said:
+        is_same = memory.has_puller is of.has_puller
+        if before is not None and is_same and before.is_settled and before.node is node and before.evidence == said:
             nodes[name] = before
             continue
         one = judge_node(node, said, before, of)

@@ -10,7 +10,14 @@ from cluster.client import ApiError, ClusterError
 from controllers.apply import Applier
 from controllers.budget import MinuteBudget
 from controllers.events import REPEAT_SECONDS, EventWriter
-from controllers.loop import FAILURE_REST_SECONDS, RESYNC_SECONDS, Loop, show_plan
+from controllers.loop import (
+    FAILURE_REST_SECONDS,
+    RESYNC_SECONDS,
+    SILENT_SECONDS,
+    UNFIT_SECONDS,
+    Loop,
+    show_plan,
+)
 from controllers.metrics import Metrics
 from controllers.planner import MemoryPlanner
 from controllers.plans.actions import (
@@ -467,3 +474,85 @@ def test_a_follower_takes_changes_in_lest_they_pile_up() -> None:
     )
     loop.turn()
     assert followed
+
+
+class TestIsWorking:
+    """What the Lease rests on: who hangs, or can't plan what the webhook relies on, gives it back."""
+
+    @staticmethod
+    def failing(name: str, fails: list[bool]) -> MemoryPlanner[int]:
+        def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
+            if fails[0]:
+                raise RuntimeError("broken")
+            return Planned(actions=[], memory=memory)
+
+        return MemoryPlanner(name, plan, 0)
+
+    def test_a_loop_that_says_nothing_for_long_isnt_working_until_it_goes_on(self) -> None:
+        world = World()
+        loop = world.loop()
+        assert loop.is_working
+        world.now += SILENT_SECONDS + 1
+        assert not loop.is_working
+        loop.progressed()
+        assert loop.is_working
+
+    def test_each_action_is_a_sign_of_life_however_long_all_of_them_take(self) -> None:
+        world = World()
+        loop: Loop | None = None
+        seen: list[bool] = []
+
+        def slow(_verb: str, _path: str) -> Object | None:
+            world.now += SILENT_SECONDS - 1
+            assert loop is not None
+            seen.append(loop.is_working)
+            return None
+
+        world.client = FakeClient(slow)
+        api: Any = world.client
+        world.applier = Applier(
+            api,
+            "hub",
+            writes=world.writes,
+            evictions=world.evictions,
+            events=EventWriter(api, "me", world.clock),
+            may_write=lambda: True,
+            on_done=lambda: loop.progressed() if loop is not None else None,
+            clock=world.clock,
+        )
+        changes = [ChangeNode(node=name, uid=name, set_labels={"a": "b"}, why="a test") for name in "abc"]
+        loop = world.loop(asks_for(*changes))
+        loop.turn()
+        assert len(seen) >= 2
+        assert all(seen)
+
+    @pytest.mark.parametrize(("vital", "works"), [("gate", False), ("another", True)])
+    def test_a_vital_plan_that_goes_on_failing_isnt_work_and_after_a_rest_it_is_tried_again(
+        self, vital: str, works: bool
+    ) -> None:
+        world, fails = World(), [True]
+        loop = Loop(
+            [self.failing("gate", fails)],
+            lambda: Snapshot("hub", "hub"),
+            world.applier,
+            world.metrics,
+            is_leader=lambda: True,
+            is_synced=lambda: True,
+            vital=frozenset({vital}),
+            wall=world.clock,
+            steady=world.clock,
+        )
+        loop.turn()
+        assert loop.is_working
+        world.now += SILENT_SECONDS + 1
+        loop.progressed()
+        loop.turn()
+        assert loop.is_working is works
+        world.now += UNFIT_SECONDS
+        loop.progressed()
+        assert loop.is_working
+        fails[0] = False
+        loop.turn()
+        world.now += SILENT_SECONDS + 1
+        loop.progressed()
+        assert loop.is_working
