@@ -65,10 +65,14 @@ class Hub:
         return pulled_label(self.release, self.namespace, image)
 
     def labels(self, node: str) -> set[str]:
-        """This hub's labels on a node."""
+        """This hub's labels on a node that say "the image is there"."""
+        return {key for key, value in self.values(node).items() if value == "true"}
+
+    def values(self, node: str) -> dict[str, str]:
+        """This hub's labels on a node, with what they say."""
         prefix = self.label("any").partition("/")[0]
         found = self.cluster.api.get(f"/api/v1/nodes/{node}")["metadata"].get("labels", {})
-        return {key for key in found if key.startswith(f"{prefix}/")}
+        return {key: value for key, value in found.items() if key.startswith(f"{prefix}/")}
 
     def wait_for_labels(self, node: str, *images: str, timeout_seconds: float = SOON_SECONDS) -> None:
         """Wait until the node carries the labels of these images and no others."""
@@ -258,7 +262,7 @@ def test_switched_off_the_gate_leaves_nothing_of_its_own_and_everything_of_other
         wait_until(lambda: one.taints(node) == {startup_taint("third", namespace)}, SOON_SECONDS, "one taint to go")
         one.stack.apply(values_for(SCIPY, mode="off"))
         one.stack.restart_controllers()
-        one.wait_for_labels(node, timeout_seconds=LEFT_SET_SECONDS + 60)
+        wait_until(lambda: not one.values(node), LEFT_SET_SECONDS + 60, "no label to be left")
         assert other.labels(node) == {other.label(SCIPY)}
         assert foreign.items() <= control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].items()
         assert one.taints(node) == {startup_taint("third", namespace)}

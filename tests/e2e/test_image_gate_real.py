@@ -116,10 +116,10 @@ def values_for(*images: str, **more: Any) -> dict[str, Any]:
 
 
 def labels_on(cluster: ControlPlane, hub: str, node: str) -> set[str]:
-    """This hub's labels on a node."""
+    """This hub's labels on a node that say "the image is there"."""
     prefix = pulled_label("hub", hub, "any").partition("/")[0]
     labels = cluster.api.get(f"/api/v1/nodes/{node}")["metadata"].get("labels", {})
-    return {key for key in labels if key.startswith(f"{prefix}/")}
+    return {key for key, value in labels.items() if key.startswith(f"{prefix}/") and value == "true"}
 
 
 def wait_for_labels(cluster: ControlPlane, hub: str, node: str, images: set[str], timeout_seconds: float) -> None:
@@ -273,7 +273,9 @@ def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_
     (image,) = images_of(hub, f"server-{mode.lower()}")
     registry.push_program(_path(image), size_bytes=PULL_BYTES)
     seats = {"name": "default", "replicas": 18, "resources": {"requests": SEAT}, "nodeSelector": {"pool": "user"}}
-    values = values_for(image, imageGate={"mode": mode}, placeholders=[seats], placeholderMover={"enabled": False})
+    # A pull takes longer here than users wait before the gate opens.
+    gate = {"mode": mode, "openAfterSeconds": 600}
+    values = values_for(image, imageGate=gate, placeholders=[seats], placeholderMover={"enabled": False})
     with Stack(cluster, hub, values, controllers=True) as stack:
         wait_for_labels(cluster, hub, "node-1", {image}, 90)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+OTHER_IMAGE = "registry.k8s.io/pause:3.10.1"
 
 
 def pod(
@@ -124,11 +125,18 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
     name, _, tag = IMAGE.rpartition(":")
     values = {
         "imageGate": {"mode": mode},
+        "placeholderMover": {"enabled": False},
         "singleuser": {"image": {"name": name, "tag": tag}},
         "placeholders": [{"name": "default", "replicas": 8, "resources": {"requests": seat}}],
     }
-    fake_nodes.create("old", cpu="4", labels={pulled_label("hub", namespace, IMAGE): "true"})
-    with Stack(control_plane, namespace, values) as stack:
+    label = pulled_label("hub", namespace, IMAGE)
+    fake_nodes.create("old", cpu="4", images={IMAGE: 10**9, OTHER_IMAGE: 1000})
+    with Stack(control_plane, namespace, values, controllers=True) as stack:
+
+        def says(node: str, value: str | None) -> bool:
+            return bool(control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get(label) == value)
+
+        wait_until(lambda: says("old", "true"), 30, "the old node to be known to hold the image")
         seats_path = f"/api/v1/namespaces/{namespace}/pods"
 
         def seats_on(node: str) -> int:
@@ -138,7 +146,12 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
         wait_until(lambda: seats_on("old") == 4, 30, "four placeholders to run on the old node")
         # Pre-emption takes the node of the youngest victim, and starts are told in whole seconds.
         time.sleep(1.1)
-        fake_nodes.create("new", cpu="4")
+        # As kubelets register: not ready at first, and so out of reach until the controllers have seen the node.
+        fake_nodes.create("new", cpu="4", images={OTHER_IMAGE: 1000}, ready=False)
+        closed = "pulling" if mode == "requireLabel" else None
+        wait_until(lambda: says("new", closed), 30, "the controllers to see the new node")
+        fake_nodes.set_ready("new", ready=True)
+        fake_nodes.set_taints("new", [])
         wait_until(lambda: seats_on("new") == 4, 30, "four placeholders to run on the new node")
 
         priority = next(
