@@ -107,11 +107,12 @@ def plan_openings(
             continue
         chosen = overdue
         if not overdue:
-            if any(_admits(one.spec, nodes[name], now) and room.take(name, one.pod) for name in reachable):
-                continue
-            chosen = next(([name] for name in due if room.take(name, one.pod)), due)
+            open_ones = [name for name in reachable if _admits(one.spec, nodes[name], now)]
+            # A node that is open may still be closed to this pod's image.
+            chosen = next(([name] for name in (*open_ones, *due) if room.take(name, one.pod)), due)
         for name in chosen:
-            opened[name] = opened.get(name, frozenset()) | (one.labels & closed[name])
+            if labels := one.labels & closed.get(name, frozenset()):
+                opened[name] = opened.get(name, frozenset()) | labels
             if name not in reachable:
                 reachable.append(name)
     return Openings(opened, min(waits, default=None))

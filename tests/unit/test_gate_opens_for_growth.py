@@ -15,7 +15,7 @@ from placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
 from placement.nodes import NodeFact
 from placement.scheduling.objects import NodeState, NodeTerm, PodSpec, PodState
 from placement.selectors import Requirement, Taint
-from tests.gate_world import NAMESPACE, RELEASE, SCIPY, gate_settings, label
+from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, gate_settings, label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,3 +116,25 @@ def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_o
     memory = planned(GateMemory(), ready).memory
     silent = replace(ready, fact=replace(ready.fact, ready=False, taints=(NOT_READY,)), ready_since=None)
     assert planned(memory, silent).actions == []
+
+
+def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
+    def user(name: str, *images: str) -> PodState:
+        gate = [Requirement(label(image), "NotIn", frozenset({PULLING})) for image in images]
+        spec = PodSpec(required_node_terms=(NodeTerm(tuple(gate), ()),))
+        return PodState("hub", name, uid=name, spec=spec, unschedulable_since=NOW - 60)
+
+    users = [user("ada", SCIPY), user("bob", GPU), user("eve", SCIPY)]
+    labels = {label(SCIPY): PULLING, label(GPU): PULLING}
+    fact = NodeFact(name="new", labels=labels, ready=True)
+    node = NodeState(fact=fact, uid="new", created=NOW, ready_since=NOW, allocatable={"pods": 2})
+    found = plan_openings(
+        {"new": node},
+        {one.key: one for one in users},
+        {"new": frozenset(labels)},
+        (),
+        prefix=PULLED_LABEL_PREFIX,
+        open_after_seconds=10.0,
+        now=NOW,
+    )
+    assert found.labels == {"new": frozenset(labels)}
