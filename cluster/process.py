@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import threading
@@ -19,6 +20,24 @@ def stop_on_signals(stop: threading.Event) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, handle)
+
+
+# Of glibc's mallopt. Source: malloc.h.
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE_BYTES: Final = 64 * 1024
+
+
+def return_freed_memory() -> None:
+    """Have large blocks go back to the system as soon as they are freed.
+
+    glibc raises its bound for them with each one that is freed, up to 32 MiB: from the first large request on they come
+    from the heap, and stay there for good wherever something small was put behind them.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # elsewhere than in glibc there may be none
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
 
 
 def version() -> str:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 # Parsed JSON takes up to 40 times its bytes. Pods of hubs have 3 to 30 kB, managedFields included; etcd takes 1.5 MiB.
 MAX_BODY_BYTES: Final = 1024 * 1024
-# Objects and lists in a review, braces within texts counted too; pods of hubs have some hundred. Parsing a megabyte of
-# them would hold the interpreter for 0.1 s, and probes would wait.
-MAX_JSON_PARTS: Final = 50_000
+# Objects and lists in a review, and texts; pods of hubs have some hundred of each. Counted in the bytes, so braces and
+# quotes within texts count too. A megabyte of them would hold the interpreter for 0.1 s while it is parsed, and leave
+# its memory in pieces.
+MAX_JSON_PARTS: Final = 20_000
+MAX_JSON_TEXTS: Final = 50_000
 # Of any object, and of a namespace. Source: k8s.io/apimachinery/pkg/api/validation, RFC 1123.
 MAX_NAME: Final = 253
 MAX_NAMESPACE: Final = 63
@@ -71,7 +73,7 @@ class Bound(StrEnum):
 
 
 MOST: Final = {
-    Bound.BODY: f"{MAX_BODY_BYTES} bytes, or {MAX_JSON_PARTS} objects and lists, in a review",
+    Bound.BODY: f"{MAX_BODY_BYTES} bytes, {MAX_JSON_PARTS} objects and lists, or {MAX_JSON_TEXTS} texts in a review",
     Bound.NAMES: f"{MAX_NAME} characters in a name, {MAX_NAMESPACE} in a namespace's",
     Bound.CONTAINERS: f"{MAX_CONTAINERS} containers",
     Bound.RESOURCES: f"{MAX_RESOURCES} resources requested or limited",
@@ -85,6 +87,18 @@ MOST: Final = {
     Bound.STEPS: f"{MAX_STEPS} steps (nodes of the cluster times the pod's rules about nodes)",
     Bound.OPERATIONS: f"{MAX_OPERATIONS} operations in a patch",
 }
+
+
+def is_oversized(body: bytes) -> bool:
+    """Tell whether a review is too much to be parsed, without parsing it."""
+    if len(body) <= MAX_JSON_PARTS:
+        # Each part has a byte at least, so a body of the usual size needn't be looked through.
+        return False
+    return (
+        len(body) > MAX_BODY_BYTES
+        or body.count(b"{") + body.count(b"[") > MAX_JSON_PARTS
+        or body.count(b'"') > 2 * MAX_JSON_TEXTS
+    )
 
 
 def exceeded(pod: Pod, nodes: int) -> Bound | None:

@@ -61,6 +61,10 @@ class Listener:
     most_connections: int = 64
 
 
+def _nobody(_connection: Connection) -> None:
+    """Nobody is told any more."""
+
+
 class Traffic:
     """All connections of one listener that are past their handshake, and the bytes that they hold."""
 
@@ -101,7 +105,7 @@ class Connection(HttpToolsProtocol):
         config: uvicorn.Config,
         server_state: ServerState,
         traffic: Traffic,
-        on_lost: Callable[[Connection], None] = lambda _connection: None,
+        on_lost: Callable[[Connection], None] = _nobody,
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
         self._review = listener.review
@@ -124,12 +128,18 @@ class Connection(HttpToolsProtocol):
         self._traffic.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give back what was held."""
+        """Give back what was held, the transport's buffers at once: left in a circle they would wait for the collector.
+
+        A connection that carried a large body has half a megabyte of them.
+        """
         self._traffic.connections.discard(self)
         self._release()
         self._body = None
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
         self._on_lost(self)
+        self._on_lost = _nobody
+        del self.transport, self.flow, self.cycle
 
     def check(self, now: float) -> None:
         """Cut the connection when it is past its time, whatever it waits for."""

@@ -45,7 +45,7 @@ class _Place:
         """End the connection, or its handshake."""
         if self.task is not None and not self.task.done():
             self.task.cancel()
-        elif self.connection is not None and self.connection.transport is not None:
+        elif self.connection is not None:
             self.connection.cut()
 
 
@@ -102,8 +102,12 @@ class Door:
         return True
 
     async def _open(self, accepted: socket.socket, place: _Place) -> None:
+        def leave(_connection: Connection) -> None:
+            self._places.discard(place)
+            place.connection = None
+
         def make() -> Connection:
-            place.connection = self._make(lambda _connection: self._places.discard(place))
+            place.connection = self._make(leave)
             return place.connection
 
         certificate = self._listener.certificate

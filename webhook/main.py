@@ -15,7 +15,7 @@ import uvloop
 
 from cluster import logs
 from cluster.client import Client, ClusterError, connect
-from cluster.process import version
+from cluster.process import return_freed_memory, version
 from cluster.readiness import Check, Readiness, Verdict
 from webhook.admission import Admission, Outcome, Result
 from webhook.app import create_app, create_ops_app
@@ -78,6 +78,7 @@ class OptionsError(Exception):
 def serve(options: WebhookOptions) -> int:
     """Run one replica until SIGTERM. 0: drained and gone; 1: it could not start, and stderr says why."""
     logs.configure(options.log_level)
+    return_freed_memory()
     try:
         _Replica(options).run()
     except (OptionsError, BindError) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from webhook.bounds import MAX_BODY_BYTES, MAX_JSON_PARTS, MOST, Bound
+from webhook.bounds import MOST, Bound, is_oversized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,10 +55,7 @@ def uid_of_oversized(body: bytes) -> str | None:
     Raises MalformedReviewError when it doesn't begin as kube-apiserver begins a review: to a 4xx the API server applies
     the entry's failurePolicy, which is Ignore by default.
     """
-    # Each part has a byte at least, so a body of the usual size needn't be looked through.
-    if len(body) <= MAX_JSON_PARTS:
-        return None
-    if len(body) <= MAX_BODY_BYTES and body.count(b"{") + body.count(b"[") <= MAX_JSON_PARTS:
+    if not is_oversized(body):
         return None
     head = _HEAD.match(body)
     if head is None:

@@ -73,7 +73,7 @@ def hostile_bodies(number: int) -> Iterator[tuple[str, bytes]]:
     one = f"n{number}"
     padding = "x" * 900_000
     yield "25,000 required terms", as_go_writes(user_pod(affinity=terms(25_000)))[:-1] + b" " * 9 + b"}"
-    yield "9,000 required terms", as_go_writes(user_pod(affinity=terms(9000)))
+    yield "4,000 required terms", as_go_writes(user_pod(affinity=terms(4000)))
     yield "128 required terms", as_go_writes(user_pod(affinity=terms(128), nodeSelector={one: "x"}))
     yield (
         "dear terms",
@@ -169,13 +169,14 @@ def post_all(webhook: LoneWebhook, number: int) -> dict[str, tuple[int, float, i
 
 
 def test_hostile_reviews_cost_no_memory_no_time_and_no_probe(webhook: LoneWebhook) -> None:
+    webhook.post(review_of())
+    before = resident_mib(webhook)
     first = post_all(webhook, 0)
     # Whatever can be named is admitted, and the answer is short.
     assert {name: status for name, (status, _, _) in first.items() if status != 200} == {
         "a body that nobody can name": 413
     }
     assert max(size for _, _, size in first.values()) < 256 * 1024
-    before = resident_mib(webhook)
     with LivezWatch(webhook) as watch:
         rounds = [post_all(webhook, number) for number in range(1, 8)]
     assert sum(map(len, rounds)) >= 100
@@ -183,8 +184,8 @@ def test_hostile_reviews_cost_no_memory_no_time_and_no_probe(webhook: LoneWebhoo
     assert max(slowest.values()) < 0.5 * crowd(), slowest
     assert len(watch.seconds) > 100
     assert watch.slowest < HUNDRED_MS * crowd(), (sorted(watch.seconds)[-5:], slowest)
-    assert resident_mib(webhook) < before * 1.1
-    assert resident_mib(webhook, "VmHWM") < 256
+    assert resident_mib(webhook) < before * 1.1, before
+    assert resident_mib(webhook, "VmHWM") < 128
     assert webhook.post(review_of())[1]["patchType"] == "JSONPatch"
     assert 'roost_webhook_reviews_beyond_bounds_total{bound="terms"}' in webhook.page("/metrics")[1]
 

@@ -192,6 +192,7 @@ def as_go_writes(body: object) -> bytes:
 OVERSIZED = {
     "bytes": b'"object":"' + b"x" * bounds.MAX_BODY_BYTES + b'"}}',
     "parts": b'"object":[' + b"{}," * bounds.MAX_JSON_PARTS + b"{}]}}",
+    "texts": b'"object":[' + b'"",' * bounds.MAX_JSON_TEXTS + b'""]}}',
     "cut": b"[" * (bounds.MAX_JSON_PARTS + 1),
 }
 
