@@ -106,6 +106,8 @@ class Case:
     has_standby: bool = False
     # zero-to-jupyterhub's placeholders, which an import takes over.
     user_placeholders: int = 0
+    # Whether the hub had zero-to-jupyterhub's, which an import replaces.
+    has_user_scheduler: bool = True
 
     def profile(self, name: str) -> Profile:
         """The profile of that name."""
@@ -124,8 +126,11 @@ class Case:
             singleuser["profileList"] = [
                 {"display_name": one.name, "kubespawner_override": one.override()} for one in self.profiles
             ]
-        seats = {"enabled": self.user_placeholders > 0, "replicas": self.user_placeholders}
-        return {"singleuser": singleuser, "scheduling": {"userPlaceholder": seats}}
+        scheduling = {
+            "userPlaceholder": {"enabled": self.user_placeholders > 0, "replicas": self.user_placeholders},
+            "userScheduler": {"enabled": self.has_user_scheduler},
+        }
+        return {"singleuser": singleuser, "scheduling": scheduling}
 
     def default_values(self) -> Object:
         """Roost's values with nothing set but the hub's images, which no default can know."""
@@ -172,6 +177,8 @@ GPU_CASE = Case(
     ),
     # The third finds both GPUs taken: it is the autoscaler's to see.
     arrivals=(*burst("plain", 2), *burst("gpu", 3, at=1.0)),
+    pull_seconds=2.0,
+    boot_seconds=2.0,
 )
 LARGE_CASE = Case(
     name="60-gi",
@@ -181,6 +188,8 @@ LARGE_CASE = Case(
     ),
     profiles=(Profile(name="plain"), Profile(name="large", memory_gib=60)),
     arrivals=(*burst("plain", 2), *burst("large", 2, at=1.0)),
+    pull_seconds=2.0,
+    boot_seconds=2.0,
 )
 LECTURE_CASE = Case(
     name="lecture",
@@ -188,7 +197,7 @@ LECTURE_CASE = Case(
     pools=(Pool(name="users", labels=PURPOSE, at_first=1, most=12, holds=(BASE,)),),
     profiles=(Profile(name="plain"),),
     arrivals=burst("plain", 20, during=6.0),
-    pull_seconds=15.0,
+    pull_seconds=8.0,
     karpenter=True,
 )
 
@@ -211,9 +220,10 @@ KILLED_CASE = Case(
     name="controllers-killed",
     pools=(Pool(name="users", labels=PURPOSE, at_first=1, most=4, holds=(BASE,)),),
     profiles=(Profile(name="plain"),),
-    arrivals=(*burst("plain", 2), *burst("plain", 5, at=4.0)),
+    arrivals=(*burst("plain", 2), *burst("plain", 5, at=3.0)),
+    pull_seconds=3.0,
     fault=Fault.KILLED,
-    fault_at_seconds=3.0,
+    fault_at_seconds=2.0,
 )
 # The leader hangs, and a node stays as it said last: pulling. The other replica takes over.
 HUNG_CASE = Case(
@@ -279,12 +289,18 @@ def draw(seed: int) -> Case:
             name = names[0] if chance.random() < 0.5 else chance.choice(names)
             arrivals.append(Arrival(at_seconds=at + chance.uniform(0.0, during), profile=name))
         at += during + chance.uniform(2.0, 6.0)
+    pull_seconds = chance.choice([1.0, 6.0, 12.0, 90.0])
     return Case(
         name=f"drawn-{seed}",
         pools=tuple(pools),
         profiles=tuple(profiles),
         arrivals=tuple(sorted(arrivals, key=lambda one: one.at_seconds)),
-        pull_seconds=chance.choice([1.0, 6.0, 12.0]),
+        pull_seconds=pull_seconds,
         boot_seconds=chance.choice([2.0, 6.0]),
+        follows_starts=pull_seconds < 60.0,
+        fault=Fault.KILLED if chance.random() < 0.2 else Fault.NONE,
+        fault_at_seconds=chance.uniform(0.0, 4.0),
+        has_standby=True,
         user_placeholders=chance.choice([0, 3]),
+        has_user_scheduler=chance.random() < 0.7,
     )

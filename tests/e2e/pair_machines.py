@@ -23,7 +23,7 @@ from tests.harness.pods import PODS, PodKeeper
 from tests.harness.talk import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tests.e2e.pair_cases import Pool
     from tests.harness.api import Api
@@ -165,8 +165,16 @@ class ClusterAutoscaler:
     included; what it remembers of one; or, at zero, the group's own labels and taints.
     """
 
-    def __init__(self, api: Api, pools: Iterable[Pool], prefix: str, boot_seconds: float) -> None:
+    def __init__(
+        self,
+        api: Api,
+        pools: Iterable[Pool],
+        prefix: str,
+        boot_seconds: float,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._api = api
+        self._now = now
         self._nodes = FakeNodes(api)
         self._groups = [_Group(pool) for pool in pools]
         self._prefix = prefix
@@ -212,14 +220,21 @@ class ClusterAutoscaler:
 
     def _boot(self) -> None:
         for one in self.added:
-            if not one.is_ready and time.monotonic() - one.at >= self._boot_seconds:
+            if not one.is_ready and self._now() - one.at >= self._boot_seconds:
                 pool = next(group.pool for group in self._groups if group.pool.name == one.pool)
                 self._nodes.set_ready(one.name, ready=True)
                 self._nodes.set_taints(one.name, pool.taints)
                 one.is_ready = True
 
     def _scan(self) -> None:
-        nodes, pods = self._api.list(NODES), self._api.list(PODS)
+        asked = self.asks_for(self._api.list(NODES), self._api.list(PODS))
+        if asked is not None:
+            group = next(one for one in self._groups if one.pool.name == asked[0])
+            for _ in range(asked[1]):
+                self._add(group)
+
+    def asks_for(self, nodes: Sequence[Object], pods: Sequence[Object]) -> tuple[str, int] | None:
+        """Say which group is to have how many more nodes; one group a scan."""
         ready = {node["metadata"]["name"]: node for node in nodes if _is_ready(node)}
         there = {name: _machine(node) for name, node in ready.items() if not node["spec"].get("unschedulable")}
         waiting = []
@@ -238,12 +253,11 @@ class ClusterAutoscaler:
         for group in self._groups:
             asked = self._asked(group, templates[group.pool.name], helpless)
             if asked:
-                for _ in range(asked):
-                    self._add(group)
-                return  # one group a scan
+                return group.pool.name, asked
+        return None
 
     def _template(self, group: _Group, ready: Mapping[str, Object]) -> Machine:
-        now = time.monotonic()
+        now = self._now()
         for name in group.nodes:
             if name not in ready:
                 self._ready_since.pop(name, None)
@@ -281,7 +295,7 @@ class ClusterAutoscaler:
             ready=False,
         )
         group.nodes.append(name)
-        self.added.append(Added(time.monotonic(), pool.name, name))
+        self.added.append(Added(self._now(), pool.name, name))
 
 
 def _place(pod: Object, machines: Iterable[Machine]) -> bool:
