@@ -178,7 +178,6 @@ GPU_CASE = Case(
     # The third finds both GPUs taken: it is the autoscaler's to see.
     arrivals=(*burst("plain", 2), *burst("gpu", 3, at=1.0)),
     pull_seconds=2.0,
-    boot_seconds=2.0,
 )
 LARGE_CASE = Case(
     name="60-gi",
@@ -189,7 +188,6 @@ LARGE_CASE = Case(
     profiles=(Profile(name="plain"), Profile(name="large", memory_gib=60)),
     arrivals=(*burst("plain", 2), *burst("large", 2, at=1.0)),
     pull_seconds=2.0,
-    boot_seconds=2.0,
 )
 LECTURE_CASE = Case(
     name="lecture",
@@ -296,7 +294,7 @@ def draw(seed: int) -> Case:
         profiles=tuple(profiles),
         arrivals=tuple(sorted(arrivals, key=lambda one: one.at_seconds)),
         pull_seconds=pull_seconds,
-        boot_seconds=chance.choice([2.0, 6.0]),
+        boot_seconds=chance.choice([4.0, 8.0]),
         follows_starts=pull_seconds < 60.0,
         fault=Fault.KILLED if chance.random() < 0.2 else Fault.NONE,
         fault_at_seconds=chance.uniform(0.0, 4.0),

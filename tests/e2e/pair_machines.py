@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import http.client
-import itertools
 import threading
 import time
 from dataclasses import dataclass, field
@@ -32,8 +31,8 @@ Object = dict[str, Any]
 
 GROUP_LABEL = "example.com/node-group"
 HOSTNAME = "kubernetes.io/hostname"
-# --scan-interval is 10 s.
-SCAN_SECONDS = 2.0
+# --scan-interval is 10 s, and machines take a minute to boot; here both are shorter.
+SCAN_SECONDS = 4.0
 # How long a node must be ready to be a template; a minute there, as its boots are longer, too.
 STABLE_SECONDS = 6.0
 # --expendable-pods-priority-cutoff.
@@ -179,7 +178,6 @@ class ClusterAutoscaler:
         self._groups = [_Group(pool) for pool in pools]
         self._prefix = prefix
         self._boot_seconds = boot_seconds
-        self._turns = itertools.count()
         self._ready_since: dict[str, float] = {}
         self.added: list[Added] = []
         self._stopping = threading.Event()
@@ -207,10 +205,12 @@ class ClusterAutoscaler:
         return any(not one.is_ready for one in self.added)
 
     def _work(self) -> None:
-        while not self._stopping.wait(SCAN_SECONDS / 2):
+        scan_at = self._now() + SCAN_SECONDS
+        while not self._stopping.wait(0.5):
             try:
                 self._boot()
-                if next(self._turns) % 2:
+                if self._now() >= scan_at:
+                    scan_at = self._now() + SCAN_SECONDS
                     self._scan()
             except (OSError, http.client.HTTPException) as error:
                 say(f"cluster autoscaler: connection broke, going on: {error!r}")
