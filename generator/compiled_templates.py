@@ -354,6 +354,7 @@ def macro_scheduler_config(given):
     out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'clientConnection'), 'qps'))))
     out.append('\n  burst: ')
     out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'clientConnection'), 'burst'))))
+    out.append("\n# Profiles of a running scheduler are nobody's business on the pod network.\nenableProfiling: false")
     return ''.join(out)
 
 def macro_controllers_settings(given):
@@ -940,6 +941,10 @@ def render_controllers_networkpolicy(given):
         out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Metrics and probes; nobody calls the controllers otherwise.\n    - ports:\n        - {protocol: TCP, port: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'port'))))
         out.append(' }\n')
+        if read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'controllers'):
+            out.append('      from: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'controllers'))))
+            out.append('\n')
     return ''.join(out)
 
 
@@ -1573,6 +1578,10 @@ def render_recorder_networkpolicy(given):
         out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Metrics and probes; nobody calls the recorder otherwise.\n    - ports:\n        - {protocol: TCP, port: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'port'))))
         out.append(' }\n')
+        if read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'recorder'):
+            out.append('      from: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'recorder'))))
+            out.append('\n')
     return ''.join(out)
 
 
@@ -1811,6 +1820,10 @@ def render_scheduler_networkpolicy(given):
         out.append('\n  policyTypes: [Ingress]\n  ingress:\n    # Probes, and metrics for those whom the API server lets.\n    - ports:\n        - {protocol: TCP, port: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'port'))))
         out.append(' }\n')
+        if read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'scheduler'):
+            out.append('      from: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'scheduler'))))
+            out.append('\n')
     return ''.join(out)
 
 
@@ -2153,9 +2166,18 @@ def render_webhook_networkpolicy(given):
         out.append(str(macro_selector(given, 'webhook')))
         out.append("\n  policyTypes: [Ingress]\n  ingress:\n    # The API server's address is known to nobody beforehand.\n    - ports:\n        - {protocol: TCP, port: ")
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'port'))))
-        out.append(' }\n        - {protocol: TCP, port: ')
+        out.append(' }\n')
+        if read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'webhookReviews'):
+            out.append('      from: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'webhookReviews'))))
+            out.append('\n')
+        out.append('    - ports:\n        - {protocol: TCP, port: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'metricsPort'))))
         out.append(' }\n')
+        if read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'webhookMetrics'):
+            out.append('      from: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'networkPolicy'), 'ingress'), 'webhookMetrics'))))
+            out.append('\n')
     return ''.join(out)
 
 
@@ -2596,7 +2618,12 @@ DEFAULTS = {'enabled': True,
               'priorityClassName': '',
               'hostNetwork': False,
               'extraEnv': []},
- 'networkPolicy': {'enabled': True},
+ 'networkPolicy': {'enabled': True,
+                   'ingress': {'webhookReviews': [],
+                               'webhookMetrics': [],
+                               'controllers': [],
+                               'scheduler': [],
+                               'recorder': []}},
  'monitoring': {'serviceMonitor': {'enabled': False, 'labels': {}, 'interval': '30s'},
                 'prometheusRule': {'enabled': False, 'labels': {}},
                 'grafanaDashboard': {'enabled': False, 'labels': {}}}}
@@ -2680,7 +2707,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                        'additionalProperties': False,
                                                        'required': ['name', 'pullPolicy', 'tag', 'tags'],
                                                        'properties': {'name': {'$ref': '#/definitions/imageName'},
-                                                                      'tag': {'$ref': '#/definitions/imageTag'},
+                                                                      'tag': {'$ref': '#/definitions/programTag'},
                                                                       'tags': {'type': 'object',
                                                                                'propertyNames': {'pattern': '^1\\.[0-9]{1,3}$',
                                                                                                  '$comment': 'Write '
@@ -2691,7 +2718,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                                                              'quotes, '
                                                                                                              'like '
                                                                                                              '"1.36".'},
-                                                                               'additionalProperties': {'$ref': '#/definitions/imageTag'}},
+                                                                               'additionalProperties': {'$ref': '#/definitions/programTag'}},
                                                                       'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
                                              'featureGates': {'type': 'object',
                                                               'propertyNames': {'pattern': '^1\\.[0-9]{1,3}$',
@@ -2912,7 +2939,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                          'additionalProperties': False,
                                                          'required': ['name', 'pullPolicy', 'tag'],
                                                          'properties': {'name': {'$ref': '#/definitions/imageName'},
-                                                                        'tag': {'$ref': '#/definitions/imageTag'},
+                                                                        'tag': {'$ref': '#/definitions/programTag'},
                                                                         'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
                                                'podClass': {'$ref': '#/definitions/dnsLabel'},
                                                'backend': {'type': 'string',
@@ -3190,8 +3217,20 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                             'extraEnv': {'$ref': '#/definitions/extraEnv'}}},
                 'networkPolicy': {'type': 'object',
                                   'additionalProperties': False,
-                                  'required': ['enabled'],
-                                  'properties': {'enabled': {'type': 'boolean'}}},
+                                  'required': ['enabled', 'ingress'],
+                                  'properties': {'enabled': {'type': 'boolean'},
+                                                 'ingress': {'type': 'object',
+                                                             'additionalProperties': False,
+                                                             'required': ['controllers',
+                                                                          'recorder',
+                                                                          'scheduler',
+                                                                          'webhookMetrics',
+                                                                          'webhookReviews'],
+                                                             'properties': {'webhookReviews': {'$ref': '#/definitions/peers'},
+                                                                            'webhookMetrics': {'$ref': '#/definitions/peers'},
+                                                                            'controllers': {'$ref': '#/definitions/peers'},
+                                                                            'scheduler': {'$ref': '#/definitions/peers'},
+                                                                            'recorder': {'$ref': '#/definitions/peers'}}}}},
                 'monitoring': {'type': 'object',
                                'additionalProperties': False,
                                'required': ['grafanaDashboard', 'prometheusRule', 'serviceMonitor'],
@@ -3230,6 +3269,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                  'propertyNames': {'$ref': '#/definitions/labelKey'},
                                  'additionalProperties': {'$ref': '#/definitions/text'},
                                  '$comment': 'Quote numbers and true/false.'},
+                 'cidr': {'title': 'a block of addresses (text)',
+                          'type': 'string',
+                          'pattern': '^[0-9a-fA-F:.]+/[0-9]{1,3}$',
+                          '$comment': 'Like 10.0.0.0/16 or fd00::/64.'},
                  'clean': {'pattern': '^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\ufffe\uffff]*$',
                            'items': {'$ref': '#/definitions/clean'},
                            'additionalProperties': {'$ref': '#/definitions/clean'},
@@ -3321,6 +3364,12 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                               'pattern': '^([A-Za-z0-9_][A-Za-z0-9._-]*)?$',
                               'maxLength': 128,
                               '$comment': 'Quote tags that look like numbers.'},
+                 'programTag': {'title': "an image's tag, with or without its digest (text)",
+                                'type': 'string',
+                                'pattern': '^([A-Za-z0-9_][A-Za-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?)?$',
+                                'maxLength': 200,
+                                '$comment': 'Like v1.36.3 or v1.36.3@sha256:... with 64 hexadecimal digits. '
+                                            'Quote tags that look like numbers.'},
                  'keySource': {'title': 'one place where the repository is named',
                                'type': 'object',
                                'additionalProperties': False,
@@ -3428,6 +3477,19 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                                   'a share like 50%.'}],
                                                            '$comment': 'Write a number of pods or a share '
                                                                        'like 50%.'}}},
+                 'peers': {'title': 'peers of a NetworkPolicy (list)',
+                           'type': 'array',
+                           'items': {'type': 'object',
+                                     'additionalProperties': False,
+                                     'minProperties': 1,
+                                     'properties': {'podSelector': {'$ref': '#/definitions/labelSelector'},
+                                                    'namespaceSelector': {'$ref': '#/definitions/labelSelector'},
+                                                    'ipBlock': {'type': 'object',
+                                                                'additionalProperties': False,
+                                                                'required': ['cidr'],
+                                                                'properties': {'cidr': {'$ref': '#/definitions/cidr'},
+                                                                               'except': {'type': 'array',
+                                                                                          'items': {'$ref': '#/definitions/cidr'}}}}}}},
                  'placeholderSet': {'type': 'object',
                                     'additionalProperties': False,
                                     'required': ['name', 'replicas'],
@@ -3608,7 +3670,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'c41246061cdf491c48fe2c8e4cf1181fde529adf0ab0eea83484180871438aea'
+FINGERPRINT = 'fbc81a87bf06cc3db8cffe65228fd2f612e6b748c1189094b8f892e4b4678a5d'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -453,3 +453,56 @@ def test_nor_are_they_by_an_admission_policy(values: str, requires: bool) -> Non
     policies = [one.body for one in rendered(text) if one.body["kind"] == "MutatingAdmissionPolicy"]
     assert policies
     assert ("variables.missingHeld" in json.dumps(policies)) == requires
+
+
+def bodies(text: str = "") -> list[dict[str, Any]]:
+    """What is rendered, as an API server reads it."""
+    return [json.loads(json.dumps(manifest.body)) for manifest in rendered(text)]
+
+
+def test_the_scheduler_offers_no_profiles_of_itself() -> None:
+    (configuration,) = [
+        yaml.safe_load(manifest["data"]["config.yaml"])
+        for manifest in bodies()
+        if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]
+    ]
+    assert configuration["enableProfiling"] is False
+
+
+def ingress_of(component: str, text: str) -> list[Any]:
+    """The rules of a component's NetworkPolicy."""
+    (found,) = [
+        manifest["spec"]["ingress"]
+        for manifest in bodies(text)
+        if manifest["kind"] == "NetworkPolicy" and manifest["metadata"]["name"] == f"hub-roost-{component}"
+    ]
+    return list(found)
+
+
+def test_who_may_send_reviews_and_who_may_read_metrics_are_told_apart() -> None:
+    assert all("from" not in rule for rule in ingress_of("webhook", ""))
+    peers = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+    text = "networkPolicy: {ingress: {webhookReviews: [{ipBlock: {cidr: 10.0.0.0/28}}]}}"
+    reviews, metrics = ingress_of("webhook", text)
+    assert (reviews["ports"][0]["port"], reviews["from"]) == (8443, peers)
+    assert metrics["ports"][0]["port"] == 8080
+    assert "from" not in metrics
+
+
+@pytest.mark.parametrize("component", ["controllers", "scheduler", "recorder"])
+def test_each_program_can_be_kept_to_its_peers(component: str) -> None:
+    text = f"recorder: {{enabled: true}}\nnetworkPolicy: {{ingress: {{{component}: [{{podSelector: {{}}}}]}}}}"
+    (rule,) = ingress_of(component, text)
+    assert rule["from"] == [{"podSelector": {}}]
+
+
+def test_a_program_by_tag_and_digest_is_rendered_as_it_is_written() -> None:
+    digest = f"sha256:{'ab' * 32}"
+    text = f"scheduler: {{image: {{tag: 'v1.36.3@{digest}'}}}}\nplaceholder: {{image: {{tag: '3.10.1@{digest}'}}}}"
+    images = {
+        container["image"]
+        for manifest in bodies(text)
+        if manifest["kind"] in ("Deployment", "StatefulSet")
+        for container in manifest["spec"]["template"]["spec"]["containers"]
+    }
+    assert {f"registry.k8s.io/kube-scheduler:v1.36.3@{digest}", f"registry.k8s.io/pause:3.10.1@{digest}"} <= images
