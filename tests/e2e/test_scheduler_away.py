@@ -54,9 +54,13 @@ def test_a_dead_scheduler_is_no_longer_named_and_a_new_one_is(
         assert stack.create_pod(user("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
         assert stack.wait_for_node("meanwhile") == "node-1"
         counter = "roost_webhook_pods_left_to_cluster_scheduler_total"
-        assert webhook.metric(counter, reason="stale", **{"class": "user"}) == 1
+        # A page of metrics is made anew a few times a second.
+        wait_until(
+            lambda: webhook.metric(counter, reason="stale", **{"class": "user"}) == 1, 5, "the pod to be counted"
+        )
         # Who was given to it keeps it: nobody can change a pod's scheduler.
-        assert webhook.metric("roost_webhook_pods_waiting_for_scheduler", **{"class": "user"}) == 1
+        waiting = "roost_webhook_pods_waiting_for_scheduler"
+        wait_until(lambda: webhook.metric(waiting, **{"class": "user"}) == 1, 5, "the one that waits to be counted")
 
         stack.start_scheduler().wait_leading()
         wait_until(lambda: not is_away(), 20, "the webhook to see the new scheduler")
