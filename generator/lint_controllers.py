@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from generator.faults import describe
 from generator.lint_report import Report, Said, at, listing, mapping, number
 from generator.lint_terms import lint_required_term, lint_toleration
+from placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
     from generator.faults import Path
@@ -108,8 +109,6 @@ def _lint_profiles(report: Report) -> None:
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
         return
-    from placement.managed_images import puller_groups  # noqa: PLC0415 - not worth the import without profiles
-
     path = ("singleuser", "profileList")
     _lint_overrides(report, path, listing(at(singleuser, "profileList")))
     groups = puller_groups(singleuser, puller)

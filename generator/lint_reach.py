@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from generator.lint_placeholders import PlaceholderSet, is_wanted, placeholder_sets, show_toleration
 from generator.lint_report import Report, at, listing, mapping, text
+from placement.managed_images import PullerGroup, puller_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from generator.merge import Values
-    from placement.managed_images import PullerGroup
 
 _COLD: Final = "never get the image beforehand: users there start cold"
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
@@ -31,8 +31,6 @@ def lint_reach(report: Report) -> None:
     _lint_whose(report)
     if at(puller, "enabled") is not True:
         return
-    from placement.managed_images import puller_groups  # noqa: PLC0415 - not worth the import without images
-
     groups = puller_groups(singleuser, puller)
     _lint_narrower(report)
     _lint_unpulled_profiles(report)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from generator.faults import Fault, Path, Severity, describe, show_path
 
 if TYPE_CHECKING:
-    from generator.loader import Places
     from generator.merge import Values
+
+
+class Where(Protocol):
+    """Knows where a key stands."""
+
+    def of(self, path: Path) -> tuple[str, int]:
+        """File and line; line 0 when unknown."""
 
 
 class Report:
     """Values under lint, and the faults found so far."""
 
-    def __init__(self, values: Values, places: Places) -> None:
+    def __init__(self, values: Values, places: Where) -> None:
         self.values = values
         self._places = places
         self.faults: list[Fault] = []

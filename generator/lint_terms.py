@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from generator.lint_report import Report, at, listing, mapping, text
-from generator.loader import Places
 from generator.schema import read_schema, satisfies
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def lint_toleration(toleration: object) -> str:
     """What is wrong with one of a profile's tolerations; empty: nothing."""
     if not satisfies(toleration, {"$ref": "#/definitions/toleration"}, read_schema()):
         return "is not a toleration as in a pod"
-    report = Report({}, Places([]))
+    report = Report({}, _Nowhere())
     lint_tolerations(report, (), [toleration])
     return _first(report)
 
@@ -58,9 +57,16 @@ def lint_required_term(term: object) -> str:
     """What is wrong with one of a profile's required node terms; empty: nothing."""
     if not satisfies(term, {"$ref": "#/definitions/nodeTerm"}, read_schema()):
         return "is not a node selector term as in a pod"
-    report = Report({}, Places([]))
+    report = Report({}, _Nowhere())
     lint_term(report, (), mapping(term))
     return _first(report)
+
+
+class _Nowhere:
+    """For what stands in no file of its own."""
+
+    def of(self, _path: Path) -> tuple[str, int]:
+        return "", 0
 
 
 def _first(report: Report) -> str:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from placement import go_json, labels
+from placement.managed_images import managed_images, puller_groups, with_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,7 +224,6 @@ def pulled_labels(release: str, namespace: str, singleuser: object, puller: obje
     """Give the node label of each image that the puller brings, by each way to write that image."""
     # Only needed for admission by policy: not worth the import at each start.
     from placement.images import normalise_reference  # noqa: PLC0415
-    from placement.managed_images import managed_images  # noqa: PLC0415
 
     found: dict[str, str] = {}
     for full in managed_images(singleuser, puller):
@@ -255,15 +255,11 @@ def complete_placeholder_set(one: object, defaults: object) -> dict[str, object]
 
 def container_images(containers: object) -> list[str]:
     """Give the images of containers, each once; the rest of a container may hold secrets."""
-    from placement.managed_images import with_images  # noqa: PLC0415 - see above
-
     return list(with_images((), each(containers)))
 
 
 def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, object]]:
     """Give each DaemonSet of the puller: its name, where its users may go, its images in order of use."""
-    from placement.managed_images import puller_groups  # noqa: PLC0415 - see above
-
     return [
         {
             "name": labels.object_name(base, group.component),

@@ -130,7 +130,7 @@ def test_help_and_version_are_answered(roost: _Run) -> None:
 
 
 def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, values: Path) -> None:
-    values.write_text("placeholders: []\n")
+    values.write_text("imageGate: {mode: prefer}\n")
     warned = roost("validate", "-f", values)
     assert warned.code == 0
     assert "warning: imageGate.mode: " in warned.out
@@ -192,7 +192,7 @@ def test_diff_of_stdin_with_itself_is_wrong_usage(roost: _Run) -> None:
 
 
 def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path) -> None:
-    values.write_text("placeholders: []\n")
+    values.write_text("imageGate: {mode: prefer}\n")
     done = roost("render", "-f", values)
     assert done.code == 0
     assert done.err == roost("validate", "-f", values).out
