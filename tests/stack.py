@@ -42,6 +42,8 @@ READY_SECONDS = 60.0
 MOUNT_SECONDS = 0.3
 CERTIFICATE = "webhook-certificate"
 DAY_SECONDS = 86400.0
+# Of the rendered scheduler's; ports, files and log levels are a test's own affair.
+_SCHEDULER_FLAGS = ("--feature-gates=", "--pod-max-in-unschedulable-pods-duration=")
 Object = dict[str, Any]
 
 
@@ -357,12 +359,14 @@ class Stack:
         return webhook
 
     def start_scheduler(self) -> Scheduler:
-        """Start a replica of the rendered scheduler."""
+        """Start a replica of the rendered scheduler, with the rendered flags that say how it works."""
+        (container,) = self._pod_spec("scheduler")["containers"]
+        rendered = [flag for flag in container["command"] if flag.startswith(_SCHEDULER_FLAGS)]
         scheduler = start_scheduler(
             self.cluster,
             self.scheduler_configuration(),
             kubeconfig=self._account("scheduler"),
-            flags=self._scheduler_flags,
+            flags=(*rendered, *self._scheduler_flags),
         )
         self.schedulers.append(scheduler)
         return scheduler
