@@ -52,6 +52,7 @@ from controllers.settings import parse_settings
 from controllers.watching import PodReader
 from placement.labels import attract_label
 from placement.scheduling.objects import read_moment, read_node_state
+from placement.scheduling.plugins import NEWEST_MINOR
 from tests.harness.api import STRATEGIC, ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
@@ -82,7 +83,7 @@ LABEL_SECONDS: Final = 60.0
 
 def make_planners(hub: Sequence[Object]) -> tuple[Planner, ...]:
     """Every controller, with the settings that the chart renders."""
-    return parse_settings(*_documents(hub)).planners
+    return parse_settings(*_documents(hub), NEWEST_MINOR).planners
 
 
 def _documents(hub: Sequence[Object]) -> tuple[Object, Object]:
@@ -96,7 +97,7 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
     """The scene as the watches would have read it."""
     shapes = make_shapes(hub)
     settings, scheduler = _documents(hub)
-    read = PodReader(scope_of(parse_settings(settings, scheduler)))
+    read = PodReader(scope_of(parse_settings(settings, scheduler, NEWEST_MINOR)))
     pods = {}
     for body in all_pods(shapes, size):
         pod = read(body)

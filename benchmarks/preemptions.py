@@ -1,6 +1,6 @@
 """Users who wait although their victim has gone: thousands of pre-emptions under a real kube-scheduler.
 
-`python -m benchmarks.preemptions`. Fake nodes full of placeholders; classes of 10 to 100 users begin within 2 s, each
+`python -m benchmarks.preemptions`. Fake nodes full of placeholders; classes of 5 to 50 users begin within 2 s, each
 user pushes a placeholder out, and a placeholder that went is made anew and waits for room. A stand-in for kubelets ends
 victims after 0 to 2 s. Once the class sits, or nothing has moved for longer than 10 s, its users leave and the next one
 comes: while users come and go all the time, each pod that leaves wakes whoever is stuck, and hides them. Plain:
@@ -44,7 +44,10 @@ NAMESPACE: Final = "bench-preemptions"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 STUCK_SECONDS: Final = 10.0
 WORKERS: Final = 8
-CLASS_SIZES: Final = (10, 100)
+# Hubs have no more placeholders than that, so no more users pre-empt at once.
+CLASS_SIZES: Final = (5, 50)
+# Placeholders that others end meanwhile, to a user: the mover, or a set that is made smaller.
+ENDED_BY_OTHERS: Final = 0.1
 BEGIN_SECONDS: Final = 2.0
 # A victim's last moments under a kubelet, at most.
 TERMINATION_SECONDS: Final = 2.0
@@ -138,6 +141,8 @@ class Outcome:
     # Of all users: from creation to binding.
     starts: list[float] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
+    # Users without a place when nothing had moved for longer than 10 s: for these only the flush would come.
+    parked: list[str] = field(default_factory=list)
     # Pre-emptions that kube-scheduler carried out beside its scheduling cycle.
     asynchronous: int = 0
 
@@ -235,6 +240,8 @@ class Crowd:
             users = [f"user-{next(self._numbers)}" for _ in range(self._random.randint(*CLASS_SIZES))]
             for name in users:
                 self._agenda.after(self._random.uniform(0, BEGIN_SECONDS), partial(self._create_user, name))
+            for name in self._random.sample(sorted(self._seated), round(ENDED_BY_OTHERS * len(users))):
+                self._agenda.after(self._random.uniform(0, BEGIN_SECONDS), partial(self._remove, name))
             self._wait_quiet(partial(self._have_places, users))
             self.ended_at |= dict.fromkeys(users, time.time())
             for name in users:
@@ -357,6 +364,7 @@ def judge(outcome: Outcome, crowd: Crowd, log: str) -> None:
         moment = crowd.gone_at.get(placeholder) or _moment(month, day, clock)
         if user in until and moment <= until[user]:
             last[user] = max(last.get(user, 0.0), moment)
+    outcome.parked = sorted(user for user in until if user not in crowd.bound_at)
     waits = {user: until[user] - moment for user, moment in last.items()}
     outcome.waits = list(waits.values())
     outcome.stuck = sorted(user for user, wait in waits.items() if wait > STUCK_SECONDS)
@@ -423,7 +431,8 @@ def main(argv: list[str] | None = None) -> int:
                     most_seconds=given.seconds,
                 )
                 outcomes.append(outcome)
-                say(f"  round {number + 1}: {' | '.join(row_of(outcome))}; stuck: {outcome.stuck[:5]}")
+                late = f"late: {outcome.stuck[:5]}, parked: {outcome.parked[:5]}"
+                say(f"  round {number + 1}: {' | '.join(row_of(outcome))}; {late}")
     print(table(HEAD, [row_of(outcome) for outcome in outcomes]))
     return 0
 
@@ -433,6 +442,7 @@ HEAD: Final = [
     "pre-emptions",
     "a second",
     "unbound > 10 s after their victim",
+    "never bound, though nothing moved",
     "longest, s",
     "p99 after the victim, s",
     "creation to binding p50, s",
@@ -447,6 +457,7 @@ def row_of(outcome: Outcome) -> list[str]:
         str(outcome.preempted),
         f"{outcome.preempted / max(outcome.seconds, 1e-9):.1f}",
         str(len(outcome.stuck)),
+        str(len(outcome.parked)),
         f"{max(outcome.waits, default=0):.1f}",
         f"{quantile(outcome.waits, 0.99):.2f}",
         f"{quantile(outcome.starts, 0.5):.2f}",

@@ -25,7 +25,8 @@ import sqlalchemy as sa
 import yaml
 
 from benchmarks.figures import machine, say, table
-from placement.scheduling.profile import NEWEST_MINOR, default_profile
+from placement.scheduling.plugins import NEWEST_MINOR
+from placement.scheduling.profile import default_profile
 from recorder import schema
 from recorder.assembler import EVENTS, NODES, PODS
 from recorder.metrics import Metrics

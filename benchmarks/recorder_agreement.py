@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import machine, say, table
 from cluster.client import connect
-from placement.scheduling.profile import NEWEST_MINOR, default_profile
+from placement.scheduling.plugins import NEWEST_MINOR
+from placement.scheduling.profile import default_profile
 from recorder.assembler import Judgement
 from recorder.metrics import Metrics
 from recorder.model import Model, Unsettled

@@ -24,6 +24,7 @@ from benchmarks.figures import figure, machine, ratios, say, spread, table, verd
 from benchmarks.policy import REPO
 from placement.scheduling.cycle import schedule
 from placement.scheduling.objects import read_node_state, read_pod_state
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.profile import read_profiles
 from placement.scheduling.state import ClusterState
 from simulator.assumptions import Assumptions, Autoscaler
@@ -72,7 +73,7 @@ def our_decisions(nodes: Sequence[Mapping[str, Any]], pods: int) -> float:
 
 @cache
 def _profiles() -> Mapping[str, Profile]:
-    return read_profiles(scheduling.configuration(100))
+    return read_profiles(scheduling.configuration(100), NEWEST_MINOR)
 
 
 def _decide(state: ClusterState, pods: Sequence[PodState]) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster import logs
 from cluster.client import ClusterError, connect
+from cluster.kube_version import follow_minor, read_minor
 from cluster.leases import Leadership
 from cluster.ops_server import OpsError, OpsServer
 from cluster.process import stop_on_signals, version
@@ -105,12 +106,14 @@ def serve(options: ControllersOptions) -> int:
     """Run one replica until SIGTERM. 0: ended in order; 1: it could not start, and stderr says why."""
     logs.configure(options.log_level)
     try:
-        settings = load_settings(options.settings_path, options.scheduler_configuration_path)
+        # Not through the metrics' client: the metrics come from the planners, which want to know the minor.
+        minor = read_minor(connect(options.kubeconfig))
+        settings = load_settings(options.settings_path, options.scheduler_configuration_path, minor)
         _check_release(options, settings)
         planners = _choose(settings.planners, options.only)
         if options.dry_run:
             return _print_plan(options, settings, planners)
-        _run(options, settings, planners)
+        _run(options, settings, planners, minor)
     except SettingsError as error:
         for fault in error.faults:
             # Keys of the settings' document name no file; all else names itself.
@@ -187,7 +190,7 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
     )
 
 
-def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> None:
+def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...], minor: int) -> None:
     stop = threading.Event()
     stop_on_signals(stop)
     metrics = Metrics(version(), [gauge for planner in planners for gauge in planner.gauges])
@@ -260,10 +263,17 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
     )
     ops.start()
     names = ",".join(planner.name for planner in planners)
-    log.info("running controllers=%s port=%d version=%s", names, ops.port, version())
+    log.info("running controllers=%s port=%d version=%s kubernetes=1.%d", names, ops.port, version(), minor)
     # Lists make objects by the million, and no cycles.
     gc.disable()
     watching.start(stop)
+
+    def start_anew(found: int) -> None:
+        # Planners hold the rules of one minor: the kubelet starts the container again, with those of the new one.
+        log.info("the cluster is Kubernetes 1.%d now, was 1.%d: ending, to start anew by its rules", found, minor)
+        stop.set()
+
+    work["minor"] = lambda stop: follow_minor(client, minor, stop, start_anew)
     threads = [threading.Thread(target=target, args=(stop,), name=name, daemon=True) for name, target in work.items()]
     for thread in threads:
         thread.start()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def make_placeholder_mover(read: Reader, sources: Sources) -> Planner | None:
     """Read its settings; faults go to the reader. Switched off it still runs, and takes its marks away."""
-    settings = read_mover_settings(read, sources.document, sources.scheduler_configuration)
+    settings = read_mover_settings(read, sources.document, sources.scheduler_configuration, sources.minor)
 
     def plan(snapshot: Snapshot, memory: MoverMemory, now: Moment) -> Planned[MoverMemory]:
         return plan_placeholder_mover(snapshot, memory, settings, now)

@@ -71,9 +71,12 @@ class MemoryPlanner(Generic[M]):
 
 
 class Sources:
-    """What planners are made from: the settings' document, and the scheduler's configuration where one is rendered."""
+    """What planners are made from: the settings' document, the scheduler's configuration where one is rendered, and the
+    cluster's minor, which decides how kube-scheduler reads that.
+    """
 
-    def __init__(self, document: Document, scheduler_configuration: Mapping[str, Any] | None) -> None:
-        """Hold both; scheduler_configuration is a KubeSchedulerConfiguration as YAML gives it."""
+    def __init__(self, document: Document, scheduler_configuration: Mapping[str, Any] | None, minor: int) -> None:
+        """Hold them; scheduler_configuration is a KubeSchedulerConfiguration as YAML gives it, minor 36 for 1.36."""
         self.document = document
+        self.minor = minor
         self.scheduler_configuration = scheduler_configuration

@@ -31,16 +31,16 @@ class ControllersSettings:
     planners: tuple[Planner, ...]
 
 
-def load_settings(path: Path, scheduler_configuration_path: Path | None) -> ControllersSettings:
-    """Read both files. Raises SettingsError with every fault at once; each names its file."""
+def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
+    """Read both files; minor: the cluster's. Raises SettingsError with every fault at once; each names its file."""
     document = _load_object(path, json.loads, "JSON")
     configuration = None
     if scheduler_configuration_path is not None:
         configuration = _load_object(scheduler_configuration_path, _load_yaml, "YAML")
-    return parse_settings(document, configuration)
+    return parse_settings(document, configuration, minor)
 
 
-def parse_settings(document: Document, scheduler_configuration: Document | None) -> ControllersSettings:
+def parse_settings(document: Document, scheduler_configuration: Document | None, minor: int) -> ControllersSettings:
     """Check the document and make the planners. Raises SettingsError with every fault at once."""
     read = Reader()
     if document.get("version") != VERSION:
@@ -50,7 +50,7 @@ def parse_settings(document: Document, scheduler_configuration: Document | None)
     writes = read.whole(document.get("writesPerMinute"), "writesPerMinute", 1, 1_000_000)
     mover = read.mapping(document.get("placeholderMover"), "placeholderMover")
     evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
-    sources = Sources(document, scheduler_configuration)
+    sources = Sources(document, scheduler_configuration, minor)
     planners = tuple(planner for make in FACTORIES if (planner := make(read, sources)) is not None)
     if read.faults:
         raise SettingsError(read.faults)

@@ -2335,7 +2335,8 @@ DEFAULTS = {'enabled': True,
                          'tag': '',
                          'tags': {'1.34': 'v1.34.4', '1.35': 'v1.35.4', '1.36': 'v1.36.3'},
                          'pullPolicy': 'IfNotPresent'},
-               'featureGates': {'1.34': {'SchedulerAsyncPreemption': False}},
+               'featureGates': {'1.34': {'SchedulerAsyncPreemption': False},
+                                '1.35': {'SchedulerAsyncPreemption': False, 'OpportunisticBatching': False}},
                'flushAfter': {'1.34': '30s'},
                'clientConnection': {'qps': 200, 'burst': 400},
                'leaderElection': {'leaseDuration': '15s', 'renewDeadline': '10s', 'retryPeriod': '2s'},
@@ -3670,7 +3671,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'fbc81a87bf06cc3db8cffe65228fd2f612e6b748c1189094b8f892e4b4678a5d'
+FINGERPRINT = '4630699a0073b08177eab7b45fbc77bf0dc65ac56eba2179a34910c4afae0779'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

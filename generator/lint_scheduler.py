@@ -1,7 +1,8 @@
 """Lint what goes to kube-scheduler: profiles, weight tables, raw plugins and their arguments.
 
 kube-scheduler refuses some of it at start, when the old one is gone already; more of it passes silently.
-Source: kube-scheduler v1.36 (`pkg/scheduler/framework/runtime`, `apis/config/validation`).
+Source: kube-scheduler v1.36 (`pkg/scheduler/framework/runtime`, `apis/config/validation`). Which plugins there are:
+placement/scheduling/plugins.py.
 """
 
 from __future__ import annotations
@@ -10,9 +11,18 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from generator.lint_report import Report, Said, at, listing, mapping, number, text
+from generator.lint_scheduler_gates import gates_of, lint_gates, scheduler_minor
+from placement.scheduling.plugins import (
+    FILTERS_NEED_PRE_FILTER,
+    PLUGINS,
+    POINTS,
+    SCORES_NEED_PRE_SCORE,
+    is_on,
+    names_at,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from generator.faults import Path
     from generator.release import Release
@@ -22,44 +32,7 @@ _MAX_TOTAL: Final = 2**63 - 1
 _BEST_SCORE: Final = 100
 
 # Weight of the in-tree score plugins when nothing is said.
-DEFAULT_WEIGHTS: Final = {
-    "TaintToleration": 3,
-    "NodeAffinity": 2,
-    "NodeResourcesFit": 1,
-    "VolumeBinding": 1,
-    "PodTopologySpread": 2,
-    "InterPodAffinity": 2,
-    "DynamicResources": 2,
-    "NodeResourcesBalancedAllocation": 1,
-    "ImageLocality": 1,
-}
-_FILTERS: Final = frozenset(
-    {
-        *("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
-        *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread"),
-        *("InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"),
-    }
-)
-PLUGINS: Final = _FILTERS | {
-    *DEFAULT_WEIGHTS,
-    *("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"),
-    # Behind feature gates.
-    *("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"),
-}
-# Which plugins an extension point takes; points that aren't listed are not checked.
-_EXTENSION_POINTS: Final = {
-    "queueSort": frozenset({"PrioritySort"}),
-    "filter": _FILTERS,
-    "score": frozenset(DEFAULT_WEIGHTS),
-    "postFilter": frozenset({"DefaultPreemption", "DynamicResources"}),
-    "bind": frozenset({"DefaultBinder"}),
-}
-_POINTS: Final = (
-    *("multiPoint", "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
-    *("reserve", "permit", "preBind", "bind", "postBind", "placementGenerate", "placementScore"),
-)
-# Their Score reads what their PreScore left behind.
-_NEED_PRE_SCORE: Final = ("TaintToleration", "NodeAffinity", "InterPodAffinity", "PodTopologySpread")
+DEFAULT_WEIGHTS: Final = {name: plugin.weight for name, plugin in PLUGINS.items() if plugin.weight}
 _ARGUMENTS: Final = {
     "NodeResourcesFit": {"ignoredResources", "ignoredResourceGroups", "scoringStrategy"},
     "NodeResourcesBalancedAllocation": {"resources"},
@@ -83,9 +56,12 @@ def lint_scheduler(report: Report, release: Release) -> None:
     if scheduler.get("target") != "deploy":
         return
     _lint_process(report, scheduler, release)
+    minor = scheduler_minor(scheduler, release)
+    lint_gates(report, scheduler, release)
+    gates = gates_of(scheduler, release)
     strategies, profiles = mapping(scheduler.get("strategies")), mapping(scheduler.get("profiles"))
     for name, strategy in strategies.items():
-        _lint_strategy(report, ("scheduler", "strategies", name), mapping(strategy))
+        _lint_strategy(report, ("scheduler", "strategies", name), mapping(strategy), minor)
     if not profiles:
         report.error(
             ("scheduler", "profiles"),
@@ -97,7 +73,7 @@ def lint_scheduler(report: Report, release: Release) -> None:
     for name, entry in profiles.items():
         profile, path = mapping(entry), ("scheduler", "profiles", name)
         _lint_reference(report, path, profile, strategies)
-        _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")))
+        _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")), minor, gates)
         _lint_plugin_config(report, (*path, "pluginConfig"), profile)
         queue_sorts[name] = at(profile, "plugins", "queueSort")
     _lint_queue_sorts(report, queue_sorts)
@@ -155,10 +131,10 @@ def _lint_reference(report: Report, path: Path, profile: dict[str, object], stra
         report.error((*path, "strategy"), named, f"one of {', '.join(sorted(strategies))}")
 
 
-def _lint_strategy(report: Report, path: Path, strategy: dict[str, object]) -> None:
+def _lint_strategy(report: Report, path: Path, strategy: dict[str, object], minor: int) -> None:
     weights, disabled = mapping(strategy.get("weights")), [text(name) for name in listing(strategy.get("disabled"))]
     for name in weights:
-        _lint_name(report, (*path, "weights", name), name, "score")
+        _lint_name(report, (*path, "weights", name), name, "score", minor)
     for index, name in enumerate(disabled):
         if name not in PLUGINS:
             _warn_unknown(report, (*path, "disabled", index), name)
@@ -242,8 +218,8 @@ def _lint_shape(report: Report, path: Path, shape: list[dict[str, object]]) -> N
 # --- raw plugins ------------------------------------------------------------------------------------------------------
 
 
-def _lint_name(report: Report, path: Path, name: str, point: str) -> None:
-    """Check an enabled plugin: known, and of this extension point."""
+def _lint_name(report: Report, path: Path, name: str, point: str, minor: int) -> None:
+    """Check an enabled plugin: known to this minor, and of this extension point."""
     if name not in PLUGINS:
         image = text(at(report.values, "scheduler", "image", "name"))
         if image.rpartition("/")[2] == "kube-scheduler":
@@ -251,7 +227,10 @@ def _lint_name(report: Report, path: Path, name: str, point: str) -> None:
             report.error(path, name, "a plugin of kube-scheduler", f"{fix} {_nearest(name)}".rstrip())
         else:
             report.warn(path, f"{name} is no plugin of kube-scheduler; {image} has to hold it.")
-    elif point in _EXTENSION_POINTS and name not in _EXTENSION_POINTS[point]:
+    elif minor < PLUGINS[name].since:
+        expected = f"a plugin of kube-scheduler 1.{minor}: it came with 1.{PLUGINS[name].since}"
+        report.error(path, name, expected, "kube-scheduler would not start.")
+    elif point != "multiPoint" and name not in names_at(point, minor):
         report.error(path, name, f"a plugin with the extension point {point}", "kube-scheduler would not start.")
 
 
@@ -266,16 +245,23 @@ def _warn_unknown(report: Report, path: Path, name: str) -> None:
     report.warn(path, reason, _nearest(name))
 
 
-def _lint_plugins(report: Report, path: Path, plugins: dict[str, object]) -> None:
+def _lint_plugins(
+    report: Report, path: Path, plugins: dict[str, object], minor: int, gates: Mapping[str, bool]
+) -> None:
     for point, entry in plugins.items():
-        if point not in _POINTS:
-            report.error((*path, point), Said("an unknown key"), f"one of {', '.join(_POINTS)}")
+        if point not in POINTS:
+            report.error((*path, point), Said("an unknown key"), f"one of {', '.join(POINTS)}")
             continue
         plugin_set = entry if isinstance(entry, dict) else None
         if plugin_set is None or not plugin_set.keys() <= {"enabled", "disabled"}:
             report.error((*path, point), entry, "a map with enabled and disabled")
             continue
-        _lint_enabled(report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")))
+        _lint_enabled(report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")), minor)
+        for index, name in enumerate(_names(plugin_set.get("enabled"))):
+            off = [gate for gate in (PLUGINS[name].gates if name in PLUGINS else ()) if not is_on(gate, minor, gates)]
+            if off:
+                reason = f"{name} is behind the feature gate {off[0]}, which is off."
+                report.warn((*path, point, "enabled", index), reason, "Set it in scheduler.featureGates.")
         for index, name in enumerate(_names(plugin_set.get("disabled"))):
             if name != "*" and name not in PLUGINS:
                 _warn_unknown(report, (*path, point, "disabled", index), name)
@@ -286,7 +272,7 @@ def _names(entries: object) -> list[str]:
     return [text(mapping(entry).get("name")) for entry in listing(entries)]
 
 
-def _lint_enabled(report: Report, path: Path, point: str, entries: list[object]) -> None:
+def _lint_enabled(report: Report, path: Path, point: str, entries: list[object], minor: int) -> None:
     seen: set[str] = set()
     for index, raw in enumerate(entries):
         entry = mapping(raw)
@@ -299,7 +285,7 @@ def _lint_enabled(report: Report, path: Path, point: str, entries: list[object])
             fix = "kube-scheduler would not start: already registered."
             report.error((*here, "name"), name, "each plugin once in a list", fix)
         seen.add(name)
-        _lint_name(report, (*here, "name"), name, point)
+        _lint_name(report, (*here, "name"), name, point, minor)
         if point not in {"score", "multiPoint"} or (point == "multiPoint" and name not in DEFAULT_WEIGHTS):
             continue
         if weight == 0:
@@ -319,12 +305,21 @@ def _lint_combination(report: Report, path: Path, plugins: dict[str, object]) ->
 
     scored = _enabled_scores(plugins)
     for index, name in enumerate(names("preScore", "disabled")):
-        broken = [one for one in _NEED_PRE_SCORE if name in {one, "*"} and one in scored]
+        broken = [one for one in SCORES_NEED_PRE_SCORE if name in {one, "*"} and one in scored]
         broken = [one for one in broken if one not in names("preScore", "enabled")]
         if broken:
             verb, fails, whose = ("scores", "fails", "its") if len(broken) == 1 else ("score", "fail", "their")
             reason = f"{', '.join(broken)} still {verb}, and {fails} for every pod without {whose} preScore."
             report.refuse((*path, "preScore", "disabled", index), reason, "Disable it under score instead.")
+    for index, name in enumerate(names("preFilter", "disabled")):
+        broken = [one for one in FILTERS_NEED_PRE_FILTER if name in {one, "*"}]
+        broken = [one for one in broken if one not in names("preFilter", "enabled")]
+        broken = [
+            one for one in broken if not {one, "*"} & {*names("filter", "disabled"), *names("multiPoint", "disabled")}
+        ]
+        if broken:
+            reason = f"{', '.join(broken)} still filter, and fail every pod without what preFilter leaves behind."
+            report.refuse((*path, "preFilter", "disabled", index), reason, "Disable it under filter too.")
     if "*" in names("multiPoint", "disabled"):
         for point, plugin, what in (("queueSort", "PrioritySort", "queue sort"), ("bind", "DefaultBinder", "bind")):
             if plugin not in names("multiPoint", "enabled") and not names(point, "enabled"):

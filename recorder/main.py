@@ -14,17 +14,13 @@ import yaml
 
 from cluster import logs
 from cluster.client import ClusterError, connect
+from cluster.kube_version import read_minor
 from cluster.ops_server import OpsError, OpsServer
 from cluster.process import stop_on_signals, version
 from cluster.readiness import Readiness
 from placement.documents import Fault, SettingsError, describe
-from placement.scheduling.profile import (
-    NEWEST_MINOR,
-    OLDEST_MINOR,
-    ProfileError,
-    default_profile,
-    read_profiles,
-)
+from placement.scheduling.plugins import OLDEST_MINOR
+from placement.scheduling.profile import ProfileError, default_profile, read_profiles
 from recorder.metrics import Metrics
 from recorder.model import Model
 from recorder.recording import Recording, RecordingError
@@ -125,8 +121,8 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
 
 def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
     """The release's own profiles, and the default scheduler's, by the cluster's minor. Raises SettingsError."""
-    minor = int("".join(filter(str.isdigit, str(client.get("/version").get("minor")))) or NEWEST_MINOR)
-    profiles = {"default-scheduler": default_profile(max(minor, OLDEST_MINOR))}
+    minor = max(read_minor(client), OLDEST_MINOR)
+    profiles = {"default-scheduler": default_profile(minor)}
     if path is None:
         return profiles
     try:
@@ -134,7 +130,7 @@ def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
         kind = configuration.get("kind") if isinstance(configuration, dict) else configuration
         if kind != _CONFIGURATION:
             raise SettingsError([Fault(str(path), describe(kind), f"the kind {_CONFIGURATION}")])
-        return profiles | read_profiles(configuration, max(minor, OLDEST_MINOR))
+        return profiles | read_profiles(configuration, minor)
     except OSError as error:
         raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
     except (yaml.YAMLError, ProfileError, TypeError, RecursionError) as error:

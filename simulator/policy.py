@@ -21,6 +21,7 @@ from generator.render import render
 from generator.schema import validate
 from generator.values import read_values
 from placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
+from placement.scheduling.plugins import OLDEST_MINOR
 from placement.scheduling.profile import Profile, default_profile, read_profiles
 from placement.settings import Settings
 from placement.settings import parse_settings as parse_policy
@@ -105,7 +106,11 @@ class Policy:
     release: str
     # Of everything rendered that decides, so that equal digests replay alike.
     digest: str
+    # Of Kubernetes, by which kube-scheduler's rules are read: 36 for 1.36.
+    minor: int
     profiles: Mapping[str, Profile]
+    # Of the cluster's own scheduler.
+    cluster_profile: Profile
     # None: no webhook runs.
     webhook: Settings | None
     # controllers.json and the scheduler's configuration; None: no controllers run.
@@ -130,13 +135,13 @@ class Policy:
 
     def profile_of(self, scheduler_name: str) -> Profile:
         """The profile that a schedulerName means; kube-scheduler's defaults where Roost renders none."""
-        return self.profiles.get(scheduler_name) or _DEFAULT_PROFILE
+        return self.profiles.get(scheduler_name) or self.cluster_profile
 
     def make_planners(self) -> tuple[Planner, ...]:
         """Fresh planners, without any memory."""
         if self.controllers is None:
             return ()
-        return parse_settings(dict(self.controllers), self._configuration()).planners
+        return parse_settings(dict(self.controllers), self._configuration(), self.minor).planners
 
     @property
     def evictions_per_minute(self) -> int:
@@ -145,9 +150,6 @@ class Policy:
 
     def _configuration(self) -> dict[str, Any] | None:
         return None if self.scheduler_configuration is None else dict(self.scheduler_configuration)
-
-
-_DEFAULT_PROFILE: Final = default_profile()
 
 
 def load_policy(
@@ -231,6 +233,7 @@ def read_policy(
                 if isinstance(found, dict) and found.get("kind") == "KubeSchedulerConfiguration":
                     data["scheduler"] = found
     configuration = data.get("scheduler")
+    minor = max(release.kube_minor[1], OLDEST_MINOR)
     controllers = data.get("controllers.json")
     webhook = data.get(RULES_FILE)
     gate = (controllers or {}).get("gate") or {}
@@ -244,8 +247,10 @@ def read_policy(
         name=name,
         release=release.name,
         namespace=release.namespace,
-        digest=_digest([*bodies, dict(user_nodes)]),
-        profiles={} if configuration is None else read_profiles(configuration),
+        digest=_digest([*bodies, dict(user_nodes), {"minor": minor}]),
+        minor=minor,
+        profiles={} if configuration is None else read_profiles(configuration, minor),
+        cluster_profile=default_profile(minor),
         webhook=None if webhook is None else parse_policy(webhook, revision="simulated"),
         controllers=controllers,
         scheduler_configuration=configuration,

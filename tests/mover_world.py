@@ -31,6 +31,7 @@ from placement.documents import Reader
 from placement.labels import attract_label, pulled_label
 from placement.scheduling.cycle import schedule
 from placement.scheduling.objects import NodeState, Owner, PodState, read_node_state, read_pod_state
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.profile import read_profiles
 from placement.scheduling.state import ClusterState
 from placement.selectors import Taint
@@ -102,7 +103,7 @@ class MoverWorld:
         self.configuration: Object = yaml.safe_load(_data(manifests, ".yaml"))
         self._template: Any = next(one for one in manifests if one["kind"] == "StatefulSet")
         self._rules = parse_settings(json.loads(_data(manifests, "policy.json")), "revision0001")
-        self._profiles = read_profiles(self.configuration)
+        self._profiles = read_profiles(self.configuration, NEWEST_MINOR)
         self.seats = seats
         self.now = START
         self.nodes: dict[str, NodeState] = {}
@@ -127,7 +128,7 @@ class MoverWorld:
     def start_leader(self) -> None:
         """A replica that knows nothing takes over."""
         read = Reader()
-        planner = make_placeholder_mover(read, Sources(self.document, self.configuration))
+        planner = make_placeholder_mover(read, Sources(self.document, self.configuration, NEWEST_MINOR))
         assert planner is not None
         assert not read.faults
         api: Any = _Api(self)

@@ -9,6 +9,7 @@ from placement.classes import Classes
 from placement.labels import attract_label, attract_prefix, pulled_label, startup_taint
 from placement.nodes import NodeRules
 from placement.puller_reach import read_required_terms, read_tolerations
+from placement.scheduling.plugins import OLDEST_MINOR
 from placement.scheduling.profile import Profile, ProfileError, default_profile, read_profiles
 from placement.settings import PodClass, read_pod_classes
 
@@ -92,9 +93,9 @@ class MoverSettings:
 
 
 def read_mover_settings(
-    read: Reader, document: Document, scheduler_configuration: Mapping[str, Any] | None
+    read: Reader, document: Document, scheduler_configuration: Mapping[str, Any] | None, minor: int
 ) -> MoverSettings:
-    """Read controllers.json; faults go to the reader. Switched off, the settings hold no set."""
+    """Read controllers.json; faults go to the reader. Switched off, the settings hold no set. minor: the cluster's."""
     at = "placeholderMover"
     found = read.mapping(document.get(at), at)
     read.known(found, at, _KEYS)
@@ -109,7 +110,7 @@ def read_mover_settings(
     )
     sets = read_placeholder_sets(read, document, release, namespace)
     classes = read_pod_classes(read, document)
-    profiles, fault = _read_profiles(scheduler_configuration)
+    profiles, fault = _read_profiles(scheduler_configuration, minor)
     return MoverSettings(
         release=release,
         namespace=namespace,
@@ -167,13 +168,14 @@ def _read_images(read: Reader, value: object, release: str, namespace: str) -> t
     return tuple(found)
 
 
-def _read_profiles(configuration: Mapping[str, Any] | None) -> tuple[Mapping[str, Profile], str]:
+def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple[Mapping[str, Profile], str]:
     """Profiles by schedulerName. Without a configuration of ours, pods go by the cluster's own scheduler's defaults."""
-    own = {"default-scheduler": default_profile()}
+    minor = max(minor, OLDEST_MINOR)  # clusters older than that get the oldest kube-scheduler there is a tag for
+    own = {"default-scheduler": default_profile(minor)}
     if configuration is None:
         return own, ""
     try:
-        return {**own, **read_profiles(configuration)}, ""
+        return {**own, **read_profiles(configuration, minor)}, ""
     except ProfileError as error:
         return {}, str(error)
 

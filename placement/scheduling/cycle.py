@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from placement.scheduling.filters import NOT_NAMED, Cycle, Rejection, Verdict
+from placement.scheduling.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from placement.scheduling.preemption import Nomination, NoNomination, no_node_text, preempt
-from placement.scheduling.profile import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES, Profile
 from placement.scheduling.scores import Chosen, ScoreTable, pick, score_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from placement.scheduling.objects import PodState
+    from placement.scheduling.profile import Profile
     from placement.scheduling.state import ClusterState, NodeRow
 
 NO_NODES: Final = "no nodes available to schedule pods"

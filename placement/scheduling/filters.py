@@ -19,7 +19,7 @@ from placement.scheduling.matching import (
     selector_matches,
     tolerates_cordon,
 )
-from placement.scheduling.profile import (
+from placement.scheduling.plugins import (
     INTER_POD_AFFINITY,
     NODE_AFFINITY,
     NODE_PORTS,
@@ -27,7 +27,6 @@ from placement.scheduling.profile import (
     NODE_UNSCHEDULABLE,
     POD_TOPOLOGY_SPREAD,
     TAINT_TOLERATION,
-    Profile,
 )
 from placement.scheduling.state import (
     REQUIRED_ANTI_AFFINITY,
@@ -43,6 +42,7 @@ from placement.selectors import Requirement
 
 if TYPE_CHECKING:
     from placement.scheduling.objects import HostPort, NodeTerm, PodState, PodTerm, SpreadConstraint, WeightedNodeTerm
+    from placement.scheduling.profile import Profile
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
 # Verdicts of so many different specs are kept while no node changes.

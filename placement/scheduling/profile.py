@@ -2,7 +2,7 @@
 
 Owns the merge of a configuration with kube-scheduler's defaults. It reads configurations that kube-scheduler accepts;
 what the model would get wrong (extenders, plugins it doesn't know, a score without its preScore) is refused by name.
-Source: kube-scheduler's config/v1 defaults and runtime.expandMultiPointPlugins, v1.34 to v1.36.
+Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.34 to v1.37.
 """
 
 from __future__ import annotations
@@ -22,62 +22,28 @@ from placement.scheduling.objects import (
     read_node_terms,
     read_spread_constraint,
 )
+from placement.scheduling.plugins import (
+    BALANCED_ALLOCATION,
+    DEFAULT_PREEMPTION,
+    FILTERS_NEED_PRE_FILTER,
+    INTER_POD_AFFINITY,
+    NEWEST_MINOR,
+    NODE_AFFINITY,
+    NODE_RESOURCES_FIT,
+    OLDEST_MINOR,
+    PLUGINS,
+    POD_TOPOLOGY_SPREAD,
+    SCORES_NEED_PRE_SCORE,
+    VOLUME_BINDING,
+    default_plugins,
+    names_at,
+)
 
-NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
-NODE_NAME: Final = "NodeName"
-TAINT_TOLERATION: Final = "TaintToleration"
-NODE_AFFINITY: Final = "NodeAffinity"
-NODE_PORTS: Final = "NodePorts"
-NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
-POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
-INTER_POD_AFFINITY: Final = "InterPodAffinity"
-DYNAMIC_RESOURCES: Final = "DynamicResources"
-DEFAULT_PREEMPTION: Final = "DefaultPreemption"
-BALANCED_ALLOCATION: Final = "NodeResourcesBalancedAllocation"
-IMAGE_LOCALITY: Final = "ImageLocality"
-VOLUME_BINDING: Final = "VolumeBinding"
-NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
-
-OLDEST_MINOR: Final = 34
-NEWEST_MINOR: Final = 36
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
 CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
-
-# The extension points that decide where a pod goes, and the in-tree plugins that have a part in each.
-_POINTS: Final[Mapping[str, frozenset[str]]] = {
-    "preFilter": frozenset(
-        {
-            NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES_FIT, "VolumeRestrictions", "NodeVolumeLimits", VOLUME_BINDING,
-            "VolumeZone", POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY, DYNAMIC_RESOURCES, NODE_DECLARED_FEATURES,
-        }
-    ),
-    "filter": frozenset(
-        {
-            NODE_UNSCHEDULABLE, NODE_NAME, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES_FIT,
-            "VolumeRestrictions", "NodeVolumeLimits", VOLUME_BINDING, "VolumeZone", POD_TOPOLOGY_SPREAD,
-            INTER_POD_AFFINITY, DYNAMIC_RESOURCES, NODE_DECLARED_FEATURES,
-        }
-    ),
-    "postFilter": frozenset({DYNAMIC_RESOURCES, DEFAULT_PREEMPTION}),
-    "preScore": frozenset(
-        {
-            TAINT_TOLERATION, NODE_AFFINITY, NODE_RESOURCES_FIT, VOLUME_BINDING, POD_TOPOLOGY_SPREAD,
-            INTER_POD_AFFINITY, BALANCED_ALLOCATION,
-        }
-    ),
-    "score": frozenset(
-        {
-            TAINT_TOLERATION, NODE_AFFINITY, NODE_RESOURCES_FIT, VOLUME_BINDING, POD_TOPOLOGY_SPREAD,
-            INTER_POD_AFFINITY, DYNAMIC_RESOURCES, BALANCED_ALLOCATION, IMAGE_LOCALITY,
-        }
-    ),
-}  # fmt: skip
-_ELSEWHERE: Final = frozenset({"SchedulingGates", "PrioritySort", "DefaultBinder"})
-_KNOWN: Final = frozenset().union(_ELSEWHERE, *_POINTS.values())
-# These score from what their preScore computed, and fail every pod without it.
-_SCORES_NEED_PRE_SCORE: Final = (TAINT_TOLERATION, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
-_FILTERS_NEED_PRE_FILTER: Final = (NODE_PORTS, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
+# The extension points that decide where a pod goes.
+_POINTS: Final = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 class ProfileError(ValueError):
@@ -113,7 +79,7 @@ class Profile:
 
     scheduler_name: str = "default-scheduler"
     # Of Kubernetes: 36 is 1.36.
-    minor: int = NEWEST_MINOR
+    minor: int
     filters: tuple[str, ...]
     post_filters: tuple[str, ...]
     # Plugin and weight.
@@ -140,15 +106,16 @@ class Profile:
         return dict(self.scores).get(plugin, 0)
 
 
-def default_profile(minor: int = NEWEST_MINOR) -> Profile:
+def default_profile(minor: int) -> Profile:
     """kube-scheduler's own profile when nothing is configured."""
     return read_profiles({}, minor)["default-scheduler"]
 
 
-def read_profiles(configuration: Mapping[str, Any], minor: int = NEWEST_MINOR) -> dict[str, Profile]:
+def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Profile]:
     """All profiles of a KubeSchedulerConfiguration v1 (as YAML gives it), by schedulerName.
 
-    minor: of Kubernetes, 34 to 36 (newer ones are taken for the newest known). Raises ProfileError.
+    minor: of the kube-scheduler that runs them, 34 or newer; a newer one than Roost knows is taken for the newest.
+    Raises ProfileError.
     """
     if minor < OLDEST_MINOR:
         raise ProfileError(f"found Kubernetes 1.{minor}, expected 1.{OLDEST_MINOR} or newer")
@@ -186,33 +153,16 @@ class _PluginSet(NamedTuple):
     disabled: frozenset[str]
 
 
-def _default_plugins(minor: int) -> _PluginSet:
-    names = [
-        ("SchedulingGates", 0), ("PrioritySort", 0), (NODE_UNSCHEDULABLE, 0), (NODE_NAME, 0), (TAINT_TOLERATION, 3),
-        (NODE_AFFINITY, 2), (NODE_PORTS, 0), (NODE_RESOURCES_FIT, 1), ("VolumeRestrictions", 0),
-        ("NodeVolumeLimits", 0), (VOLUME_BINDING, 0), ("VolumeZone", 0), (POD_TOPOLOGY_SPREAD, 2),
-        (INTER_POD_AFFINITY, 2), (DYNAMIC_RESOURCES, 2), (DEFAULT_PREEMPTION, 0), (BALANCED_ALLOCATION, 1),
-        (IMAGE_LOCALITY, 1), ("DefaultBinder", 0),
-    ]  # fmt: skip
-    if minor >= 36:
-        names.append((NODE_DECLARED_FEATURES, 0))
-    return _PluginSet(tuple(_Plugin(*one) for one in names), frozenset())
-
-
 def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: int, where: str) -> Profile:
     plugins = body.get("plugins") or {}
-    multi_point = _merged(_default_plugins(minor), _plugin_set(plugins, "multiPoint", where))
-    sets = {point: _plugin_set(plugins, point, where) for point in _POINTS}
-    expanded = {
-        # DynamicResources scores from 1.35 on.
-        point: _expanded(
-            multi_point, sets[point], names - {DYNAMIC_RESOURCES} if point == "score" and minor < 35 else names
-        )
-        for point, names in _POINTS.items()
-    }
+    minor = min(minor, NEWEST_MINOR)
+    defaults = _PluginSet(tuple(_Plugin(*one) for one in default_plugins(minor)), frozenset())
+    multi_point = _merged(defaults, _plugin_set(plugins, "multiPoint", minor, where))
+    sets = {point: _plugin_set(plugins, point, minor, where) for point in _POINTS}
+    expanded = {point: _expanded(multi_point, sets[point], names_at(point, minor)) for point in _POINTS}
     for after, before, needing in (
-        ("score", "preScore", _SCORES_NEED_PRE_SCORE),
-        ("filter", "preFilter", _FILTERS_NEED_PRE_FILTER),
+        ("score", "preScore", SCORES_NEED_PRE_SCORE),
+        ("filter", "preFilter", FILTERS_NEED_PRE_FILTER),
     ):
         for plugin in needing:
             if plugin in expanded[after] and plugin not in expanded[before]:
@@ -226,7 +176,7 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
     arguments = _arguments(body, where)
     return Profile(
         scheduler_name=name,
-        minor=min(minor, NEWEST_MINOR),
+        minor=minor,
         filters=tuple(expanded["filter"]),
         post_filters=tuple(expanded["postFilter"]),
         # VolumeBinding scores behind an alpha gate only.
@@ -236,11 +186,12 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
     )
 
 
-def _plugin_set(plugins: Mapping[str, Any], point: str, where: str) -> _PluginSet:
+def _plugin_set(plugins: Mapping[str, Any], point: str, minor: int, where: str) -> _PluginSet:
     body = plugins.get(point) or {}
     enabled = tuple(_Plugin(one["name"], one.get("weight") or 0) for one in body.get("enabled") or ())
     for plugin in enabled:
-        if plugin.name not in _KNOWN or (point in _POINTS and plugin.name not in _POINTS[point]):
+        known = names_at(point, minor) if point in _POINTS else PLUGINS
+        if plugin.name not in known:
             raise ProfileError(
                 f"{where}.plugins.{point}.enabled: found {plugin.name!r}, expected an in-tree plugin of {point}"
             )

@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from placement.scheduling.filters import Cycle, admits, spread_constraints, spread_query
 from placement.scheduling.objects import CPU, MEMORY, PodState
-from placement.scheduling.profile import (
+from placement.scheduling.plugins import (
     BALANCED_ALLOCATION,
-    CAPACITY_RATIO,
     DYNAMIC_RESOURCES,
     IMAGE_LOCALITY,
     INTER_POD_AFFINITY,
-    LEAST_ALLOCATED,
     NODE_AFFINITY,
     NODE_RESOURCES_FIT,
     POD_TOPOLOGY_SPREAD,
     TAINT_TOLERATION,
-    Profile,
 )
+from placement.scheduling.profile import CAPACITY_RATIO, LEAST_ALLOCATED, Profile
 from placement.scheduling.state import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
 
 if TYPE_CHECKING:

@@ -45,4 +45,5 @@ def test_no_user_waits_ten_seconds_once_their_placeholder_has_gone(lone_cluster:
     assert outcome.preempted >= PREEMPTIONS
     assert len(outcome.waits) >= PREEMPTIONS * 0.9, "users and the placeholders that went for them are told apart"
     assert outcome.stuck == []
+    assert outcome.parked == []
     assert outcome.asynchronous == 0, "the flags of the rendered Deployment count"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from generator.release import Release
+from generator.render import render as render_objects
 from tests.builders import default_values
 from tests.e2e.scheduler_world import Tally, World
 from tests.harness.binaries import MINORS, NEWEST_MINOR, HarnessUnavailableError
@@ -131,14 +133,27 @@ def all_profiles(folder: Path) -> dict[str, Any]:
     return {**configuration, "parallelism": 1, "clientConnection": {"qps": 5000, "burst": 5000}}
 
 
+def rendered_flags(minor: str) -> list[str]:
+    """The feature gates that Roost gives kube-scheduler in a cluster of this minor."""
+    manifests = render_objects(default_values(), Release("hub", "jhub", f"v{minor}.0"))
+    commands = [
+        container["command"]
+        for manifest in (one.body for one in manifests)
+        if manifest["kind"] == "Deployment"
+        for container in manifest["spec"]["template"]["spec"]["containers"]
+    ]
+    return [flag for command in commands for flag in command if flag.startswith("--feature-gates=")]
+
+
 def compare(minor: str, rows: int, folder: Path) -> Tally:
-    configuration = all_profiles(folder)
+    configuration, flags = all_profiles(folder), rendered_flags(minor)
+    assert flags
     tally = Tally()
     seed = FIRST_SEED
     while tally.score_rows < rows and not tally.differences:
         try:
             with ControlPlane(minor, controllers=()) as cluster:
-                World(cluster, configuration, seed, tally).run()
+                World(cluster, configuration, seed, tally, flags).run()
                 cluster.keep_logs = bool(tally.differences)
         except HarnessUnavailableError as error:
             give_up(error)

@@ -16,6 +16,7 @@ import yaml
 
 from controllers.settings import parse_settings
 from generator.release import Release
+from placement.scheduling.plugins import VOLUME_BINDING, default_plugins
 from placement.settings import read_settings
 from recorder.settings import parse_settings as parse_recorder_settings
 from roost.cli import cli
@@ -188,6 +189,30 @@ def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(tmp_pa
     check_strategies(NEWEST_MINOR, tmp_path)
 
 
+def check_default_plugins(minor: str, folder: Path) -> None:
+    """The table that the lint and the model read is this kube-scheduler's own."""
+    file = folder / "values.yaml"
+    file.write_text(
+        "scheduler: {profiles: {user: {plugins: {score: {disabled: []}}, pluginConfig: [{name: NodeName}]}}}"
+    )
+    release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
+    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), folder)
+    (found,) = (one["plugins"] for one in written["profiles"] if one["schedulerName"].endswith(".user"))
+    told = [(one["name"], one.get("weight", 0)) for one in found["multiPoint"]["enabled"]]
+    # VolumeBinding's weight is no default of the configuration's: 1 is what kube-scheduler takes for none.
+    assert told == [(name, 0 if name == VOLUME_BINDING else weight) for name, weight in default_plugins(int(minor[2:]))]
+
+
+def test_the_table_of_plugins_is_kube_schedulers(tmp_path: Path) -> None:
+    check_default_plugins(NEWEST_MINOR, tmp_path)
+
+
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_table_of_plugins_is_every_supported_kube_schedulers(minor: str, tmp_path: Path) -> None:
+    check_default_plugins(minor, tmp_path)
+
+
 @pytest.mark.minors
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_supported_kube_scheduler_takes_each_strategy(minor: str, tmp_path: Path) -> None:
@@ -236,7 +261,7 @@ def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: p
                 if other["kind"] == "ConfigMap" and "config.yaml" in other["data"]
             ] or [None]
             # Raises with every fault.
-            parse_settings(json.loads(body["data"]["controllers.json"]), scheduler)
+            parse_settings(json.loads(body["data"]["controllers.json"]), scheduler, 36)
         if key[1] == "ConfigMap" and "recorder.json" in body.get("data", {}):
             parse_recorder_settings(json.loads(body["data"]["recorder.json"]))
 

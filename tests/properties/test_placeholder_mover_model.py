@@ -13,6 +13,7 @@ from controllers.plans.snapshot import Snapshot
 from placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL
 from placement.nodes import NodeFact
 from placement.scheduling.objects import ContainerState, NodeState, PodSpec, PodState
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.profile import default_profile
 from placement.scheduling.state import ClusterState
 
@@ -58,7 +59,7 @@ def _told(state: ClusterState) -> object:
 def test_after_any_history_the_model_is_the_one_that_the_snapshot_alone_gives(
     clusters: list[tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]], data: st.DataObject
 ) -> None:
-    model, profile = Model(), default_profile()
+    model, profile = Model(), default_profile(NEWEST_MINOR)
     for cluster in clusters:
         snapshot = _snapshot(cluster)
         model.follow(snapshot)
@@ -76,7 +77,7 @@ def test_after_any_history_the_model_is_the_one_that_the_snapshot_alone_gives(
 
 def test_each_move_is_in_the_model_before_the_next_is_asked_for() -> None:
     snapshot = _snapshot(({"a": (4000, False), "b": (1000, False)}, {f"p{i}": ("a", 500, False) for i in range(4)}))
-    model, profile = Model(), default_profile()
+    model, profile = Model(), default_profile(NEWEST_MINOR)
     snapshot = replace(
         snapshot, nodes={**snapshot.nodes, "a": replace(snapshot.nodes["a"], fact=NodeFact("a", unschedulable=True))}
     )

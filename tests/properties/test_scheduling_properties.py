@@ -20,6 +20,7 @@ from placement.scheduling.objects import (
     read_node_state,
     read_pod_state,
 )
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.profile import Profile, default_profile, read_profiles
 from placement.scheduling.scores import pick, score_nodes
 from placement.scheduling.state import ClusterState, DisruptionBudget, Surroundings
@@ -29,7 +30,7 @@ from tests.unit.scheduling_builders import HOSTNAME, node, pod
 
 SEEDS = st.integers(0, 2**32)
 PROFILES: tuple[Profile, ...] = (
-    default_profile(),
+    default_profile(NEWEST_MINOR),
     default_profile(34),
     *read_profiles(
         {
@@ -51,7 +52,8 @@ PROFILES: tuple[Profile, ...] = (
                     ],
                 }
             ]
-        }
+        },
+        NEWEST_MINOR,
     ).values(),
 )
 
@@ -270,7 +272,7 @@ def test_of_many_nodes_as_many_are_looked_at_as_in_a_walk_from_the_start(
 ) -> None:
     closed = data.draw(st.sets(st.integers(0, number - 1), max_size=number))
     nodes = [node(f"n{place}", cordoned=place in closed) for place in range(number)]
-    state, profile = ClusterState(nodes), replace(default_profile(), percentage_of_nodes_to_score=percent)
+    state, profile = ClusterState(nodes), replace(default_profile(NEWEST_MINOR), percentage_of_nodes_to_score=percent)
     start = 0
     for turn in range(3):
         comes = pod(f"p{turn}")

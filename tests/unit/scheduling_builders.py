@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from placement.scheduling.objects import NodeState, PodState, read_node_state, read_pod_state
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.profile import Profile, read_profiles
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def pod(
     )
 
 
-def profile(minor: int = 36, **body: Any) -> Profile:
+def profile(minor: int = NEWEST_MINOR, **body: Any) -> Profile:
     """kube-scheduler's default profile with this much of its own configuration."""
     return read_profiles({"profiles": [body]}, minor)["default-scheduler"]
 

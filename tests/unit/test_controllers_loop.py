@@ -380,7 +380,7 @@ def test_a_dry_run_says_each_action_in_a_line() -> None:
 
 def test_every_fault_of_the_settings_is_named_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
-        parse_settings({"version": 2, "release": "-", "namespace": "hub", "writesPerMinute": 0}, None)
+        parse_settings({"version": 2, "release": "-", "namespace": "hub", "writesPerMinute": 0}, None, 36)
     keys = {fault.key for fault in caught.value.faults}
     assert {"version", "release", "writesPerMinute", "placeholderMover.evictionsPerMinute"} <= keys
 
@@ -390,10 +390,10 @@ def test_a_settings_file_that_is_no_object_is_named(text: str, tmp_path: Path) -
     path = tmp_path / "controllers.json"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(SettingsError) as caught:
-        load_settings(path, None)
+        load_settings(path, None, 36)
     assert caught.value.faults[0].key == str(path)
     with pytest.raises(SettingsError):
-        load_settings(tmp_path / "missing.json", None)
+        load_settings(tmp_path / "missing.json", None, 36)
 
 
 def test_what_is_refused_is_asked_for_ever_more_seldom_and_holds_up_nothing_else() -> None:

@@ -537,12 +537,43 @@ def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
 
 
 def test_one_plugin_and_many_without_their_pre_score_are_told_apart() -> None:
-    assert "NodeAffinity still scores, and fails for every pod without its" in said(
-        raw("{preScore: {disabled: [{name: NodeAffinity}]}}")
+    assert "TaintToleration still scores, and fails for every pod without its" in said(
+        raw("{preScore: {disabled: [{name: TaintToleration}]}}")
     )
-    assert "PodTopologySpread still score, and fail for every pod without their" in said(
+    assert "PodTopologySpread, InterPodAffinity still score, and fail for every pod without their" in said(
         raw("{preScore: {disabled: [{name: '*'}]}}")
     )
+
+
+def test_node_affinity_scores_without_its_pre_score() -> None:
+    assert said(raw("{preScore: {disabled: [{name: NodeAffinity}]}}")) == ""
+
+
+@pytest.mark.parametrize(
+    ("gates", "version", "expected"),
+    [
+        ('"1.34": {OpportunisticBatching: false}', "v1.34.0", "It came with 1.35: give it under that minor."),
+        ('"1.36": {OpportunisticBatching: true}', "v1.36.0", "the simulator"),
+        ('"1.36": {SchedulerAsyncPremption: false}', "v1.36.0", "no feature gate that Roost knows"),
+    ],
+)
+def test_feature_gates_that_the_clusters_scheduler_would_not_take_are_said(
+    gates: str, version: str, expected: str
+) -> None:
+    assert expected in said(f"scheduler: {{featureGates: {{{gates}}}}}", Release(kube_version=version))
+
+
+def test_gates_of_other_minors_are_no_matter() -> None:
+    assert said('scheduler: {featureGates: {"1.40": {Unborn: true}}}', Release(kube_version="v1.36.0")) == ""
+
+
+def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said() -> None:
+    gang = raw("{multiPoint: {enabled: [{name: GangScheduling}]}}")
+    assert "it came with 1.35" in said(gang, Release(kube_version="v1.34.0"))
+    assert "behind the feature gate GangScheduling, which is off" in said(gang, Release(kube_version="v1.36.0"))
+    on = "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, "
+    on += "OpportunisticBatching: false}}, "
+    assert said(gang.replace("{profiles", "{" + on + "profiles"), Release(kube_version="v1.36.0")) == ""
 
 
 def test_placeholders_without_any_class_get_a_fix() -> None:

@@ -37,7 +37,7 @@ def _document(**changes: object) -> dict[str, Any]:
 
 def _planner(**changes: object) -> Planner:
     read = Reader()
-    planner = make_headroom(read, Sources(_document(**changes), None))
+    planner = make_headroom(read, Sources(_document(**changes), None, 36))
     assert not read.faults
     assert planner is not None
     return planner
@@ -131,7 +131,7 @@ def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alo
     cluster.replicas = 7
     assert cluster.turn() != []
     read = Reader()
-    assert make_headroom(read, Sources(_document(), None)) is None
+    assert make_headroom(read, Sources(_document(), None, 36)) is None
 
 
 def test_a_clock_that_goes_back_is_followed() -> None:
@@ -151,12 +151,12 @@ def test_a_set_that_is_not_there_is_waited_for() -> None:
 
 def test_capacity_buffers_keep_no_windows() -> None:
     document = {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"}
-    assert make_headroom(Reader(), Sources(document, None)) is None
+    assert make_headroom(Reader(), Sources(document, None, 36)) is None
 
 
 def test_faults_of_windows_come_with_their_keys() -> None:
     read = Reader()
-    make_headroom(read, Sources(_document(windows=[{**DAY, "end": "0 25 * * *"}], countBy="racks"), None))
+    make_headroom(read, Sources(_document(windows=[{**DAY, "end": "0 25 * * *"}], countBy="racks"), None, 36))
     assert [fault.key for fault in read.faults] == ["placeholders[0].countBy", "placeholders[0].windows[0].end"]
 
 

@@ -17,6 +17,7 @@ from controllers.watching import read_stateful_set
 from placement.documents import Reader
 from placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from placement.scheduling.objects import PodState
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.selectors import Taint
 from tests.builders import IMAGE, NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, MoverWorld, most_within_a_minute
@@ -593,7 +594,7 @@ def test_a_clock_that_jumps_moves_nothing_twice() -> None:
 
 def _settings(world: MoverWorld) -> MoverSettings:
     read = Reader()
-    settings = read_mover_settings(read, world.document, world.configuration)
+    settings = read_mover_settings(read, world.document, world.configuration, NEWEST_MINOR)
     assert not read.faults
     return settings
 
@@ -601,12 +602,22 @@ def _settings(world: MoverWorld) -> MoverSettings:
 # Settings
 
 
+@pytest.mark.parametrize("minor", [34, 35, 36])
+def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) -> None:
+    world = MoverWorld()
+    read = Reader()
+    profiles = read_mover_settings(read, world.document, world.configuration, minor).profiles
+    assert len(profiles) > 3
+    assert {one.minor for one in profiles.values()} == {minor}
+    assert ("DynamicResources" in dict(profiles["default-scheduler"].scores)) == (minor >= 35)
+
+
 def test_faults_of_the_settings_come_with_their_keys() -> None:
     world = MoverWorld()
     world.document["placeholderMover"] |= {"evictionsPerMinute": -1, "flapSeconds": "soon", "evictionsAMinute": 5}
     world.document["placeholders"][0]["nodeSelector"] = {"pool": 7}
     read = Reader()
-    read_mover_settings(read, world.document, world.configuration)
+    read_mover_settings(read, world.document, world.configuration, NEWEST_MINOR)
     assert sorted(fault.key for fault in read.faults) == [
         "placeholderMover.evictionsAMinute",
         "placeholderMover.evictionsPerMinute",

@@ -744,7 +744,7 @@ def test_pulls_of_another_release_are_left_alone() -> None:
 
 def switched_off() -> Planner:
     read = Reader()
-    planner = make_popular_images(read, Sources(popular_document(popularImages={"enabled": False}), None))
+    planner = make_popular_images(read, Sources(popular_document(popularImages={"enabled": False}), None, 36))
     assert not read.faults
     return planner
 

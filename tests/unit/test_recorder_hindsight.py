@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.scheduling.profile import NEWEST_MINOR, default_profile
+from placement.scheduling.plugins import NEWEST_MINOR
+from placement.scheduling.profile import default_profile
 from recorder import model as module
 from recorder.assembler import NODES, PODS, Assembler, Judgement, Known
 from recorder.model import Model

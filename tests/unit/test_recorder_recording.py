@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from cluster.client import ApiError, Client
 from cluster.event_stream import EventStream
-from placement.scheduling.profile import NEWEST_MINOR, default_profile
+from placement.scheduling.plugins import NEWEST_MINOR
+from placement.scheduling.profile import default_profile
 from recorder import recording as module
 from recorder import schema
 from recorder.assembler import EVENTS, NODES, PODS, Assembler, Judgement, Known

@@ -9,6 +9,7 @@ import pytest
 
 from placement.scheduling.cycle import NO_NODES, feasible_wanted, schedule
 from placement.scheduling.filters import filter_nodes
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.preemption import NEVER, WAITING, Nomination, NoNomination, preempt
 from placement.scheduling.profile import default_profile
 from placement.scheduling.state import ClusterState, Condition, DisruptionBudget, PodQuery, Surroundings
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from placement.scheduling.profile import Profile
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-DEFAULT = default_profile()
+DEFAULT = default_profile(NEWEST_MINOR)
 
 
 def why(incoming: PodState, state: ClusterState, using: Profile = DEFAULT) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.profile import ProfileError, Weighted, default_profile, read_profiles
 from tests.unit.scheduling_builders import arguments, profile
 
@@ -26,15 +27,15 @@ def scores(**plugins: Any) -> list[tuple[str, int]]:
 
 
 def test_the_defaults_are_kube_schedulers() -> None:
-    assert default_profile().scores == DEFAULT_SCORES
-    assert default_profile().filters[:5] == (
+    assert default_profile(NEWEST_MINOR).scores == DEFAULT_SCORES
+    assert default_profile(NEWEST_MINOR).filters[:5] == (
         "NodeUnschedulable",
         "NodeName",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",
     )
-    assert default_profile().post_filters == ("DynamicResources", "DefaultPreemption")
+    assert default_profile(NEWEST_MINOR).post_filters == ("DynamicResources", "DefaultPreemption")
 
 
 def test_resource_claims_score_from_1_35_on() -> None:
@@ -93,7 +94,7 @@ def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:
         "percentageOfNodesToScore": 30,
         "profiles": [{"schedulerName": "a", "percentageOfNodesToScore": 70}, {"schedulerName": "b"}],
     }
-    found = read_profiles(body)
+    found = read_profiles(body, NEWEST_MINOR)
     assert (found["a"].percentage_of_nodes_to_score, found["b"].percentage_of_nodes_to_score) == (70, 30)
 
 
@@ -119,10 +120,10 @@ def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:
 )
 def test_what_the_model_can_not_run_is_named(body: dict[str, Any], word: str) -> None:
     with pytest.raises(ProfileError, match=word):
-        read_profiles(body)
+        read_profiles(body, NEWEST_MINOR)
 
 
 def test_older_minors_than_those_known_are_refused_and_newer_ones_taken_for_the_newest() -> None:
     with pytest.raises(ProfileError, match=r"1\.33"):
         read_profiles({}, 33)
-    assert read_profiles({}, 40)["default-scheduler"].minor == 36
+    assert read_profiles({}, 40)["default-scheduler"].minor == NEWEST_MINOR

@@ -8,6 +8,7 @@ import pytest
 
 from placement.scheduling.filters import Cycle
 from placement.scheduling.objects import NodeState, PodState, read_node_state
+from placement.scheduling.plugins import NEWEST_MINOR
 from placement.scheduling.profile import default_profile
 from placement.scheduling.scores import SCORERS, Chosen, pick, score_nodes
 from placement.scheduling.state import ClusterState, Surroundings
@@ -34,7 +35,8 @@ def scores(
 ) -> list[int] | None:
     state = ClusterState(nodes, pods, surroundings or Surroundings())
     return SCORERS[plugin](
-        Cycle(incoming, state, using or default_profile()), Chosen(state, [state.places[one.name] for one in nodes])
+        Cycle(incoming, state, using or default_profile(NEWEST_MINOR)),
+        Chosen(state, [state.places[one.name] for one in nodes]),
     )
 
 
@@ -169,7 +171,7 @@ class TestImages:
         state = ClusterState([holder, node("n1"), *others], stale_images=True)
 
         def seen() -> list[int]:
-            table = score_nodes(pod("p"), ["n0", "n1"], state, default_profile())
+            table = score_nodes(pod("p"), ["n0", "n1"], state, default_profile(NEWEST_MINOR))
             return table.points["ImageLocality"]
 
         assert seen() == [10, 0]
@@ -298,7 +300,7 @@ def test_of_equal_nodes_the_root_of_the_heap_is_taken(totals: list[int], expecte
 
 def test_a_table_holds_weighted_points_and_their_sums() -> None:
     state = ClusterState([node("a", taints=["a=1:PreferNoSchedule"]), node("b")])
-    table = score_nodes(pod("p"), ["a", "b"], state, default_profile())
+    table = score_nodes(pod("p"), ["a", "b"], state, default_profile(NEWEST_MINOR))
     assert table.points["TaintToleration"] == [0, 300]
     for name, points, total in table.rows():
         assert total == sum(points.values())

@@ -14,7 +14,7 @@ from generator.merge import NO_SETTINGS
 from generator.schema import validate
 from generator.values import read_values
 from placement.images import normalise_reference
-from placement.scheduling.profile import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
+from placement.scheduling.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
 from placement.settings import GateMode
 from simulator import policy as policies
 from simulator.assumptions import Assumptions

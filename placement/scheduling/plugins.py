@@ -1,0 +1,172 @@
+"""The one table of kube-scheduler's in-tree plugins and of the feature gates that change what they decide.
+
+Owns which plugins there are in each minor, where each has a part, and with what weight. The lint of values and the
+model of a cycle both read it, so what passes the one doesn't stop the other.
+Source: kube-scheduler's plugins.NewInTreeRegistry, each plugin's interfaces, config/v1 default_plugins.go and
+features/kube_features.go, v1.34 to v1.37.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
+NODE_NAME: Final = "NodeName"
+TAINT_TOLERATION: Final = "TaintToleration"
+NODE_AFFINITY: Final = "NodeAffinity"
+NODE_PORTS: Final = "NodePorts"
+NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
+POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
+INTER_POD_AFFINITY: Final = "InterPodAffinity"
+DYNAMIC_RESOURCES: Final = "DynamicResources"
+DEFAULT_PREEMPTION: Final = "DefaultPreemption"
+BALANCED_ALLOCATION: Final = "NodeResourcesBalancedAllocation"
+IMAGE_LOCALITY: Final = "ImageLocality"
+VOLUME_BINDING: Final = "VolumeBinding"
+NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
+
+OLDEST_MINOR: Final = 34
+NEWEST_MINOR: Final = 36
+
+POINTS: Final = (
+    *("multiPoint", "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
+    *("reserve", "permit", "preBind", "bind", "postBind", "placementGenerate", "placementScore"),
+)
+# These score from what their preScore computed, and fail every pod without it. (NodeAffinity then computes it itself;
+# NodeResourcesFit and NodeResourcesBalancedAllocation too.)
+SCORES_NEED_PRE_SCORE: Final[tuple[str, ...]] = (TAINT_TOLERATION, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
+FILTERS_NEED_PRE_FILTER: Final[tuple[str, ...]] = (
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    POD_TOPOLOGY_SPREAD,
+    INTER_POD_AFFINITY,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An in-tree plugin."""
+
+    points: frozenset[str]
+    # Of its scores, when nothing is said.
+    weight: int = 0
+    # The first minor of Kubernetes that has it.
+    since: int = OLDEST_MINOR
+    # Enabled only with one of these gates on; () : always.
+    gates: tuple[str, ...] = ()
+    # Points that came later, and with which minor.
+    later: Mapping[str, int] | None = None
+
+    def points_in(self, minor: int) -> frozenset[str]:
+        """Where it has a part in this minor."""
+        if minor < self.since:
+            return frozenset()
+        return self.points | {point for point, since in (self.later or {}).items() if minor >= since}
+
+
+def _of(points: str, weight: int = 0, **more: int) -> Plugin:
+    return Plugin(frozenset(points.split()), weight, later=more or None)
+
+
+# In kube-scheduler's default order.
+PLUGINS: Final[Mapping[str, Plugin]] = {
+    "SchedulingGates": _of("preEnqueue"),
+    "PrioritySort": _of("queueSort"),
+    NODE_UNSCHEDULABLE: _of("filter", preFilter=37),
+    NODE_NAME: _of("filter", preFilter=37),
+    TAINT_TOLERATION: _of("filter preScore score", 3, preFilter=37),
+    NODE_AFFINITY: _of("preFilter filter preScore score", 2),
+    NODE_PORTS: _of("preFilter filter"),
+    NODE_RESOURCES_FIT: _of("preFilter filter preScore score", 1, placementScore=36),
+    "VolumeRestrictions": _of("preFilter filter"),
+    "NodeVolumeLimits": _of("preFilter filter"),
+    VOLUME_BINDING: _of("preFilter filter preScore score reserve preBind", 1),
+    "VolumeZone": _of("preFilter filter"),
+    POD_TOPOLOGY_SPREAD: _of("preFilter filter preScore score", 2),
+    INTER_POD_AFFINITY: _of("preFilter filter preScore score", 2),
+    DYNAMIC_RESOURCES: _of("preEnqueue preFilter filter postFilter reserve preBind", 2, score=35),
+    DEFAULT_PREEMPTION: _of("preEnqueue postFilter"),
+    BALANCED_ALLOCATION: _of("preScore score", 1),
+    IMAGE_LOCALITY: _of("score", 1),
+    "DefaultBinder": _of("bind"),
+    NODE_DECLARED_FEATURES: Plugin(frozenset({"preFilter", "filter"}), since=35, gates=("NodeDeclaredFeatures",)),
+    # Of pods that belong to a group. They have no part in where another pod goes.
+    "GangScheduling": Plugin(
+        frozenset({"preEnqueue", "permit"}), since=35, gates=("GangScheduling", "GenericWorkload")
+    ),
+    "TopologyPlacementGenerator": Plugin(
+        frozenset({"placementGenerate"}), since=36, gates=("TopologyAwareWorkloadScheduling",)
+    ),
+    "PodGroupPodsCount": Plugin(frozenset({"placementScore"}), since=36, gates=("TopologyAwareWorkloadScheduling",)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A feature gate of kube-scheduler that has to do with where and when pods are placed."""
+
+    since: int
+    # From which minor on it is on by default; None: not yet.
+    on_since: int | None = None
+    # From which minor on it can't be changed; None: not yet.
+    locked_since: int | None = None
+    # The first minor without it; None: not yet.
+    until: int | None = None
+
+    def is_on(self, minor: int) -> bool:
+        """Tell whether it is on when nothing is said."""
+        return self.on_since is not None and minor >= self.on_since
+
+
+GATES: Final[Mapping[str, Gate]] = {
+    "DRAExtendedResource": Gate(34, 36, 37),
+    "DRAPartitionableDevices": Gate(33, 36),
+    "GangScheduling": Gate(35, until=37),
+    "GenericWorkload": Gate(35),
+    "InterPodAffinityHostnameFastPath": Gate(37),
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": Gate(34, 34),
+    "NodeDeclaredFeatures": Gate(35, 36, 37),
+    "NominatedNodeNameForExpectation": Gate(34, 35),
+    "OpportunisticBatching": Gate(35, 35),
+    "PodLevelResources": Gate(32, 34),
+    "SchedulerAsyncAPICalls": Gate(34),
+    "SchedulerAsyncPreemption": Gate(32, 33),
+    "SchedulerPopFromBackoffQ": Gate(33, 33),
+    "StorageCapacityScoring": Gate(33, 37),
+    "TaintTolerationComparisonOperators": Gate(35),
+    "TopologyAwareWorkloadScheduling": Gate(36),
+}
+# The model knows one way of these gates only: pods are placed one by one, each by its own filters and scores.
+# (OpportunisticBatching reuses the order that the pod before had, for pods without pod affinity and default spreading.)
+MODELLED: Final[Mapping[str, bool]] = {"OpportunisticBatching": False, "TaintTolerationComparisonOperators": False}
+
+
+def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
+    """Tell whether a gate is on in this minor's kube-scheduler when these are given; one that went stops nobody."""
+    known = GATES[gate]
+    if known.until is not None and minor >= known.until:
+        return True
+    return given.get(gate, known.is_on(minor))
+
+
+def default_plugins(minor: int) -> list[tuple[str, int]]:
+    """Name and weight of what a profile of this minor runs when nothing is configured, in order."""
+    found = [
+        (name, one.weight)
+        for name, one in PLUGINS.items()
+        if one.since <= minor and all(is_on(gate, minor, {}) for gate in one.gates)
+    ]
+    if minor >= 37:
+        # NodeName first: kube-scheduler 1.37 changed their places.
+        first, second = (next(i for i, one in enumerate(found) if one[0] == n) for n in (NODE_UNSCHEDULABLE, NODE_NAME))
+        found[first], found[second] = found[second], found[first]
+    return found
+
+
+def names_at(point: str, minor: int) -> frozenset[str]:
+    """The plugins that have a part at an extension point."""
+    return frozenset(name for name, one in PLUGINS.items() if point in one.points_in(minor))
