@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cluster.client import ClusterError
@@ -37,6 +38,19 @@ def read_minor(client: Asker) -> int:
     if number is None:
         raise ClusterError(f"GET /version: found minor {found!r}, expected a number. Is this a Kubernetes API server?")
     return int(number[0])
+
+
+def wait_for_minor(client: Asker, seconds: float, *, interval_seconds: float = 1.0) -> int:
+    """`read_minor`, asked again for so long while the API server doesn't answer. Raises its last ClusterError."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return read_minor(client)
+        except ClusterError as error:
+            if time.monotonic() >= deadline:
+                raise
+            log.warning("the cluster's version could not be read, asking again: %s", error)
+            time.sleep(interval_seconds)
 
 
 def follow_minor(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster import logs
 from cluster.client import ClusterError, connect
-from cluster.kube_version import follow_minor, read_minor
+from cluster.kube_version import follow_minor, wait_for_minor
 from cluster.leases import Leadership
 from cluster.ops_server import OpsError, OpsServer
 from cluster.process import stop_on_signals, version
@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 
 # For threads to end: the Lease is given back.
 STOP_SECONDS: Final = 5.0
+# An API server that starts together with us.
+VERSION_SECONDS: Final = 60.0
 # How long the first lists may take: --dry-run gives up then.
 LIST_SECONDS: Final = 60.0
 # A pod's JSON alone is some hundred containers, and a plan makes thousands; hardly any of it is a cycle.
@@ -107,7 +109,7 @@ def serve(options: ControllersOptions) -> int:
     logs.configure(options.log_level)
     try:
         # Not through the metrics' client: the metrics come from the planners, which want to know the minor.
-        minor = read_minor(connect(options.kubeconfig))
+        minor = wait_for_minor(connect(options.kubeconfig), VERSION_SECONDS)
         settings = load_settings(options.settings_path, options.scheduler_configuration_path, minor)
         _check_release(options, settings)
         planners = _choose(settings.planners, options.only)

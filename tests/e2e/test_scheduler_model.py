@@ -135,10 +135,10 @@ def all_profiles(folder: Path) -> dict[str, Any]:
 
 def rendered_flags(minor: str) -> list[str]:
     """The feature gates that Roost gives kube-scheduler in a cluster of this minor."""
-    manifests = render_objects(default_values(), Release("hub", "jhub", f"v{minor}.0"))
+    bodies: list[Any] = [one.body for one in render_objects(default_values(), Release("hub", "jhub", f"v{minor}.0"))]
     commands = [
         container["command"]
-        for manifest in (one.body for one in manifests)
+        for manifest in bodies
         if manifest["kind"] == "Deployment"
         for container in manifest["spec"]["template"]["spec"]["containers"]
     ]

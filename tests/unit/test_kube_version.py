@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.client import ClusterError
-from cluster.kube_version import follow_minor, read_minor
+from cluster.kube_version import follow_minor, read_minor, wait_for_minor
 
 
 class Server:
@@ -36,6 +36,13 @@ def test_the_minor_is_read(minor: str, expected: int) -> None:
 def test_an_answer_without_a_minor_is_an_error(minor: str) -> None:
     with pytest.raises(ClusterError, match="expected a number"):
         read_minor(Server(minor))
+
+
+def test_a_server_that_comes_up_is_waited_for() -> None:
+    away = ClusterError("away")
+    assert wait_for_minor(Server(away, away, "36"), 60, interval_seconds=0) == 36
+    with pytest.raises(ClusterError, match="away"):
+        wait_for_minor(Server(away), 0, interval_seconds=0)
 
 
 def test_an_upgrade_is_told_once_two_answers_agree() -> None:
