@@ -3671,7 +3671,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '4630699a0073b08177eab7b45fbc77bf0dc65ac56eba2179a34910c4afae0779'
+FINGERPRINT = 'c596ced33d0c8a632c5f85f23ac0c48c5b1f26816eb5236b46c23c4b35d57d0e'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
