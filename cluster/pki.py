@@ -99,7 +99,9 @@ def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
     return Authority(_pem(certificate), key_pem, began, certificate.not_valid_after_utc.timestamp())
 
 
-def sign_leaf(authority: Authority, names: Sequence[str], now: float, life_seconds: float) -> Leaf:
+def sign_leaf(
+    authority: Authority, names: Sequence[str], now: float, life_seconds: float, *, for_client: bool = False
+) -> Leaf:
     """Sign a leaf with a key of its own for DNS names and IP addresses; it ends before its CA does."""
     signer = serialization.load_pem_private_key(authority.key_pem, None)
     issuer = x509.load_pem_x509_certificate(authority.certificate_pem)
@@ -107,11 +109,12 @@ def sign_leaf(authority: Authority, names: Sequence[str], now: float, life_secon
         raise PkiError("the authority's key is no ECDSA key")
     key = ec.generate_private_key(ec.SECP256R1())
     ends_at = min(now + life_seconds, authority.ends_at)
+    purpose = ExtendedKeyUsageOID.CLIENT_AUTH if for_client else ExtendedKeyUsageOID.SERVER_AUTH
     certificate = (
         _builder(_name(names[0]), issuer.subject, key.public_key(), now, ends_at)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(

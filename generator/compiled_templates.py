@@ -2053,6 +2053,12 @@ def render_webhook_deployment(given):
         out.append('\n            - ')
         out.append(str(to_json((str('--drain-seconds=') + str(to_int(read_key(read_key(given['values'], 'webhook'), 'drainSeconds')))))))
         out.append('\n            - --certificate-folder=/etc/roost/certificate\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'configMapName') or read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'secretName')):
+            out.append('            - --client-ca=/etc/roost/client-ca/ca.crt\n')
+            if read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'commonName'):
+                out.append('            - ')
+                out.append(str(to_json((str('--client-name=') + str(read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'commonName'))))))
+                out.append('\n')
         if read_key(read_key(given['values'], 'webhook'), 'extraEnv'):
             out.append('          env: ')
             out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'extraEnv'))))
@@ -2074,7 +2080,10 @@ def render_webhook_deployment(given):
                 out.append('\n')
         out.append('          securityContext: ')
         out.append(str(macro_container_security(given)))
-        out.append('\n          volumeMounts:\n            # A folder, not a file: the kubelet updates a mounted folder.\n            - name: policy\n              mountPath: /etc/roost/policy\n              readOnly: true\n            - name: certificate\n              mountPath: /etc/roost/certificate\n              readOnly: true\n            - name: tmp\n              mountPath: /tmp\n      volumes:\n        - name: policy\n          configMap:\n            name: ')
+        out.append('\n          volumeMounts:\n            # A folder, not a file: the kubelet updates a mounted folder.\n            - name: policy\n              mountPath: /etc/roost/policy\n              readOnly: true\n            - name: certificate\n              mountPath: /etc/roost/certificate\n              readOnly: true\n')
+        if (read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'configMapName') or read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'secretName')):
+            out.append('            - name: client-ca\n              mountPath: /etc/roost/client-ca\n              readOnly: true\n')
+        out.append('            - name: tmp\n              mountPath: /tmp\n      volumes:\n        - name: policy\n          configMap:\n            name: ')
         out.append(str(to_json(given['object_name']('webhook'))))
         out.append('\n        - name: certificate\n          secret:\n')
         if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self'):
@@ -2085,6 +2094,14 @@ def render_webhook_deployment(given):
             out.append('            secretName: ')
             out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-tls')))))
             out.append('\n')
+        if read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'configMapName'):
+            out.append('        - name: client-ca\n          configMap:\n            name: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'configMapName'))))
+            out.append('\n')
+        elif read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'secretName'):
+            out.append('        - name: client-ca\n          secret:\n            secretName: ')
+            out.append(str(to_json(read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'secretName'))))
+            out.append('\n            items: [{key: ca.crt, path: ca.crt}]\n')
         out.append('        - name: tmp\n          emptyDir: {medium: Memory, sizeLimit: 16Mi}\n')
     return ''.join(out)
 
@@ -2543,6 +2560,7 @@ DEFAULTS = {'enabled': True,
                               'issuerRef': {'name': '', 'kind': 'Issuer', 'group': 'cert-manager.io'},
                               'caDays': 365,
                               'leafHours': 168},
+             'clientCA': {'configMapName': '', 'secretName': '', 'commonName': ''},
              'drainSeconds': 10,
              'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {'memory': '256Mi'}},
              'nodeSelector': {},
@@ -3045,6 +3063,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                             'required': ['affinity',
                                          'annotations',
                                          'certificates',
+                                         'clientCA',
                                          'drainSeconds',
                                          'extraEnv',
                                          'failurePolicy',
@@ -3077,6 +3096,23 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                    'pattern': '^(https://[^\\x00-\\x20#?@]+)?$',
                                                    'maxLength': 2048,
                                                    '$comment': 'Write https://host:port/path.'},
+                                           'clientCA': {'type': 'object',
+                                                        'additionalProperties': False,
+                                                        'required': ['commonName',
+                                                                     'configMapName',
+                                                                     'secretName'],
+                                                        'properties': {'configMapName': {'$ref': '#/definitions/optionalObjectName'},
+                                                                       'secretName': {'$ref': '#/definitions/optionalObjectName'},
+                                                                       'commonName': {'title': 'a '
+                                                                                               "certificate's "
+                                                                                               'common name '
+                                                                                               '(text)',
+                                                                                      'type': 'string',
+                                                                                      'pattern': '^[A-Za-z0-9:._ '
+                                                                                                 '-]*$',
+                                                                                      'maxLength': 64,
+                                                                                      '$comment': 'Like '
+                                                                                                  'kube-apiserver-to-webhooks.'}}},
                                            'certificates': {'type': 'object',
                                                             'additionalProperties': False,
                                                             'required': ['caBundle',
@@ -3671,7 +3707,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'c596ced33d0c8a632c5f85f23ac0c48c5b1f26816eb5236b46c23c4b35d57d0e'
+FINGERPRINT = '1ea0c99caa3a77f8c88dac013ebb84d5996733b903f0b79a136ca36aa7f1112e'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

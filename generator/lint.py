@@ -140,6 +140,15 @@ def _lint_webhook(report: Report) -> None:
         report.warn(("webhook", "timeoutSeconds"), reason, "2 is ample.")
     if webhook.get("port") == webhook.get("metricsPort"):
         report.error(("webhook", "metricsPort"), webhook.get("metricsPort"), "another port than webhook.port")
+    client = mapping(webhook.get("clientCA"))
+    if client.get("configMapName") and client.get("secretName"):
+        reason = "beside configMapName: only one of them can hold the CA."
+        report.refuse(("webhook", "clientCA", "secretName"), reason, "Leave one empty.")
+    if client.get("commonName") and not (client.get("configMapName") or client.get("secretName")):
+        reason = "without a CA nobody is asked for a certificate, so the name is not looked at."
+        report.refuse(
+            ("webhook", "clientCA", "commonName"), reason, "Set configMapName or secretName, or leave it empty."
+        )
     certificates = mapping(webhook.get("certificates"))
     if certificates.get("mode") == "self":
         _lint_own_certificates(report, certificates)

@@ -224,6 +224,8 @@ def _chart(*, only_check: bool) -> int:
     "--metrics-port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes."
 )
 @click.option("--certificate-folder", metavar="FOLDER", required=True, help="With tls.crt and tls.key; followed.")
+@click.option("--client-ca", metavar="FILE", help="Reviews only from who shows a certificate of these CAs.")
+@click.option("--client-name", metavar="NAME", default="", help="And only with this common name.")
 @click.option(
     "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
 )

@@ -39,13 +39,21 @@ class CertificateFiles:
     """`tls.crt` (leaf first) and `tls.key` of one directory. A pair that can't be used leaves the last one serving."""
 
     def __init__(
-        self, folder: Path, serving: ServingCertificate, metrics: Metrics, now: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        serving: ServingCertificate,
+        metrics: Metrics,
+        now: Callable[[], float] = time.time,
+        *,
+        client_ca: Path | None = None,
     ) -> None:
+        """Prepare. `client_ca`: the file with the CAs of clients, when these are verified; followed likewise."""
+        self._client_ca = client_ca
         self._folder = folder
         self._serving = serving
         self._metrics = metrics
         self._now = now
-        self._seen: tuple[bytes, bytes] | None = None
+        self._seen: tuple[bytes, bytes, bytes] | None = None
         self._fault = "not read yet"
         self._expiry = 0.0
 
@@ -60,7 +68,8 @@ class CertificateFiles:
     def poll(self) -> None:
         """Read both files, and serve them when they changed and fit together."""
         try:
-            pair = self._read(CERTIFICATE_FILE), self._read(KEY_FILE)
+            client_ca = b"" if self._client_ca is None else _read(self._client_ca)
+            pair = _read(self._folder / CERTIFICATE_FILE), _read(self._folder / KEY_FILE), client_ca
         except OSError as error:
             self._refuse(f"{self._folder}: {Path(error.filename or '').name} can't be read: {error.strerror}")
             return
@@ -89,11 +98,12 @@ class CertificateFiles:
             except Exception:  # the thread must outlive any fault, or no renewal would ever be served
                 log.exception("certificate poll failed")
 
-    def _read(self, name: str) -> bytes:
-        with (self._folder / name).open("rb") as file:
-            return file.read(MAX_PEM_BYTES)
-
     def _refuse(self, fault: str) -> None:
         if fault != self._fault:
             self._fault = fault
             log.error("certificate refused: %s", fault)
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_PEM_BYTES)

@@ -57,6 +57,8 @@ class Listener:
     is_draining: Callable[[], bool]
     review: Review | None = None
     certificate: ServingCertificate | None = None
+    # The common name that a client's certificate must have; "": any.
+    client_name: str = ""
     # Connections open at once, those in a handshake included.
     most_connections: int = 64
 
@@ -110,6 +112,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config=config, server_state=server_state, app_state={})
         self._review = listener.review
         self._is_draining = listener.is_draining
+        self._client_name = listener.client_name
         self._traffic = traffic
         self._on_lost = on_lost
         # The body so far, while a review is on the short way.
@@ -126,6 +129,8 @@ class Connection(HttpToolsProtocol):
         """Begin the keep-alive clock at once: uvicorn begins it after the first answer only."""
         super().connection_made(cast("asyncio.Transport", transport))
         self._traffic.connections.add(self)
+        if self._client_name and self._client_name not in _common_names(transport):
+            self.cut()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give back what was held, the transport's buffers at once: left in a circle they would wait for the collector.
@@ -266,3 +271,9 @@ class Connection(HttpToolsProtocol):
             return False
         # Answers go out in the order of their requests, and wait for a client that doesn't read.
         return self._is_answered() and not self.flow.write_paused
+
+
+def _common_names(transport: asyncio.BaseTransport) -> set[str]:
+    """The common names of the certificate that a client showed; none without one."""
+    shown = transport.get_extra_info("peercert") or {}
+    return {value for part in shown.get("subject", ()) for key, value in part if key == "commonName"}

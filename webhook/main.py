@@ -57,6 +57,9 @@ class WebhookOptions:
     policy_path: Path
     # Where tls.crt and tls.key are mounted.
     certificate_folder: Path
+    # CAs of those who may send reviews, and their common name. None: anybody may; "": any name.
+    client_ca: Path | None = None
+    client_name: str = ""
     release: str
     namespace: str
     # False: no API server at all; facts stay empty.
@@ -97,7 +100,7 @@ class _Replica:
         self._pulse = Pulse()
         # The metrics page as it was written last, and when.
         self._page, self._page_at = b"", 0.0
-        self._serving = ServingCertificate()
+        self._serving = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
         self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._whose_policy)
         self._admission = Admission(self._settings, self._current_facts, time.monotonic, self._count)
@@ -125,6 +128,7 @@ class _Replica:
             is_draining=self._is_draining,
             review=review,
             certificate=self._serving,
+            client_name=options.client_name,
             most_connections=MAX_CONNECTIONS,
         )
         ops = Listener(
@@ -165,7 +169,8 @@ class _Replica:
         self._work.append(self._facts.run)
 
     def _set_up_certificate(self) -> None:
-        files = CertificateFiles(self._options.certificate_folder, self._serving, self._metrics)
+        options = self._options
+        files = CertificateFiles(options.certificate_folder, self._serving, self._metrics, client_ca=options.client_ca)
         files.poll()
         self._checks["certificate"] = files.verdict
         self._work.append(files.run)

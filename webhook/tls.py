@@ -25,8 +25,10 @@ class ServingCertificate:
     replacement by an RSA one.
     """
 
-    def __init__(self) -> None:
-        self.context = _new_context()
+    def __init__(self, *, verifies_clients: bool = False) -> None:
+        """Prepare. verifies_clients: `use` is given a CA, and a client without a certificate of it gets no answer."""
+        self._verifies_clients = verifies_clients
+        self.context = self._new_context()
         self.context.sni_callback = self._hand_over
         self._current: ssl.SSLContext | None = None
         self._loaded = threading.Event()
@@ -36,9 +38,17 @@ class ServingCertificate:
         """Whether a certificate has been given yet."""
         return self._loaded.is_set()
 
-    def use(self, chain_pem: bytes, key_pem: bytes) -> None:
-        """Serve new connections with this chain (leaf first) and key. Raises TlsError and keeps the old one."""
-        fresh = _new_context()
+    def use(self, chain_pem: bytes, key_pem: bytes, client_ca_pem: bytes = b"") -> None:
+        """Serve new connections with this chain (leaf first) and key. Raises TlsError and keeps the old one.
+
+        client_ca_pem: CAs of clients' certificates, when clients are verified.
+        """
+        fresh = self._new_context()
+        if self._verifies_clients:
+            try:
+                fresh.load_verify_locations(cadata=client_ca_pem.decode("ascii"))
+            except (ssl.SSLError, ValueError):
+                raise TlsError("the clients' CA can't be loaded: no PEM certificate") from None
         try:
             _load(fresh, chain_pem, key_pem)
         except (ssl.SSLError, ValueError, OSError) as error:
@@ -47,18 +57,20 @@ class ServingCertificate:
         self._current = fresh
         self._loaded.set()
 
+    def _new_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(ALPN)
+        if self._verifies_clients:
+            # Of both contexts: a connection keeps the mode that it began with, and looks into the newest one's CAs.
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
     def _hand_over(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> int | None:
         if self._current is None:
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         connection.context = self._current
         return None
-
-
-def _new_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(ALPN)
-    return context
 
 
 def _load(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:

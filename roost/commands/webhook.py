@@ -20,6 +20,8 @@ class Arguments(TypedDict):
     port: int
     metrics_port: int
     certificate_folder: str
+    client_ca: str | None
+    client_name: str
     drain_seconds: float
     log_level: str
 
@@ -37,6 +39,8 @@ def run(arguments: Arguments) -> int:
             port=arguments["port"],
             metrics_port=arguments["metrics_port"],
             certificate_folder=Path(arguments["certificate_folder"]),
+            client_ca=_path(arguments["client_ca"]),
+            client_name=arguments["client_name"],
             drain_seconds=arguments["drain_seconds"],
             log_level=arguments["log_level"],
         )

@@ -280,6 +280,11 @@ ERRORS = {
         "webhook: {certificates: {secretName: hub-roost-webhook-ca}}",
         "the Secret of the CA's key, which the webhook would then mount",
     ),
+    "two CAs of clients": (
+        "webhook: {clientCA: {configMapName: a, secretName: b}}",
+        "only one of them can hold the CA",
+    ),
+    "a client's name without a CA": ("webhook: {clientCA: {commonName: a}}", "the name is not looked at"),
     "leaf outlives the CA": ("webhook: {certificates: {caDays: 10}}", "may outlive the CA"),
 }
 
