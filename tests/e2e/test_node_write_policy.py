@@ -258,6 +258,9 @@ def node_escapes(case: Case) -> dict[str, Write]:
         "another namespace's label": Write(
             "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, "elsewhere", "x:1"): "true"}}}
         ),
+        "a word of its own about an image": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "closed"}}}
+        ),
         "another hub's attraction": Write(
             "PATCH", path, {"metadata": {"labels": {labels.attract_label(RELEASE, f"{namespace}x", "default"): ""}}}
         ),
@@ -526,6 +529,12 @@ def legal_writes(case: Case) -> dict[str, Write]:
     return {
         "an image's label": Write(
             "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "true"}}}
+        ),
+        "a node closed while it pulls": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "pulling"}}}
+        ),
+        "a node opened": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "open"}}}
         ),
         "an image's label taken away": Write("PATCH", path, {"metadata": {"labels": {old: None}}}),
         "a mark": Write(
