@@ -288,7 +288,7 @@ def test_after_an_uninstall_nothing_is_left(
     api = control_plane.api
     fake_nodes.create("node-1")
     before = api.get("/api/v1/nodes/node-1")["metadata"]["labels"]
-    with Stack(control_plane, namespace, {"placeholders": []}) as stack:
+    with Stack(control_plane, namespace, {"placeholders": []}, controllers=True) as stack:
         stack.create_pod(user("ada"))
         stack.wait_for_node("ada")
         assert len(api.list(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")) == 2
