@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 10.0
 BACKLOG: Final = 2048
+# Accepted in one turn of the loop.
+_MOST_AT_ONCE: Final = 64
 # Before another try when nothing could be accepted: mostly, the process has no file descriptor left.
 _RETRY_SECONDS: Final = 0.1
 
@@ -77,8 +79,19 @@ class Door:
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 self._let_in(accepted, str(address[0]))
+                self._let_in_waiting(bound)
         finally:
             bound.close()
+
+    def _let_in_waiting(self, bound: socket.socket) -> None:
+        """Accept those that wait already: one a turn of a busy loop would keep probes waiting behind a flood."""
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                accepted, address = bound.accept()
+            except OSError:
+                return
+            accepted.settimeout(0)
+            self._let_in(accepted, str(address[0]))
 
     def _let_in(self, accepted: socket.socket, peer: str) -> None:
         if len(self._places) >= self._listener.most_connections and not self._make_room(peer):
