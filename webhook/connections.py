@@ -59,8 +59,8 @@ class Listener:
     certificate: ServingCertificate | None = None
     # The common name that a client's certificate must have; "": any.
     client_name: str = ""
-    # Connections open at once, those in a handshake included. Few are enough for probes and scrapes, and the fewer there
-    # are the less a probe waits behind a flood of scrapes.
+    # Connections open at once, those in a handshake included. Few are enough for probes and scrapes, and the fewer
+    # there are the less a probe waits behind a flood of scrapes.
     most_connections: int = 16
 
 
