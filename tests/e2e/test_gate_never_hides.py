@@ -42,6 +42,7 @@ class Hub:
         self.nodes = nodes
         self.stack = stack
         self.label = pulled_label("hub", namespace, IMAGE)
+        self.numbers = itertools.count()
 
     def value(self, node: str) -> str | None:
         """What the node's label says of the image."""
@@ -114,9 +115,8 @@ def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes) -> A
 
 def wait_for_facts(hub: Hub) -> None:
     """Post users whom nobody binds until the webhook knows of a holder."""
-    numbers = itertools.count()
     wait_until(
-        lambda: hub.user(f"asks-{next(numbers)}", schedulerName="nobody"),
+        lambda: hub.user(f"asks-{next(hub.numbers)}", schedulerName="nobody"),
         LATER_SECONDS,
         "the webhook to know a node that holds the image",
         interval_seconds=0.2,
