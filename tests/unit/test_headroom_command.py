@@ -87,7 +87,10 @@ def test_without_a_nodes_size_node_hours_are_bound_by_one_seat_a_node(
     ("setting", "said"),
     [
         ("placeholder.backend=capacityBuffer", "windows without effect: with placeholder.backend: capacityBuffer"),
-        ("controllers.enabled=false", "windows without effect: controllers.enabled is false"),
+        (
+            "controllers.enabled=false,webhook.certificates.mode=certManager",
+            "windows without effect: controllers.enabled is false",
+        ),
         ("enabled=false", "windows without effect: enabled is false"),
     ],
 )
