@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from placement.scheduling.plugins import NEWEST_MINOR, OLDEST_MINOR
+
 
 class SessionModel(NamedTuple):
     """Minutes from ready to gone: a least time (the culler's) and a log-normal rest."""
@@ -41,6 +43,10 @@ PULLS: Final = {
 }
 
 
+# Minors of Kubernetes whose kube-scheduler the model knows.
+KUBERNETES_MINORS: Final = tuple(f"1.{minor}" for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1))
+
+
 class Autoscaler(StrEnum):
     """Whose rules add and remove nodes."""
 
@@ -53,6 +59,9 @@ class Autoscaler(StrEnum):
 class Assumptions:
     """One world. The defaults are mybinder.org's in May 2019, with sessions of the middle length."""
 
+    # The cluster's minor of Kubernetes, 1.34, 1.35 or 1.36: values are rendered for it, and pods are placed as its
+    # kube-scheduler does [A: the newest that the chart has an image for].
+    kubernetes_minor: str = KUBERNETES_MINORS[-1]
     # A key of SESSIONS [A].
     sessions: str = "mid"
     # Between looks of the hub's culler, which ends servers that are idle: a session of drawn length ends at the first
@@ -137,3 +146,8 @@ class Assumptions:
     with_builds: bool = False
     # Repositories whose build layers one node keeps; 0: endless.
     build_cache_repositories: int = 0
+
+    @property
+    def minor(self) -> int:
+        """`kubernetes_minor` as a number: 36 for 1.36."""
+        return int(self.kubernetes_minor.partition(".")[2])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
 from generator.faults import Fault
 from placement.quantities import parse_quantity
 from simulator import assumptions as module
-from simulator.assumptions import PULLS, SESSIONS, Assumptions, Autoscaler
+from simulator.assumptions import KUBERNETES_MINORS, PULLS, SESSIONS, Assumptions, Autoscaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,6 +58,7 @@ _GREATEST: Final[Mapping[str, float]] = {
     "image_sigma": 3,
 }
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "kubernetes_minor": KUBERNETES_MINORS,
     "sessions": tuple(SESSIONS),
     "pulls": tuple(PULLS),
     "autoscaler": tuple(one.value for one in Autoscaler),

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from controllers.settings import parse_settings
+from generator.faults import Fault
+from generator.lint_scheduler_gates import scheduler_minor
 from generator.merge import NO_SETTINGS
 from generator.merge import Settings as SetOptions
 from generator.release import Release, check_release
@@ -21,10 +23,12 @@ from generator.render import render
 from generator.schema import validate
 from generator.values import read_values
 from placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
-from placement.scheduling.plugins import OLDEST_MINOR
+from placement.scheduling.plugins import NEWEST_MINOR, OLDEST_MINOR
 from placement.scheduling.profile import Profile, default_profile, read_profiles
 from placement.settings import Settings
 from placement.settings import parse_settings as parse_policy
+from simulator.assumptions import KUBERNETES_MINORS
+from simulator.checks import AssumptionsError
 from simulator.shipped import policy_files
 
 if TYPE_CHECKING:
@@ -106,7 +110,7 @@ class Policy:
     release: str
     # Of everything rendered that decides, so that equal digests replay alike.
     digest: str
-    # Of Kubernetes, by which kube-scheduler's rules are read: 36 for 1.36.
+    # The cluster's: 36 for Kubernetes 1.36.
     minor: int
     profiles: Mapping[str, Profile]
     # Of the cluster's own scheduler.
@@ -132,10 +136,22 @@ class Policy:
     user_nodes: Mapping[str, str] = field(default_factory=dict)
     # Key of the values -> file and line.
     places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    # From which all of this was rendered; None: it was read of manifests alone.
+    values: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def profile_of(self, scheduler_name: str) -> Profile:
         """The profile that a schedulerName means; kube-scheduler's defaults where Roost renders none."""
         return self.profiles.get(scheduler_name) or self.cluster_profile
+
+    def in_minor(self, minor: int) -> Policy:
+        """The same values in a cluster of this minor of Kubernetes. Raises AssumptionsError as load_policy does."""
+        if minor == self.minor:
+            return self
+        if self.values is None:
+            raise ValueError(
+                f"policy {self.name} has no values to render for Kubernetes 1.{minor}: it is of 1.{self.minor}"
+            )
+        return _rendered(self.name, self.values, self.places, Release(self.release, self.namespace, f"v1.{minor}.0"))
 
     def make_planners(self) -> tuple[Planner, ...]:
         """Fresh planners, without any memory."""
@@ -157,24 +173,36 @@ def load_policy(
 ) -> Policy:
     """Read the shipped policy of that name, or the values files given; `options` are as Helm's --set.
 
-    Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped.
+    Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped;
+    AssumptionsError where they pin a kube-scheduler that the model doesn't know.
     """
     check_release(release)
     merged = read_values(list(files) or [str(policy_files()[name])], options)
     validate(merged)
     # What has no namespace is there, too, where somebody else creates it: a pod's priority depends on it.
-    values: JSONObject = {**merged.values, "clusterResources": True}
+    return _rendered(name, {**merged.values, "clusterResources": True}, _places(merged), release)
+
+
+def _rendered(name: str, values: Mapping[str, Any], places: Mapping[str, tuple[str, int]], release: Release) -> Policy:
+    minor = scheduler_minor(values["scheduler"], release)
+    if values["scheduler"]["target"] == "deploy" and not OLDEST_MINOR <= minor <= NEWEST_MINOR:
+        file, line = places["scheduler.image.tag"]
+        expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
+        fix = "Leave the tag empty: the cluster's minor then decides."
+        raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
     manifests = list(render(values, release))
     if _has_admission_policies(values, release):
         twin = render(_static_rules(values), release)
         manifests += [one for one in twin if RULES_FILE in _data_of(one)]
     user_nodes = (values.get("singleuser") or {}).get("nodeSelector") or {}
-    return replace(read_policy(name, manifests, release, user_nodes), places=_places(merged))
+    return replace(
+        read_policy(name, manifests, release, user_nodes, scheduler_minor=minor), places=places, values=values
+    )
 
 
 def _places(merged: Merged) -> dict[str, tuple[str, int]]:
     """Where the keys stand that a replay may refuse."""
-    paths: list[tuple[str | int, ...]] = [("placeholder", "backend"), ("singleuser",)]
+    paths: list[tuple[str | int, ...]] = [("placeholder", "backend"), ("singleuser",), ("scheduler", "image", "tag")]
     paths += [("placeholders", index) for index, _ in enumerate(_listed(merged.values, "placeholders"))]
     for name in _listed(merged.values, "podClasses"):
         paths += [("podClasses", name), ("podClasses", name, "match")]
@@ -215,9 +243,17 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
 
 
 def read_policy(
-    name: str, manifests: Sequence[Manifest], release: Release, user_nodes: Mapping[str, str] = NO_LABELS
+    name: str,
+    manifests: Sequence[Manifest],
+    release: Release,
+    user_nodes: Mapping[str, str] = NO_LABELS,
+    *,
+    scheduler_minor: int,
 ) -> Policy:
-    """Read back what was rendered. user_nodes: labels by which users select their nodes."""
+    """Read back what was rendered. user_nodes: labels by which users select their nodes.
+
+    scheduler_minor: of the release's own kube-scheduler; the values may pin one that isn't the cluster's.
+    """
     bodies = [one.body for one in manifests if one.identity.kind in _KINDS]
     has_buffers = any(one.identity.kind == "CapacityBuffer" for one in manifests)
     by_kind: dict[str, list[JSONObject]] = {}
@@ -247,9 +283,9 @@ def read_policy(
         name=name,
         release=release.name,
         namespace=release.namespace,
-        digest=_digest([*bodies, dict(user_nodes), {"minor": minor}]),
+        digest=_digest([*bodies, dict(user_nodes), {"minor": minor, "scheduler": scheduler_minor}]),
         minor=minor,
-        profiles={} if configuration is None else read_profiles(configuration, minor),
+        profiles={} if configuration is None else read_profiles(configuration, scheduler_minor),
         cluster_profile=default_profile(minor),
         webhook=None if webhook is None else parse_policy(webhook, revision="simulated"),
         controllers=controllers,

@@ -130,7 +130,7 @@ def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> Ru
 
 
 def make_jobs(
-    policies: Iterable[Policy],
+    policies: Sequence[Policy],
     seeds: Iterable[int],
     worlds: Sequence[tuple[Mapping[str, Any], Assumptions]],
     trace: Trace,
@@ -138,15 +138,19 @@ def make_jobs(
 ) -> list[Job]:
     """Every policy under every seed and world (what differs, assumptions); one seed of all before the next seed.
 
-    needs: policy's name -> assumptions that it changes in every world.
+    needs: policy's name -> assumptions that it changes in every world. Each policy is as in a cluster of its world's
+    minor, so that what can't be rendered for one is told here.
     """
     code = code_fingerprint()
-    listed = list(policies)
-    return [
-        Job(policy, seed, replace(assumptions, **(needs or {}).get(policy.name, {})), trace, setting, code)
-        for seed in seeds
+    planned = [
+        (policy.in_minor(assumptions.minor), setting, replace(assumptions, **(needs or {}).get(policy.name, {})))
         for setting, assumptions in worlds
-        for policy in listed
+        for policy in policies
+    ]
+    return [
+        Job(policy, seed, assumptions, trace, setting, code)
+        for seed in seeds
+        for policy, setting, assumptions in planned
     ]
 
 

@@ -139,9 +139,10 @@ class SimNode:
 
 
 class World:
-    """One replay."""
+    """One replay, of the policy as it is in a cluster of the minor that is assumed."""
 
     def __init__(self, policy: Policy, assumptions: Assumptions, seed: int) -> None:
+        policy = policy.in_minor(assumptions.minor)
         self.policy = policy
         self.assumed = assumptions
         self.chance = Chance(seed)

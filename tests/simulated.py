@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,6 +46,9 @@ class PolicyStandIn:
 
     name: str
     digest: str
+
+    def in_minor(self, minor: int) -> PolicyStandIn:
+        return replace(self, digest=f"{self.digest} in 1.{minor}")
 
 
 def policy(name: str, digest: str = "") -> Policy:
