@@ -1,8 +1,8 @@
-"""Check that the Go webhook and Roost make the same pod of every pod: a race is only fair between equals.
+"""Check that the Go webhook and Roost make the same pod of every pod, and degrade gates for the same reasons.
 
-`python -m benchmarks.equality`: 0 when all are equal, 1 with the differences otherwise. The other benchmarks run it
-first. Pods: those of the benchmarks, variants of them that reach every rule, and the fixtures beside the repository
-when they are there.
+A race is only fair between equals. `python -m benchmarks.equality`: 0 when all are equal, 1 with the differences
+otherwise. The other benchmarks run it first. Pods: those of the benchmarks, variants of them that reach every rule, and
+the fixtures beside the repository when they are there.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from webhook.facts import Facts, Homes, Nodes, pod_key, read_builder, read_home_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from webhook.admission import Outcome
+
 Object = dict[str, Any]
 REPO: Final = Path(__file__).resolve().parent.parent
 PODS: Final = REPO / "benchmarks" / "pods"
@@ -52,7 +54,7 @@ POLICIES: Final = {
 
 
 def differences() -> list[str]:
-    """One text for each pod that the two make differently."""
+    """One text for each pod that the two make differently, or of whose gate they say something else."""
     found: list[str] = []
     with tempfile.TemporaryDirectory(prefix="roost-equality-") as scratch:
         folder = Path(scratch)
@@ -64,29 +66,32 @@ def differences() -> list[str]:
             reviews = {name: _review(pod, number) for number, (name, pod) in enumerate(cases.items())}
             ours = _placed_by_roost(policy, known, reviews)
             changed = sum(
-                mine != _tidy(review["request"]["object"]) for mine, review in zip(ours, reviews.values(), strict=True)
+                mine["pod"] != _tidy(review["request"]["object"])
+                for mine, review in zip(ours, reviews.values(), strict=True)
             )
-            say(f"  {title}: {changed} of {len(cases)} pods changed")
+            degraded = sum("gate" in mine for mine in ours)
+            say(f"  {title}: {changed} of {len(cases)} pods changed; the gate of {degraded} degraded")
             for mode in ("rules", "lean"):
                 theirs = _placed_by_go(mode, folder, policy, known, reviews)
                 for name, mine, other in zip(cases, ours, theirs, strict=True):
                     if mine != other:
                         patch = jsonpatch.make_patch(other, mine).to_string()
-                        found.append(f"{title}: {name}: from the pod of Go's `{mode}` to Roost's: {patch}")
+                        found.append(f"{title}: {name}: from what Go's `{mode}` made to what Roost made: {patch}")
     return found
 
 
 def _placed_by_roost(policy: Path, known: Object, reviews: dict[str, Object]) -> list[Object]:
     settings = read_settings(policy.read_bytes())
     facts = facts_of(known, "build", settings.classes["build"].labels)
-    admission = Admission(lambda: settings, lambda: facts, lambda: 1.0, lambda _: None)
+    outcomes: list[Outcome] = []
+    admission = Admission(lambda: settings, lambda: facts, lambda: 1.0, outcomes.append)
     placed = []
     for review in reviews.values():
         pod = copy.deepcopy(review["request"]["object"])
         response = json.loads(admission.review(json.dumps(review).encode()).body)["response"]
         if "patch" in response:
             pod = jsonpatch.apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
-        placed.append(_tidy(pod))
+        placed.append(_tidy({"pod": pod, "gate": outcomes[-1].degraded}))
     return placed
 
 
@@ -104,7 +109,7 @@ def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts
         and (home := read_home_pod(pod, home_class)) is not None
     }
     return Facts(
-        nodes=Nodes([read_node(node) for node in known["nodes"]]),
+        nodes=Nodes([read_node(node, with_allocatable=True) for node in known["nodes"]]),
         builder_nodes={home_class: frozenset(builders)},
         homes=Homes(homes),
         namespaces={one["metadata"]["name"]: one["metadata"].get("labels", {}) for one in known["namespaces"]},
@@ -147,13 +152,13 @@ _BUILD_LABELS: Final = {"component": "binderhub-build"}
 
 
 def _facts_objects() -> Object:
-    """Six nodes, five of them with builders; some hold images, some are full of builds, some shut."""
+    """Six nodes, five of them with builders; some hold images, one pulls, some are small, full of builds or shut."""
     sample, science = (pulled_label(RELEASE, NAMESPACE, image) for image in (SAMPLE, SCIENCE))
     labels: dict[str, dict[str, str]] = {
         "node-a": {sample: "true", "hub.jupyter.org/node-purpose": "user"},
         "node-b": {science: "true"},
         "node-c": {sample: "true", science: "true", "kubernetes.io/hostname": "another-name"},
-        "node-d": {},
+        "node-d": {sample: "pulling"},
         "node-e": {},
         "node-f": {},
     }
@@ -166,7 +171,16 @@ def _facts_objects() -> Object:
                 if name == "node-c"
                 else [],
             },
-            "status": {"conditions": [{"type": "Ready", "status": "False" if name == "node-f" else "True"}]},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "False" if name == "node-f" else "True"}],
+                # Of one nothing is known, one is too small for nearly all pods, one has a GPU.
+                "allocatable": {
+                    "node-a": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                    "node-b": {},
+                    "node-c": {"cpu": "8", "memory": "16Gi", "pods": "110", "nvidia.com/gpu": "1"},
+                    "node-d": {"cpu": "100m", "memory": "128Mi", "pods": "110"},
+                }.get(name, {"cpu": "16", "memory": "64Gi", "pods": "110"}),
+            },
         }
         for name, own in labels.items()
     ]
@@ -285,6 +299,20 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
     "a second container that asks for something": lambda pod: pod["spec"]["containers"].append(
         {"name": "side", "image": SAMPLE, "resources": {"requests": {"cpu": "1m"}}}
     ),
+    "as large as one holder": _set(
+        "spec", "containers", 0, to={"name": "notebook", "image": SAMPLE, "resources": {"requests": {"memory": "12Gi"}}}
+    ),
+    "larger than any holder": _set(
+        "spec", "containers", 0, to={"name": "notebook", "image": SAMPLE, "resources": {"requests": {"memory": "60Gi"}}}
+    ),
+    "a GPU": _set(
+        "spec", "containers", 0, "resources", to={"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}}
+    ),
+    "an init container that asks for much": _set(
+        "spec",
+        "initContainers",
+        to=[{"name": "load", "image": SAMPLE, "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}],
+    ),
     "another repository": _set("metadata", "annotations", "binder-repo", to="https://github.com/benchmark-org/other"),
     "in a user's namespace": _set("metadata", "namespace", to="user-ada"),
     "in a strange namespace": _set("metadata", "namespace", to="elsewhere"),
@@ -316,7 +344,9 @@ def _review(pod: Object, number: int) -> Object:
 def main(_argv: Sequence[str] = ()) -> int:
     """Print the differences."""
     found = differences()
-    print("\n".join(found) or "equal: the Go webhook and Roost make the same pods")
+    print(
+        "\n".join(found) or "equal: the Go webhook and Roost make the same pods, and degrade gates for the same reasons"
+    )
     return 1 if found else 0
 
 

@@ -4,12 +4,11 @@
 // Owns the wiring. -mode rules reads Roost's own policy.json and keeps informers; -mode lean is the same, but writes its patch
 // by hand as Roost does; -mode empty admits everything.
 // With -time it handles each file's review once and then often, and prints the processor time of both as JSON, one object a line.
-// With -apply it reads one AdmissionReview from each file given and prints the patched pods, one JSON object a line: so a
-// test can hold both webhooks' results side by side.
+// With -apply it reads one AdmissionReview from each file given and prints the patched pods with what became of the gate, one
+// JSON object a line: so a test can hold both webhooks' results side by side.
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,13 +141,13 @@ func (p *podPlacer) Handle(_ context.Context, request admission.Request) admissi
 		before = rules.Remember(pod)
 	}
 	dryRun := request.DryRun != nil && *request.DryRun
-	class := p.engine.Apply(pod, request.Namespace, dryRun, time.Now())
+	class, degraded := p.engine.Apply(pod, request.Namespace, dryRun, time.Now())
 	if class == "" {
 		return admission.Allowed("")
 	}
 	if p.lean {
 		response := admission.Patched("", before.Patch(pod)...)
-		response.AuditAnnotations = map[string]string{"class": class}
+		tell(&response, class, degraded)
 		return response
 	}
 	changed, err := json.Marshal(pod)
@@ -156,8 +155,17 @@ func (p *podPlacer) Handle(_ context.Context, request admission.Request) admissi
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	response := admission.PatchResponseFromRaw(request.Object.Raw, changed)
-	response.AuditAnnotations = map[string]string{"class": class}
+	tell(&response, class, degraded)
 	return response
+}
+
+// tell says in the audit log, and to whoever creates the pod, what became of it, as Roost does.
+func tell(response *admission.Response, class, degraded string) {
+	response.AuditAnnotations = map[string]string{"class": class}
+	if degraded != "" {
+		response.AuditAnnotations["gate"] = degraded
+		response.Warnings = append(response.Warnings, "gate: degraded to a preference: "+degraded)
+	}
 }
 
 func apply(ctx context.Context, handler admission.Handler, files []string) error {
@@ -184,11 +192,11 @@ func apply(ctx context.Context, handler admission.Handler, files []string) error
 				return fmt.Errorf("%s: %w", file, err)
 			}
 		}
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, patched); err != nil {
+		placed, err := json.Marshal(map[string]any{"pod": json.RawMessage(patched), "gate": response.AuditAnnotations["gate"]})
+		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		fmt.Println(compact.String())
+		fmt.Println(string(placed))
 	}
 	return nil
 }

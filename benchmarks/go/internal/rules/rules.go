@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -47,22 +48,23 @@ func New(document *policy.Document, known *facts.Facts) *Engine {
 	return engine
 }
 
-// Apply changes the pod in place and names its class; "" when no rule is for it.
-func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.Time) string {
+// Apply changes the pod in place and names its class ("" when no rule is for it), and why the gate only prefers ("" when
+// it requires all it could).
+func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.Time) (name, degraded string) {
 	class := e.classOf(pod, namespace)
 	if class == nil || leftAlone(pod) {
-		return ""
+		return "", ""
 	}
 	if isDaemon(pod) {
 		// It has its node, but it counts there only by what it requests.
 		defaultRequests(pod, class.Requests)
-		return class.Name
+		return class.Name, ""
 	}
 	own := demandsOf(pod) // before any rule adds its own
 	annotate(pod, policy.RevisionAnnotation, e.document.Revision)
 	e.setScheduler(pod, class)
 	if class.ImageGate {
-		e.gate(pod, own)
+		degraded = e.gate(pod, own, class)
 	}
 	if class.Home != nil {
 		e.preferHome(pod, own, namespace, class, dryRun, now)
@@ -75,7 +77,7 @@ func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.
 	}
 	addPodTerms(pod, class, namespace == e.document.Namespace)
 	defaultRequests(pod, class.Requests)
-	return class.Name
+	return class.Name, degraded
 }
 
 func (e *Engine) classOf(pod *corev1.Pod, namespace string) *policy.Class {
@@ -313,47 +315,85 @@ var binderHubSpread = corev1.PodAffinityTerm{
 	TopologyKey:   corev1.LabelHostname,
 }
 
-// gate holds the pod to nodes that hold its images; what no node can meet becomes a preference.
-func (e *Engine) gate(pod *corev1.Pod, own demands) {
+// gate keeps the pod off nodes that are pulling its images while a node that could take it holds them, and prefers holders.
+// It tells why it requires less than that; "" when it doesn't.
+func (e *Engine) gate(pod *corev1.Pod, own demands, class *policy.Class) string {
 	gate := e.document.ImageGate
 	if gate.Mode != "requireLabel" && gate.Mode != "prefer" {
-		return
+		return ""
+	}
+	wanted := e.neededLabels(pod)
+	for _, label := range wanted {
+		prefer(pod, corev1.PreferredSchedulingTerm{
+			Weight:     gate.PreferWeight,
+			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{holds(label)}},
+		})
+	}
+	if gate.Mode == "prefer" {
+		return ""
 	}
 	var missing []string
-	for _, label := range e.neededLabels(pod) {
-		if gate.Mode == "prefer" || !isRequired(pod, holds(label)) {
+	for _, label := range wanted {
+		if !isRequired(pod, isNotPulling(label)) {
 			missing = append(missing, label)
 		}
 	}
-	var required []string
-	switch {
-	case gate.Mode == "prefer" || !e.document.ReadNodes:
-	case gate.WhenNoHolder == "wait" || e.someNodeHolds(own, missing):
-		required = missing
-	default:
-		for _, label := range missing {
-			if attempt := append(slices.Clone(required), label); e.someNodeHolds(own, attempt) {
-				required = attempt
-			}
-		}
+	if len(missing) == 0 {
+		return ""
 	}
+	required, degraded := e.satisfiable(pod, own, class, missing)
 	var expressions []corev1.NodeSelectorRequirement
 	for _, label := range required {
-		expressions = append(expressions, holds(label))
+		expressions = append(expressions, isNotPulling(label))
 	}
 	require(pod, expressions)
+	return degraded
+}
+
+// satisfiable gives the labels that one and the same node has which the pod may use and which is large enough for it.
+func (e *Engine) satisfiable(pod *corev1.Pod, own demands, class *policy.Class, missing []string) (required []string, degraded string) {
+	if !e.document.ReadNodes {
+		return nil, "nodes-unknown"
+	}
+	if e.document.ImageGate.WhenNoHolder == "wait" {
+		return missing, ""
+	}
+	requests := requestsOf(pod, class)
+	if e.someNodeHolds(own, missing, requests) {
+		return missing, ""
+	}
 	for _, label := range missing {
-		if !slices.Contains(required, label) {
-			prefer(pod, corev1.PreferredSchedulingTerm{
-				Weight:     gate.PreferWeight,
-				Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{holds(label)}},
-			})
+		if attempt := append(slices.Clone(required), label); e.someNodeHolds(own, attempt, requests) {
+			required = attempt
 		}
 	}
+	if e.someNodeHolds(own, missing, nil) {
+		return required, "no-holder-fits"
+	}
+	return required, "no-holder"
 }
 
 func holds(label string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{"true"}}
+}
+
+// Nodes without the label pass, as those do that an autoscaler thinks up.
+func isNotPulling(label string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"pulling"}}
+}
+
+// requestsOf gives what the pod will ask for, with what its class gives to pods that ask for nothing.
+func requestsOf(pod *corev1.Pod, class *policy.Class) corev1.ResourceList {
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	if len(requests) > 0 {
+		return requests
+	}
+	for name, amount := range class.Requests {
+		amount = amount.DeepCopy()
+		amount.Mul(int64(len(pod.Spec.Containers)))
+		requests[name] = amount
+	}
+	return requests
 }
 
 func isRequired(pod *corev1.Pod, expression corev1.NodeSelectorRequirement) bool {
@@ -390,17 +430,27 @@ func (e *Engine) neededLabels(pod *corev1.Pod) []string {
 }
 
 // Judged over the nodes that the pod's own rules admit: others can't help it.
-func (e *Engine) someNodeHolds(own demands, needed []string) bool {
-	if len(needed) == 0 {
-		return true
-	}
+func (e *Engine) someNodeHolds(own demands, needed []string, requests corev1.ResourceList) bool {
 	for _, node := range e.facts.Holders(needed[0]) {
 		lacks := slices.ContainsFunc(needed, func(label string) bool { return node.Labels[label] != "true" })
-		if !lacks && facts.IsReady(node) && own.admit(node) {
+		if !lacks && facts.IsReady(node) && own.admit(node) && covers(node.Status.Allocatable, requests) {
 			return true
 		}
 	}
 	return false
+}
+
+// If nothing else were there. A node that says nothing of its room could.
+func covers(allocatable, requests corev1.ResourceList) bool {
+	if len(allocatable) == 0 {
+		return true
+	}
+	for name, amount := range requests {
+		if there := allocatable[name]; amount.Sign() > 0 && there.Cmp(amount) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // demands are what a pod asks of its node.
