@@ -3707,7 +3707,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '1ea0c99caa3a77f8c88dac013ebb84d5996733b903f0b79a136ca36aa7f1112e'
+FINGERPRINT = 'a05d4d621f7ca0faa42935dc4e596f13296f8ecf4ffed57c4b0ef280ca6cff8f'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
