@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controllers.plans.actions import ChangeNode, Notice, SetCondition
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from controllers.plans.image_gate_settings import GateSettings, ManagedImage
     from controllers.plans.snapshot import Moment
     from placement.scheduling.objects import NodeState, PodState
-    from placement.selectors import Taint
 
 # Webhooks learn of a new set within a kubelet's refresh of ConfigMaps; until then they may still require an old label.
 LEFT_SET_SECONDS: Final = 90.0
@@ -315,7 +314,7 @@ class _Look:
             elif not self.settings.closes_nodes:
                 found[image.label] = NO_MARK
             elif taint is not None:
-                found[image.label] = self._mark_under_taint(taint, labels.get(image.label), ready_since)
+                found[image.label] = self._mark_under_taint(labels.get(image.label), ready_since)
             else:
                 found[image.label] = find_mark(self._absence(image, fact, alone), self.settings.pull_deadline_seconds)
         self.waits += [mark.wait_seconds for mark in found.values() if mark.wait_seconds is not None]
@@ -324,6 +323,10 @@ class _Look:
     def _mark_before_ready(self, image: ManagedImage, label: str | None) -> Mark:
         """Close a new node before anybody can be bound there; what is written on others stays as it is."""
         is_new = self.before is None or not self.before.was_heard
+        if self._is_kept_from_pullers():
+            # No puller comes. The taint may be one of the start that we don't know, which Karpenter looks past
+            # (a NodePool's startupTaints): a user whom it means the node for would count as kept off by the gate.
+            return NO_MARK if is_new and label == PULLING else Mark(label)
         if (
             label is None
             and is_new
@@ -335,9 +338,15 @@ class _Look:
             return Mark(PULLING)
         return Mark(label)
 
-    def _mark_under_taint(self, taint: Taint, label: str | None, ready_since: float | None) -> Mark:
+    def _is_kept_from_pullers(self) -> bool:
+        """Tell whether a taint keeps the puller away that isn't known to go by itself."""
+        fact = self.node.fact
+        lasting = tuple(taint for taint in fact.taints if not is_startup_taint(taint))
+        return self.settings.taint_against_pullers(replace(fact, taints=lasting)) is not None
+
+    def _mark_under_taint(self, label: str | None, ready_since: float | None) -> Mark:
         """Keep a node closed for as long as a taint of its start keeps everybody away: it goes without warning."""
-        if not (is_startup_taint(taint) and self.of.has_puller):
+        if self._is_kept_from_pullers() or not self.of.has_puller:
             return NO_MARK
         if label == OPENED:
             return Mark(OPENED)

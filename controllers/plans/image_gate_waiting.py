@@ -15,7 +15,7 @@ from controllers.plans.image_gate_marks import is_startup_taint
 from placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
 from placement.nodes import node_covers
 from placement.scheduling.matching import is_kept_off, node_matches, tolerates_cordon
-from placement.scheduling.objects import PODS, NodeTerm, PodSpec, copy_spec
+from placement.scheduling.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeTerm, PodSpec, copy_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 PATIENCE: Final = 2.0
 # Nodes are ready some seconds after they have registered; one that isn't by then may never be.
 STARTING_SECONDS: Final = 120.0
+# A device plugin starts once its node is there, often after it is Ready and, where it installs a driver first, minutes
+# later; only then does the node say what devices it has. Karpenter counts on them meanwhile, so the gate must, too.
+DEVICES_SECONDS: Final = 300.0
+_PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
 class Openings(NamedTuple):
@@ -84,10 +88,12 @@ def plan_openings(
     for one in waiting:
         since = one.pod.unschedulable_since or 0.0
         due: list[str] = []
+        # Those that may yet get what the pod asks for.
+        unsure: list[str] = []
         overdue: list[str] = []
         for name in by_age:
             node = nodes[name]
-            if not (one.labels & closed[name]) or not _admits(one.spec, node, now):
+            if not (one.labels & closed[name]) or not _may_admit(one.spec, node, now):
                 continue
             # Also while the node was on its way, which it may be for this very pod, and before it is ready: an
             # autoscaler that sees the pod kept off it adds another, and a pod that is bound in the middle of a pull
@@ -96,6 +102,9 @@ def plan_openings(
             if waited < open_after_seconds:
                 waits.append(open_after_seconds - waited)
                 continue
+            if not node_covers(one.spec.requests, node.allocatable):
+                unsure.append(name)
+                continue
             due.append(name)
             # From when the pod could have been bound there.
             stood = now - max(since, now if node.ready_since is None else node.ready_since)
@@ -103,13 +112,14 @@ def plan_openings(
                 overdue.append(name)
             else:
                 waits.append(PATIENCE * open_after_seconds - stood)
-        if not due:
+        if not (due or unsure):
             continue
-        chosen = overdue
+        chosen = [*overdue, *unsure]
         if not overdue:
-            open_ones = [name for name in reachable if _admits(one.spec, nodes[name], now)]
-            # A node that is open may still be closed to this pod's image.
-            chosen = next(([name] for name in (*open_ones, *due) if room.take(name, one.pod)), due)
+            open_ones = [name for name in reachable if _may_admit(one.spec, nodes[name], now)]
+            # A node that is open may still be closed to this pod's image. Of those that may yet get a device nobody
+            # knows how many pods they will take: they have no room, so where no other has, all of them are opened.
+            chosen = next(([name] for name in (*open_ones, *due) if room.take(name, one.pod)), [*due, *unsure])
         for name in chosen:
             if labels := one.labels & closed.get(name, frozenset()):
                 opened[name] = opened.get(name, frozenset()) | labels
@@ -148,8 +158,8 @@ def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
     return copy_spec(spec, required_node_terms=tuple(terms))
 
 
-def _admits(spec: PodSpec, node: NodeState, now: float) -> bool:
-    """Tell whether the pod could be bound to the node if nothing else were there and nothing were pulled."""
+def _may_admit(spec: PodSpec, node: NodeState, now: float) -> bool:
+    """Tell whether the pod could be bound to the node, now or soon, if nothing else were there and nothing pulled."""
     fact = node.fact
     is_starting = _is_starting(node, now)
     taints = [taint for taint in fact.taints if not is_startup_taint(taint)] if is_starting else fact.taints
@@ -159,8 +169,20 @@ def _admits(spec: PodSpec, node: NodeState, now: float) -> bool:
         and (not fact.unschedulable or tolerates_cordon(spec.tolerations))
         and not is_kept_off(spec.tolerations, taints)
         and node_matches(spec, fact.name, fact.labels)
-        and node_covers(spec.requests, node.allocatable)
+        and node_covers(_asked_for_sure(spec, node, now), node.allocatable)
     )
+
+
+def _asked_for_sure(spec: PodSpec, node: NodeState, now: float) -> Iterable[tuple[str, int]]:
+    """What the pod asks for without the devices that a young node may yet get."""
+    is_young = node.ready_since is not None and now - node.ready_since < DEVICES_SECONDS
+    if not (is_young or _is_starting(node, now)):
+        return spec.requests
+    return [
+        (name, amount)
+        for name, amount in spec.requests
+        if name in _PLAIN_RESOURCES or node.allocatable.get(name, 0) > 0
+    ]
 
 
 def _is_starting(node: NodeState, now: float) -> bool:

@@ -97,14 +97,29 @@ def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_a
     assert (w.labels("old"), w.labels("new")) == ({label(SCIPY): "pulling"}, {label(SCIPY): "pulling"})
 
 
-def test_a_node_that_the_pullers_taints_keep_off_is_closed_only_until_it_is_ready() -> None:
+@pytest.mark.parametrize("key", ["nvidia.com/gpu", "example.com/starting"])
+def test_a_node_that_unknown_taints_keep_the_puller_off_is_not_closed_before_it_is_ready_nor_after(key: str) -> None:
+    unknown = Taint(key, "", "NoSchedule")
     w = world()
-    w.add_node(ready=False, taints=[Taint("nvidia.com/gpu", "", "NoSchedule")])
+    w.add_node(ready=False, taints=[Taint("karpenter.sh/unregistered", "", "NoExecute"), unknown])
     w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels() == {}
     w.set_fact(ready=True)
     w.turn()
     assert w.labels() == {}
+
+
+def test_a_node_that_gets_an_unknown_taint_before_it_is_ready_is_closed_no_longer() -> None:
+    w = world()
+    w.add_node(ready=False, taints=[Taint("karpenter.sh/unregistered", "", "NoExecute")])
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    w.set_taints(Taint("example.com/starting", "", "NoSchedule"))
+    w.turn()
+    assert w.labels() == {}
+    w.set_taints()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
 
 
 @pytest.mark.parametrize(

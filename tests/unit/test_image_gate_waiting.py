@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controllers.plans.actions import ChangeNode
 from controllers.plans.image_gate import GATE_OPENED
-from controllers.plans.image_gate_waiting import plan_openings, waits_at_gate
+from controllers.plans.image_gate_waiting import DEVICES_SECONDS, plan_openings, waits_at_gate
 from controllers.watching import _is_minor
 from placement.labels import pulled_label, pulled_prefix
 from placement.nodes import NodeFact
@@ -191,6 +191,27 @@ def test_a_gpu_user_opens_the_gpu_node_and_no_other() -> None:
     assert opened(nodes, [user(gpus=1)]) == {"gpu"}
 
 
+@pytest.mark.parametrize(("ready_for", "is_opened"), [(0, True), (DEVICES_SECONDS - 1, True), (DEVICES_SECONDS, False)])
+def test_a_young_node_may_yet_say_that_it_has_a_gpu(ready_for: float, *, is_opened: bool) -> None:
+    young = node("a", ready_for=ready_for)
+    without, zero = young, replace(young, allocatable={**young.allocatable, "nvidia.com/gpu": 0})
+    for one in (without, zero):
+        assert opened([one], [user(gpus=1)]) == ({"a"} if is_opened else set())
+    registers = replace(young, fact=replace(young.fact, ready=False), created=NOW - 1, ready_since=None)
+    assert opened([registers], [user(gpus=1)]) == {"a"}
+    # What a kubelet counts itself is known from the beginning, and so is how many of a device there are.
+    assert opened([node("a", ready_for=0)], [user(cpu=5000, gpus=1)]) == set()
+    assert opened([node("a", ready_for=0, gpus=1)], [user(gpus=2)]) == set()
+
+
+def test_nodes_that_may_yet_get_gpus_are_all_opened_and_keep_none_that_has_one_closed() -> None:
+    young = [node("a", ready_for=25), node("b", ready_for=12)]
+    assert opened(young, [user(gpus=1)]) == {"a", "b"}
+    assert opened([*young, node("gpu", ready_for=12, gpus=1)], [user(gpus=1)]) == {"gpu"}
+    # One that was opened already, and may turn out to have none, is no reason to wait.
+    assert opened([node("a", ready_for=12, value="open"), young[1]], [user(gpus=1)]) == {"b"}
+
+
 def test_a_pod_that_begins_to_wait_at_the_gate_is_news_and_one_that_goes_on_waiting_isnt() -> None:
     fresh = replace(user(), unschedulable_since=None)
     assert not _is_minor(fresh, user())
@@ -275,7 +296,10 @@ def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_th
         waited = [NOW - (pod.unschedulable_since or 0.0) for pod in takes]
         if any(min(ready_for, seconds) >= 2 * AFTER for seconds in waited):
             assert one.name in found
-        if all(seconds < AFTER for seconds in waited):
+        may_take = [pod for pod in waiting if pod.spec.requests not in [one.spec.requests for one in takes]]
+        is_young = ready_for < DEVICES_SECONDS and not one.allocatable.get("nvidia.com/gpu")
+        hopes = is_young and any(dict(pod.spec.requests).get("nvidia.com/gpu") for pod in may_take)
+        if not hopes and all(seconds < AFTER for seconds in waited):
             assert one.name not in found
     # Whoever waited long enough for any node has one opened now that could take it.
     for pod in waiting:
