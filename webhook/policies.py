@@ -64,7 +64,7 @@ _DEGRADED_BECAUSE: Final = {
     "no-holder": "no node that the pod may use holds the image of",
     "no-holder-fits": "no node that the pod may use and that is large enough for it holds the image of",
     "nodes-unknown": "nodes can't be read",
-    "controllers-stale": "Roost's controllers don't renew their Lease, so nobody keeps the labels of nodes true",
+    "controllers-stale": "Roost's controllers aren't known to renew their Lease, and nobody else keeps labels true",
 }
 # Bounds what is kept for speed: pods choose these texts, so there may be any number of them.
 _MAX_REMEMBERED: Final = 4096
@@ -83,7 +83,7 @@ class Degraded(NamedTuple):
     """The gate let a pod through without keeping it off nodes that pull its images, and why.
 
     no-holder: no node that its rules admit holds them; no-holder-fits: such nodes are too small for it; nodes-unknown;
-    controllers-stale: nobody keeps the nodes' labels true.
+    controllers-stale: nobody is known to keep the nodes' labels true.
     """
 
     reason: str
@@ -267,7 +267,8 @@ def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms],
     be held by different nodes: with all of them required, the pod would wait for one more pull although it needn't.
     """
     nodes, rules = case.facts.nodes, case.pod.rules
-    if case.facts.leases.get(CONTROLLERS, LeaseState.UNKNOWN).is_away:
+    # Without a watch (None) nobody can say; a Lease that is watched and can't be read may be a dead leader's.
+    if case.facts.leases.get(CONTROLLERS) not in (None, LeaseState.HELD):
         # A node may be said to be pulling for ever.
         return [], "controllers-stale"
     if nodes is None:

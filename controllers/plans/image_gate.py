@@ -117,8 +117,7 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     asked = _with_openings([one.change for one in judged if one.change is not None], snapshot, openings, settings)
     changes = [one for one in asked if one.node not in sent or sent[one.node][0] != one]
     opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].absent)
-    actions: list[Action] = [one for one in changes if _unlocks(one)]
-    actions += [one for one in changes if not _unlocks(one)]
+    actions: list[Action] = [*sorted(changes, key=_urgency)]
     actions += [one.condition for one in judged if one.condition is not None]
     actions += memory.notices
     actions += _told(judged)
@@ -240,8 +239,11 @@ def _told(judged: Sequence[Judgement]) -> Iterable[Notice]:
                 yield notice
 
 
-def _unlocks(change: ChangeNode) -> bool:
-    return bool(change.set_labels or change.remove_taints)
+def _urgency(change: ChangeNode) -> int:
+    """Its place among changes while there is budget for some only: those that somebody may wait for come first."""
+    if OPENED_VALUE in change.set_labels.values():
+        return 0
+    return 1 if change.set_labels or change.remove_taints else 2
 
 
 def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> GateMemory:

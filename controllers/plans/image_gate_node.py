@@ -31,6 +31,7 @@ from controllers.plans.image_gate_marks import (
     is_startup_taint,
 )
 from placement.labels import HELD, OPENED, PULLING, pulled_label
+from placement.leaving import LEAVING_TAINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -313,6 +314,10 @@ class _Look:
                 found[image.label] = _HELD
             elif not self.settings.closes_nodes:
                 found[image.label] = NO_MARK
+            elif self._is_going():
+                # Nobody is bound here. Of a group's last node cluster-autoscaler keeps a copy, labels included, which
+                # must not say that it pulls.
+                found[image.label] = Mark(OPENED) if labels.get(image.label) == OPENED else NO_MARK
             elif taint is not None:
                 found[image.label] = self._mark_under_taint(labels.get(image.label), ready_since)
             else:
@@ -337,6 +342,11 @@ class _Look:
         ):
             return Mark(PULLING)
         return Mark(label)
+
+    def _is_going(self) -> bool:
+        """Tell whether somebody drains the node, or says that it goes or may go."""
+        fact = self.node.fact
+        return fact.unschedulable or any(taint.key in LEAVING_TAINTS for taint in fact.taints)
 
     def _is_kept_from_pullers(self) -> bool:
         """Tell whether a taint keeps the puller away that isn't known to go by itself."""

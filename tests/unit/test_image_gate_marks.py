@@ -139,6 +139,33 @@ def test_a_taint_of_a_nodes_start_leaves_it_closed_since_it_goes_without_warning
     assert w.labels() == {label(SCIPY): "pulling"}
 
 
+@pytest.mark.parametrize("taint", ["DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", ""])
+def test_a_node_that_goes_is_not_closed_as_an_autoscaler_may_copy_it(taint: str) -> None:
+    w = world()
+    w.add_node()
+    w.puller()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    if taint:
+        w.set_taints(Taint(taint, "", "PreferNoSchedule" if taint.startswith("Deletion") else "NoSchedule"))
+    else:
+        w.set_fact(unschedulable=True)
+    w.turn()
+    assert w.labels() == {}
+    w.set_fact(taints=(), unschedulable=False)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+
+
+def test_a_node_that_goes_and_was_opened_stays_open() -> None:
+    w = world()
+    w.add_node(labels={label(SCIPY): "open"})
+    w.puller()
+    w.set_fact(unschedulable=True)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+
+
 def test_a_taint_of_a_nodes_start_that_stays_closes_it_for_half_a_minute_only() -> None:
     w = world()
     w.add_node(taints=[Taint("node.cilium.io/agent-not-ready", "", "NoExecute")])

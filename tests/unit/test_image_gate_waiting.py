@@ -250,6 +250,26 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
     assert w.labels() == {label(SCIPY): "open", label(GPU): "pulling"}
 
 
+def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_only() -> None:
+    w = GateWorld(gate_settings(SCIPY))
+    w.add_node("closed")
+    w.puller("closed")
+    w.turn()
+    w.wait(20)
+    pod = replace(user(), unschedulable_since=w.wall - 100)
+    w.pods[pod.key] = pod
+    for name in "abc":
+        # The user can't go there, the puller can.
+        w.add_node(name, ready=False, taints=(Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),))
+    changes = [one for one in w.plan().actions if isinstance(one, ChangeNode)]
+    assert [(one.node, *one.set_labels.values()) for one in changes] == [
+        ("closed", "open"),
+        ("a", "pulling"),
+        ("b", "pulling"),
+        ("c", "pulling"),
+    ]
+
+
 pods = st.builds(
     user,
     st.sampled_from([f"u{index}" for index in range(6)]),

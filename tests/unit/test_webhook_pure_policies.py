@@ -56,6 +56,8 @@ from webhook.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed
 from webhook.patch import MAX_ANNOTATIONS_BYTES, pointer, same_node_preference
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from placement.nodes import NodeFact
     from placement.settings import Settings
 
@@ -174,12 +176,23 @@ def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted
 
 
 @pytest.mark.parametrize("when", ["prefer", "wait"])
-def test_while_the_controllers_are_silent_nothing_is_required_as_a_node_might_be_closed_for_ever(when: str) -> None:
-    known = replace(HERE, leases={CONTROLLERS: LeaseState.STALE})
+@pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.UNKNOWN])
+def test_unless_the_controllers_are_known_to_work_nothing_is_required_as_a_node_might_be_closed_for_ever(
+    when: str, state: LeaseState
+) -> None:
+    known = replace(HERE, leases={CONTROLLERS: state})
     placed, degraded, warnings = degraded_outcome(user_pod(), known, settings(imageGate={"whenNoHolder": when}))
     assert (required_terms(placed), degraded) == (None, "controllers-stale")
     assert PREFERS_HOLDER in node_terms(placed)
     assert any("Lease" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("leases", [{CONTROLLERS: LeaseState.HELD}, {}])
+def test_controllers_that_hold_their_lease_or_that_nobody_watches_let_the_gate_require(
+    leases: Mapping[str, LeaseState],
+) -> None:
+    placed, degraded, _ = degraded_outcome(user_pod(), replace(HERE, leases=leases))
+    assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
 
 
 def test_a_requirement_is_added_to_every_term_as_terms_are_ored() -> None:
