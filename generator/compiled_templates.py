@@ -658,7 +658,7 @@ def render_controllers_admission_policies(given):
             out.append(str(to_json(given['own_image']())))
             out.append("))\n      message: pods that pull images run nothing but Roost's own pause in them\n")
         out.append('    - expression: >-\n        request.operation == "DELETE" || variables.containers.all(one,\n        !has(one.livenessProbe) && !has(one.readinessProbe) && !has(one.startupProbe) && !has(one.lifecycle))\n      message: pods that pull images have no probes and no hooks\n    - expression: >-\n        request.operation == "DELETE" || (\n        !variables.spec.?hostNetwork.orValue(false) && !variables.spec.?hostPID.orValue(false) && !variables.spec.?hostIPC.orValue(false)\n        && variables.spec.?resourceClaims.orValue([]).size() == 0 && variables.spec.?securityContext.?sysctls.orValue([]).size() == 0\n        && variables.containers.all(one, one.?ports.orValue([]).size() == 0 && one.?volumeDevices.orValue([]).size() == 0))\n      message: pods that pull images use nothing of the host\n    - expression: >-\n        request.operation == "DELETE" || (variables.spec.?securityContext.?runAsNonRoot.orValue(false)\n        && variables.spec.?securityContext.?seccompProfile.?type.orValue("") == "RuntimeDefault"\n        && variables.spec.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") != "Unconfined"\n        && variables.containers.all(one, !one.?securityContext.?privileged.orValue(false)\n        && !one.?securityContext.?allowPrivilegeEscalation.orValue(true)\n        && one.?securityContext.?capabilities.?add.orValue([]).size() == 0\n        && one.?securityContext.?runAsNonRoot.orValue(true)\n        && one.?securityContext.?seccompProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault"\n        && one.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") != "Unconfined"\n        && one.?securityContext.?procMount.orValue("Default") == "Default"))\n      message: pods that pull images run as nobody, confined and with no privileges\n    - expression: >-\n        request.operation == "DELETE" || (\n        variables.containers.all(one, one.?env.orValue([]).size() == 0 && one.?envFrom.orValue([]).size() == 0)\n        && variables.spec.?imagePullSecrets.orValue([]).all(secret, secret.name in dyn(')
-        out.append(str(to_json(read_key(given['values'], 'imagePullSecrets'))))
+        out.append(str(to_json(given['unique'](given['concat'](read_key(given['values'], 'imagePullSecrets'), read_key(read_key(read_key(given['values'], 'singleuser'), 'image'), 'pullSecrets'))))))
         out.append(')))\n      message: pods that pull images read no Secret and no ConfigMap, but for the pull secrets of the values\n')
         if read_key(read_key(given['values'], 'priorityClasses'), 'enabled'):
             out.append('    - expression: >-\n        request.operation == "DELETE" || variables.spec.?priorityClassName.orValue("") == ')
@@ -3707,7 +3707,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'a05d4d621f7ca0faa42935dc4e596f13296f8ecf4ffed57c4b0ef280ca6cff8f'
+FINGERPRINT = '090382874d9abbb18ae916ec657cf61eb03e7b154ade08153b9d8df8fa0af907'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -46,7 +46,7 @@ VALUES: dict[str, Any] = {
         },
         {"name": "whole", "replicas": 0, "countBy": "nodes"},
     ],
-    "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026"}},
+    "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026", "pullSecrets": ["users"]}},
 }
 FOREIGN = {"key": "example.org/gpu", "value": "yes", "effect": "NoSchedule"}
 POLICIES = ("nodes", "evictions", "pods", "sets", "events", "scales", "leases", "webhook", "secrets")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -425,6 +426,21 @@ def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
     check_release(Release(kube_version="v1.32.0-rc.1"))
     with pytest.raises(UsageError, match=r"too old, expected 1\.32"):
         check_release(Release(kube_version="v1.31.14"))
+
+
+def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them() -> None:
+    text = """
+        {imagePullSecrets: [registry, both], popularImages: {enabled: true},
+        singleuser: {image: {name: a/b, tag: "1", pullSecrets: [both, users]}}}
+    """
+    manifests = rendered(text)
+    found = [one.body["data"] for one in manifests if one.body["kind"] == "ConfigMap"]
+    (file,) = (data["controllers.json"] for data in found if isinstance(data, dict) and "controllers.json" in data)
+    secrets = json.loads(file)["puller"]["pullSecrets"]
+    assert secrets == ["registry", "both", "users"]
+    policies = [str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"]
+    expressions = [said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)]
+    assert [json.loads(expression) for expression in expressions] == [secrets]
 
 
 @pytest.mark.parametrize(
