@@ -156,14 +156,17 @@ def _lint_webhook(report: Report) -> None:
 
 
 def _lint_own_certificates(report: Report, certificates: dict[str, object]) -> None:
-    """Find what keeps the controllers from keeping the webhook's certificates."""
+    """Find what keeps the controllers from keeping the webhook's certificates.
+
+    The chart's `roost.refuse_uncertified` says the same to Helm, in the same words.
+    """
     path = ("webhook", "certificates", "mode")
     if at(report.values, "controllers", "enabled") is not True:
         reason = "self with controllers.enabled: false: the controllers make the certificate, so the webhook gets none."
         report.refuse(path, reason, "Use mode certManager or secret, or controllers.enabled: true.")
     elif number(at(report.values, "controllers", "replicas")) == 0:
         reason = "self with controllers.replicas: 0: the controllers make the certificate, so the webhook gets none."
-        report.warn(path, reason, "Use controllers.replicas: 2, or mode certManager or secret.")
+        report.refuse(path, reason, "Use mode certManager or secret, or controllers.replicas: 2.")
     if report.values.get("clusterResources") is False:
         reason = (
             "self with clusterResources: false: nobody may write the caBundle, and without the admission policies an "

@@ -457,3 +457,18 @@ what it doesn't name. */}}
 {{- range $_, $entry := . }}{{ $names = append $names $entry.name }}{{ end -}}
 {{- toJson $names -}}
 {{- end }}
+
+{{- /* roost.refuse_uncertified (list $): stop where the controllers can't keep the webhook's certificates, in the words of
+   `roost validate` (generator/lint.py): else an install would pass whose webhook never starts. */}}
+{{- define "roost.refuse_uncertified" -}}
+{{- $values := (index . 0).Values -}}
+{{- if and $values.enabled (eq $values.admission.mode "webhook") (eq $values.webhook.certificates.mode "self") -}}
+{{- if not $values.controllers.enabled -}}
+{{- fail "webhook.certificates.mode: self with controllers.enabled: false: the controllers make the certificate, so the webhook gets none. Use mode certManager or secret, or controllers.enabled: true." -}}
+{{- else if eq (int64 $values.controllers.replicas) 0 -}}
+{{- fail "webhook.certificates.mode: self with controllers.replicas: 0: the controllers make the certificate, so the webhook gets none. Use mode certManager or secret, or controllers.replicas: 2." -}}
+{{- else if not $values.clusterResources -}}
+{{- fail "webhook.certificates.mode: self with clusterResources: false: nobody may write the caBundle, and without the admission policies an account that may create Secrets has a token of every account of the namespace. Use mode secret or certManager, whose bundle whoever makes the webhook configuration can give." -}}
+{{- end -}}
+{{- end -}}
+{{- end }}

@@ -85,7 +85,7 @@ def test_the_job_that_cleans_up_is_taken_and_is_restricted(helm: Path, control_p
         # Raises for an option that the program doesn't know.
         cleanup.make_context("cleanup", job["spec"]["template"]["spec"]["containers"][0]["command"][2:])
     for off in ("enabled=false", "controllers.enabled=false", "controllers.cleanupOnUninstall=false"):
-        assert "kind: Job" not in run_helm(helm, *arguments[:-1], f"--set={off}")
+        assert "kind: Job" not in run_helm(helm, *arguments[:-1], f"--set={off},webhook.certificates.mode=certManager")
 
 
 def test_kubectl_takes_what_roost_render_prints_and_the_folder_that_it_writes(

@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 from generator.environment import context
+from generator.lint import lint
 from generator.release import Release
 from generator.render import Chart
+from generator.values import read_values
 from placement import labels
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import (
@@ -29,6 +31,9 @@ from tests.parity.renderers import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+CERT_MANAGER = 'webhook.certificates.mode="certManager"'
 
 
 @pytest.fixture(scope="session")
@@ -103,14 +108,47 @@ def test_helm_says_in_words_what_only_other_keys_can_tell(helm: Path, values: st
         helm_template(helm, [file])
 
 
-# Helm renders notes only on install; without a cluster it prints them for a dry run on the client.
+@pytest.mark.parametrize(
+    "off", ["controllers: {enabled: false}", "controllers: {replicas: 0}", "clusterResources: false"]
+)
+@pytest.mark.parametrize(
+    ("rest", "is_refused"),
+    [
+        ("", True),
+        ("webhook: {certificates: {mode: certManager}}", False),
+        (
+            "webhook: {certificates: {mode: secret, secretName: a, caBundle: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t}}",
+            False,
+        ),
+        ("admission: {mode: policy}", False),
+        ("enabled: false", False),
+    ],
+)
+def test_helm_refuses_a_webhook_that_would_get_no_certificate_in_the_words_of_the_lint(
+    off: str, rest: str, is_refused: bool, helm: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(f"{off}\n{rest}\n")
+    faults = lint(read_values([str(file)]), RELEASE)
+    refusals = [one for one in faults if one.severity == "error" and one.key == "webhook.certificates.mode"]
+    assert bool(refusals) == is_refused
+    if not is_refused:
+        helm_template(helm, [file])
+        return
+    (fault,) = refusals
+    with pytest.raises(HelmError) as refused:
+        helm_template(helm, [file])
+    assert str(fault).partition(": ")[2] in str(refused.value)
+
+
+# Helm prints notes only on install; without a cluster it prints them for a dry run on the client.
 def notes(helm: Path, *settings: str) -> str:
     arguments = [f"--set-json={setting}" for setting in settings]
     return run_helm(helm, "install", "hub", str(CHART), "--namespace=jhub", "--dry-run=client", *arguments)
 
 
 def test_the_notes_tell_of_controllers_and_pullers(helm: Path) -> None:
-    switched_off = notes(helm, "controllers.enabled=false")
+    switched_off = notes(helm, "controllers.enabled=false", CERT_MANAGER)
     assert "nobody labels nodes" in switched_off
     assert "roost cleanup --release hub --namespace jhub" in switched_off
     assert "roost cleanup" in notes(helm, "controllers.cleanupOnUninstall=false")
@@ -129,7 +167,7 @@ def test_the_notes_tell_of_the_recorder_and_what_stays_of_it(helm: Path) -> None
     }.items():
         text = notes(helm, *settings)
         assert (asks in text, forgets in text, lost in text) == said, settings
-    assert "records nothing" in notes(helm, on, "clusterResources=false")
+    assert "records nothing" in notes(helm, on, "clusterResources=false", CERT_MANAGER)
 
 
 def test_the_notes_name_the_schedulers(helm: Path) -> None:

@@ -276,6 +276,7 @@ ERRORS = {
     ),
     "nobody fills the bundle": ("clusterResources: false", "nobody may write the caBundle"),
     "nobody makes the certificate": ("controllers: {enabled: false}", "the controllers make the certificate"),
+    "no replica makes the certificate": ("controllers: {replicas: 0}", "self with controllers.replicas: 0"),
     "the CA's key mounted": (
         "webhook: {certificates: {secretName: hub-roost-webhook-ca}}",
         "the Secret of the CA's key, which the webhook would then mount",
@@ -441,7 +442,6 @@ WARNINGS = {
     "below the autoscaler's cutoff": ("priorityClasses: {placeholder: -11}", "cluster-autoscaler's default cutoff"),
     "no priorities": ("priorityClasses: {enabled: false}", "never give way"),
     "long time-out": ("webhook: {timeoutSeconds: 30}", "may wait that long"),
-    "a certificate of controllers without replicas": ("controllers: {replicas: 0}", "the webhook gets none"),
     "nobody answers": ("webhook: {replicas: 0}", "nobody answers"),
     "one port of the node for two programs": (
         "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",
