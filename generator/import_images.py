@@ -158,12 +158,20 @@ def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> No
         "mem_guarantee",
         "cpu_guarantee",
     }
+    kept = {"extra_pod_config", "node_affinity_preferred"}
     count = sum(bool(steering & set(override)) for profile in profiles for override in _overrides(profile))
     if count:
         draft.notes.append(
             f"{hub.show('singleuser.profileList')}: {count} profiles or choices ask for nodes or sizes of their own. "
             "Their pods keep them; the imported placeholders stand for the default user. Add one entry of "
             "`placeholders` for each node pool that needs spare seats."
+        )
+    lost = [kept & set(override) for profile in profiles for override in _overrides(profile)]
+    if any(lost):
+        draft.notes.append(
+            f"{hub.show('singleuser.profileList')}: {sum(map(bool, lost))} profiles or choices set "
+            f"{', '.join(sorted(set().union(*lost)))}. Their pods keep it and Roost leaves it there; puller and "
+            "placeholders don't know of it."
         )
     others = {override.get("scheduler_name") for profile in profiles for override in _overrides(profile)}
     for other in sorted(name for name in others if isinstance(name, str) and name):

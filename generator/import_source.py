@@ -102,11 +102,20 @@ class Section:
         value = child(self.data, *keys)
         self.read.add(keys)
         if value is None:
+            self._note_section_above(keys)
             return None
         if not fits(value, kind):
             self.misfits[keys] = (value, kind)
             return None
         return int(float(str(value))) if kind == "integer" else value
+
+    def _note_section_above(self, keys: Path) -> None:
+        """Note a section of another shape that hides `keys`: nothing below it can be read."""
+        for depth in range(1, len(keys)):
+            above = child(self.data, *keys[:depth])
+            if above is not None and not isinstance(above, Mapping):
+                self.read.add(keys[:depth])
+                self.misfits[keys[:depth]] = (above, "mapping")
 
     def is_deleted(self, dotted: str) -> bool:
         """Whether a null stands at `dotted` itself: Helm then takes the chart's default away."""
@@ -176,6 +185,16 @@ def find_hubs(values: Mapping[str, object]) -> list[Path]:
     # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always below `jupyterhub`.
     is_named = binder_path is not None and (*binder_path, "jupyterhub") in paths
     return [path for path in paths if not (is_named and path == binder_path)]
+
+
+def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]]:
+    """What has the name of a hub, or of a section of one, in one of the usual places, and is no mapping."""
+    found = {
+        (*place, key): child(values, *place, key)
+        for place in _USUAL_NESTINGS
+        for key in sorted(HUB_KEYS | {"jupyterhub"})
+    }
+    return [(path, value) for path, value in found.items() if value is not None and not isinstance(value, Mapping)]
 
 
 def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts | None:

@@ -8,7 +8,9 @@ from generator.lint_report import at, listing, mapping, number, text
 from placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from placement.managed_images import PullerGroup
 
 
 def summary_of(values: Mapping[str, object]) -> list[str]:
@@ -54,13 +56,22 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
     elif not images:
         wont.append("bring images to nodes: none is named in singleuser or prePuller.extraImages")
     else:
-        will.append(f"bring {_count(len(images), 'image')} to nodes beforehand, by {_count(len(groups), 'DaemonSet')}")
+        pods = _pods_of_a_user_node(groups)
+        each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
+        daemon_sets = _count(len(groups), "DaemonSet")
+        will.append(f"bring {_count(len(images), 'image')} to nodes beforehand, by {daemon_sets}{each}")
     if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
         will.append("keep users off nodes that are still being brought their image, while another node holds it")
     elif mode == "prefer" and images:
         will.append("let users rather go to nodes that hold their image, and to any other")
     else:
         wont.append("keep users off nodes that lack their image")
+
+
+def _pods_of_a_user_node(groups: Sequence[PullerGroup]) -> int:
+    """How many DaemonSets select the nodes of who chooses nothing; required terms may still keep some away."""
+    usual = groups[0].node_selector.items()
+    return sum(group.node_selector.items() <= usual for group in groups)
 
 
 def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:

@@ -138,4 +138,6 @@ def note_unread(draft: Draft, hub: Section) -> None:
     for path, reason in groups.items():
         draft.reject(hub, path, reason)
     for path, (value, kind) in hub.misfits.items():
-        draft.reject(hub, path, f"expected {'an' if kind == 'integer' else 'a'} {kind}, found a {kind_of(value)}")
+        fix = "; nothing below it was read. Write its keys below it, or take it away" if kind == "mapping" else ""
+        reason = f"expected {'an' if kind == 'integer' else 'a'} {kind}, found a {kind_of(value)}{fix}"
+        draft.reject(hub, path, reason)

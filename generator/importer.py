@@ -22,6 +22,7 @@ from generator.import_source import (
     find_charts,
     find_hubs,
     kind_of,
+    misshapen_sections,
     show_key,
 )
 from generator.import_summary import summary_of
@@ -60,9 +61,10 @@ def import_layers(
     for file in loaded:
         values = merge_maps(values, file.values)
     filename = ", ".join(name for name, _ in layers)
-    charts = _charts(values, filename, _chosen_hub(values, loaded, filename, hub))
+    places = Places([file.source for file in loaded])
+    charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
     defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml").values
-    draft = Draft(defaults, Places([file.source for file in loaded]), release)
+    draft = Draft(defaults, places, release)
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
     if charts.has_hub:
@@ -130,10 +132,28 @@ def _has(values: Mapping[str, object], path: Path) -> bool:
     return path in find_hubs(values) or bool(path and child(values, *path))
 
 
-def _charts(values: Mapping[str, object], filename: str, hub: Path | None) -> Charts:
+def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Path | None) -> Charts:
     charts = find_charts(values, hub)
     if charts is not None:
         return charts
+    misshapen = [
+        Fault(
+            *places.of(path),
+            show_key(path),
+            f"a {kind_of(value)}",
+            "a mapping",
+            "Write the section's keys below it, or take it away.",
+        )
+        for path, value in misshapen_sections(values)
+    ]
+    if misshapen:
+        raise ValuesError(misshapen)
+    # Keys that a hub has, but other charts too.
+    some = sorted(HUB_KEYS & set(values))
+    if some:
+        found = f"{' and '.join(some)} alone, as other charts may have"
+        fix = "If a hub's, write `singleuser: {}` beside it, or import what Helm made of all: helm get values --all."
+        raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub", fix)])
     if values:
         found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
         raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub")])

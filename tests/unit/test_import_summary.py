@@ -37,6 +37,15 @@ def test_a_usual_hub_gets_all_of_it() -> None:
     assert "start cold" not in wont
 
 
+def test_it_says_how_many_puller_pods_a_user_node_gets() -> None:
+    profile = "{display_name: g, kubespawner_override: {image: 'a/g:1', extra_resource_limits: {nvidia.com/gpu: 1}%s}}"
+    hub = "singleuser: {image: {name: a/b, tag: '1'}, profileList: [%s]}\n"
+    everywhere, _ = summary(hub % (profile % ""))
+    assert "bring 2 images to nodes beforehand, by 2 DaemonSets, up to 2 puller pods on a user node" in everywhere
+    apart, _ = summary(hub % (profile % ", node_selector: {gpu: a100}"))
+    assert "by 2 DaemonSets\n" in apart
+
+
 def test_a_hub_that_had_nothing_gets_nothing_unsaid() -> None:
     will, wont = summary(OFF)
     assert "scheduler" not in will
