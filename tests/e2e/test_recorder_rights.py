@@ -223,7 +223,9 @@ def test_what_was_recorded_outlives_helms_uninstall_and_the_next_release_takes_i
 ) -> None:
     helm, namespace = require_binary("helm"), cluster.create_namespace()
     values = tmp_path / "values.json"
-    values.write_text('{"recorder": {"enabled": true}, "controllers": {"enabled": false}, "admission": {"mode": "none"}}')
+    values.write_text(
+        '{"recorder": {"enabled": true}, "controllers": {"enabled": false}, "admission": {"mode": "none"}}'
+    )
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{ACCOUNT}"
     uids = []
     for _ in range(2):
