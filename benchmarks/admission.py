@@ -160,9 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         register_policy(stage)
         wait_until_called(stage)
         print(report(measure(stage, servers, given.rounds, given.pods)))
-        print(
-            "MutatingAdmissionPolicy: the chart's admission.mode policy; no ring, no bound on load, no degrading gate"
-        )
+        print("MutatingAdmissionPolicy: the chart's admission.mode policy; no ring, no bound on load, gate prefers")
     return 0
 
 

@@ -511,7 +511,7 @@ def render_admission_policies(given):
                 out.append(str(to_json(v_name)))
                 out.append(')) && ')
                 out.append(str(macro_cel_belongs(given, read_key(v_rival, 'match'))))
-            out.append(' || false\n\n    - name: preferredNodes\n      expression: object.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n    - name: nodeTerms\n      expression: object.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])\n    - name: imageLabels\n      expression: |-\n        ')
+            out.append(' || false\n\n    - name: preferredNodes\n      expression: object.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])\n    - name: imageLabels\n      expression: |-\n        ')
             out.append(str(to_json(v_image_labels)))
             out.append('\n    # The labels of those of the pod\'s images that the puller brings.\n    - name: held\n      expression: >-\n        (object.spec.containers.map(c, c.?image.orValue("")) + object.spec.?initContainers.orValue([]).map(c, c.?image.orValue("")))\n        .filter(image, image in variables.imageLabels).map(image, variables.imageLabels[image]).distinct()\n    - name: missingPreferred\n      expression: |-\n        [{"weight": dyn(0)}].filter(none, false)\n')
             for v_term in each(read_key(v_class, 'preferredNodeTerms')):
@@ -526,17 +526,13 @@ def render_admission_policies(given):
                 out.append('        + variables.held.filter(label, !variables.preferredNodes.exists(term, term.preference.?matchExpressions.orValue([]).exists(one, one.key == label)))\n        .map(label, {"weight": dyn(')
                 out.append(str(to_int(read_key(read_key(given['values'], 'imageGate'), 'preferWeight'))))
                 out.append('), "preference": dyn({"matchExpressions": [{"key": dyn(label), "operator": dyn("In"), "values": dyn(["true"])}]})})\n')
-            out.append("    # For each required term, the labels that it doesn't ask for yet. Terms are ORed, so each must ask for all.\n    - name: missingHeld\n      expression: >-\n        variables.nodeTerms.map(term, variables.held.filter(label, !term.?matchExpressions.orValue([]).exists(one, one.key == label)))\n  mutations:\n")
+            out.append('  mutations:\n')
             if ((read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy') and read_key(v_class, 'profile')):
                 out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # "default-scheduler" is what the API server fills in: it can\'t be told from unset.\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          object.spec.?schedulerName.orValue("default-scheduler") in ')
                 out.append(str(macro_cel_schedulers(given)))
                 out.append('\n          ? [JSONPatch{op: "add", path: "/spec/schedulerName", value: ')
                 out.append(str(to_json(given['scheduler_name'](read_key(v_class, 'profile')))))
                 out.append('}] : []\n')
-            if (((read_key(v_class, 'imageGate') and (read_key(read_key(given['values'], 'imageGate'), 'mode') == 'requireLabel')) and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(given['values'], 'controllers'), 'replicas')):
-                out.append('    - patchType: JSONPatch\n      jsonPatch:\n        # A term without any expression matches nothing, and must go on doing so.\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          variables.held.size() == 0 ? [] : variables.nodeTerms.size() == 0\n          ? ')
-                out.append(str(macro_cel_way_to_node_affinity(given)))
-                out.append('\n          + [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution", value: {"nodeSelectorTerms":\n          [{"matchExpressions": variables.held.map(label, {"key": dyn(label), "operator": dyn("NotIn"), "values": dyn(["pulling"])})}]}}]\n          : lists.range(variables.nodeTerms.size())\n          .filter(i, has(variables.nodeTerms[i].matchExpressions) || has(variables.nodeTerms[i].matchFields))\n          .map(i, (has(variables.nodeTerms[i].matchExpressions) ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions", value: []}])\n          + variables.missingHeld[i].map(label, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/" + string(i) + "/matchExpressions/-", value: {"key": dyn(label), "operator": dyn("NotIn"), "values": dyn(["pulling"])}}))\n          .flatten()\n')
             out.append('    - patchType: JSONPatch\n      jsonPatch:\n        expression: >-\n          variables.isOfAnotherClass ? [] :\n          variables.missingPreferred.size() == 0 ? [] : ')
             out.append(str(macro_cel_way_to_node_affinity(given)))
             out.append('\n          + (variables.preferredNodes.size() > 0 ? [] : [JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution", value: []}])\n          + variables.missingPreferred.map(term, JSONPatch{op: "add", path: "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/-", value: term})\n')
@@ -3707,7 +3703,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '090382874d9abbb18ae916ec657cf61eb03e7b154ade08153b9d8df8fa0af907'
+FINGERPRINT = '09dfbfae37346d218dfc71d90bb5ee803219b29fb14dbe22993e4c4caa71ee8f'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

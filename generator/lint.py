@@ -120,7 +120,9 @@ def _lint_admission(report: Report, release: Release) -> None:
             reason = "a policy knows no nodes: pods of this class get no warm set."
             report.warn(("podClasses", name, "warm"), reason, "Set it to null, or use admission.mode: webhook.")
         if at(entry, "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
-            reason = "a policy can't see which nodes hold an image: its users wait for a pull even if none does."
+            reason = (
+                "a policy can't see whether the controllers work, so its gate only prefers nodes that hold the image."
+            )
             report.warn(("podClasses", name, "imageGate"), reason, "Use admission.mode: webhook.")
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _IMAGE_VOLUME_MINOR: Final = (1, 35)
 # Each is a pod on every node it selects.
 _MANY_PULLERS: Final = 20
+# A user waits twice as long where the first node that is opened is the wrong one.
+_PATIENT_SECONDS: Final = 15
 _LABEL_KEY: Final = re.compile(
     r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII
 )
@@ -28,6 +30,7 @@ _REFERENCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 def lint_controllers(report: Report, release: Release) -> None:
     """Check the keys of the image gate's facts, the puller, the mover, windows and popular images."""
     _lint_program(report)
+    _lint_gate(report)
     _lint_condition(report)
     _lint_puller(report, release)
     _lint_profiles(report)
@@ -59,6 +62,22 @@ def _lint_program(report: Report) -> None:
     if report.values.get("clusterResources") is False:
         reason = "false: somebody else must let the controllers patch nodes, or nothing labels them."
         report.warn(("clusterResources",), reason, "Set controllers.enabled to false where that isn't granted.")
+
+
+def _lint_gate(report: Report) -> None:
+    """Warn of what makes users wait longer than they would without Roost."""
+    gate = mapping(report.values.get("imageGate"))
+    # Elsewhere the gate requires nothing.
+    if gate.get("mode") != "requireLabel" or at(report.values, "admission", "mode") != "webhook" or not _is_on(report):
+        return
+    if number(gate.get("openAfterSeconds")) > _PATIENT_SECONDS:
+        reason = f"above {_PATIENT_SECONDS}, a user may start more than 30 s later than without Roost."
+        report.warn(("imageGate", "openAfterSeconds"), reason, f"Use {_PATIENT_SECONDS} or less.")
+    if gate.get("whenNoHolder") == "wait":
+        reason = (
+            "wait: users keep off nodes that are pulling even while no node holds their image, so they wait for pulls."
+        )
+        report.warn(("imageGate", "whenNoHolder"), reason, "Use prefer.")
 
 
 def _lint_condition(report: Report) -> None:

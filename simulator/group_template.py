@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from controllers.plans.image_gate_marks import AUTOSCALER_STARTUP_PREFIXES
 from placement.labels import HOSTNAME_LABEL
 
 if TYPE_CHECKING:
@@ -29,10 +30,7 @@ if TYPE_CHECKING:
     from placement.scheduling.state import ClusterState
 
 # A node that joins with such a taint is on its way until the taint goes.
-STARTUP_TAINTS: Final = (
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-)
+STARTUP_TAINTS: Final = AUTOSCALER_STARTUP_PREFIXES
 # Taints of a node's conditions, its cordon among them.
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 # A node is copied once it has been Ready so long (stabilizationDelay).

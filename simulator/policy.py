@@ -231,12 +231,8 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     return {
         **values,
         "admission": {**values["admission"], "mode": "webhook"},
-        # No policy asks whether any node could meet what it requires.
-        "imageGate": {
-            **gate,
-            "mode": "off" if is_required and not is_labelled else gate["mode"],
-            "whenNoHolder": "wait",
-        },
+        # No policy asks whether any node could meet what it requires, so none requires anything.
+        "imageGate": {**gate, "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"]},
         "webhook": {**values["webhook"], "readNodes": True},
         "podClasses": {name: one and {**one, **static} for name, one in values["podClasses"].items()},
     }

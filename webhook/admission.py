@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
     pod_class: str | None = None
     # Why it was skipped, or which bound it was beyond: a word.
     reason: str = ""
-    # Why the gate gave way (no-holder, nodes-unknown); "" when it didn't.
+    # Why the gate gave way (no-holder, no-holder-fits, nodes-unknown, controllers-stale); "" when it didn't.
     degraded: str = ""
     # Why the pod was left to the cluster's scheduler (stale, never-held); "" when it wasn't.
     left_to_cluster: str = ""

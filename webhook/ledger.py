@@ -100,15 +100,15 @@ class Ledger:
 
     def load(self, pod: HomePod) -> int:
         """Decisions for this class and node, as far as they count."""
-        return self._loads[pod] if self._doubt < MAX_DOUBT else 0
+        return self._loads[pod] if self.is_trusted else 0
 
     def total(self, pod_class: str) -> int:
         """Decisions for this class, as far as they count."""
-        return self._totals[pod_class] if self._doubt < MAX_DOUBT else 0
+        return self._totals[pod_class] if self.is_trusted else 0
 
     def decision(self, key: str) -> HomePod | None:
         """The decision on one pod, when it counts."""
-        found = self._decisions.get(key) if self._doubt < MAX_DOUBT else None
+        found = self._decisions.get(key) if self.is_trusted else None
         return found[1] if found is not None else None
 
     def forget(self, key: str) -> None:

@@ -21,12 +21,12 @@ NO_PULLER_OPENS_SECONDS: Final = 30.0
 STUCK_REASONS: Final = frozenset({"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
 # Taints that somebody takes off within seconds of a node's start. They keep the puller away for so long, but users too.
 _STARTUP_KEYS: Final = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
-_STARTUP_PREFIXES: Final = (
-    "node.kubernetes.io/",
-    "readiness.k8s.io/",
+# Those by which cluster-autoscaler is told that a node is on its way until they go.
+AUTOSCALER_STARTUP_PREFIXES: Final = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
 )
+_STARTUP_PREFIXES: Final = ("node.kubernetes.io/", "readiness.k8s.io/", *AUTOSCALER_STARTUP_PREFIXES)
 # Cilium's, and those of storage drivers.
 _STARTUP_SUFFIX: Final = "/agent-not-ready"
 

@@ -114,16 +114,11 @@ def holds(namespace: str, image: str) -> Pod:
     return {"key": label(namespace, image), "operator": "In", "values": ["true"]}
 
 
-def is_not_pulling(namespace: str, image: str) -> Pod:
-    return {"key": label(namespace, image), "operator": "NotIn", "values": ["pulling"]}
-
-
 def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlane, hub: str) -> None:
     spec = admitted(control_plane, hub, pod(image="jupyter/base:1"))
     assert spec["schedulerName"] == labels.scheduler_name("hub", hub, "user")
     assert spec["affinity"] == {
         "nodeAffinity": {
-            REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [is_not_pulling(hub, "jupyter/base:1")]}]},
             PREFERRED: [
                 *VALUES["podClasses"]["user"]["preferredNodeTerms"],
                 {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}},
@@ -166,29 +161,31 @@ def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlan
     ],
 )
 def test_each_way_to_write_a_managed_image_is_known(image: str, control_plane: ControlPlane, hub: str) -> None:
-    terms = admitted(control_plane, hub, pod(image=image))["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert terms == [{"matchExpressions": [is_not_pulling(hub, image)]}]
+    terms = admitted(control_plane, hub, pod(image=image))["affinity"]["nodeAffinity"][PREFERRED]
+    assert {"weight": 100, "preference": {"matchExpressions": [holds(hub, image)]}} in terms
 
 
-def test_an_image_that_nobody_pulls_holds_nobody_back(control_plane: ControlPlane, hub: str) -> None:
-    assert REQUIRED not in admitted(control_plane, hub, pod())["affinity"]["nodeAffinity"]
+def test_an_image_that_nobody_pulls_draws_nobody(control_plane: ControlPlane, hub: str) -> None:
+    terms = admitted(control_plane, hub, pod())["affinity"]["nodeAffinity"][PREFERRED]
+    assert terms == VALUES["podClasses"]["user"]["preferredNodeTerms"]
 
 
-def test_every_required_term_gets_the_demand_for_terms_are_ored(control_plane: ControlPlane, hub: str) -> None:
+def test_required_terms_stay_as_they_are_and_each_image_is_preferred_once(
+    control_plane: ControlPlane, hub: str
+) -> None:
     zone = {"key": "zone", "operator": "In", "values": ["a"]}
     here = {"key": "metadata.name", "operator": "In", "values": ["n"]}
-    first, second = is_not_pulling(hub, "jupyter/base:1"), is_not_pulling(hub, "quay.io/o/x:2")
-    terms = [{"matchExpressions": [zone]}, {"matchFields": [here]}, {"matchExpressions": [first]}, {}]
+    terms = [{"matchExpressions": [zone]}, {"matchFields": [here]}, {}]
     given = pod(
         image="jupyter/base:1",
         initContainers=[{"name": "i", "image": "quay.io/o/x:2"}, {"name": "j", "image": "jupyter/base:1"}],
         affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}},
     )
-    assert admitted(control_plane, hub, given)["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == [
-        {"matchExpressions": [zone, first, second]},
-        {"matchFields": [here], "matchExpressions": [first, second]},
-        {"matchExpressions": [first, second]},
-        {},
+    node = admitted(control_plane, hub, given)["affinity"]["nodeAffinity"]
+    assert node[REQUIRED]["nodeSelectorTerms"] == terms
+    assert node[PREFERRED][-2:] == [
+        {"weight": 100, "preference": {"matchExpressions": [holds(hub, image)]}}
+        for image in ("jupyter/base:1", "quay.io/o/x:2")
     ]
 
 

@@ -374,6 +374,8 @@ WARNINGS = {
         "imageGate: {nodeCondition: true, nodeReadinessRule: true}",
         "taints every new node, core nodes too",
     ),
+    "gate opens late": ("imageGate: {openAfterSeconds: 16}", "more than 30 s later than without Roost"),
+    "gate waits for holders": ("imageGate: {whenNoHolder: wait}", "wait for pulls"),
     "both pull": ("imageGate: {pullerPods: zeroToJupyterHub}", "pulls the same images"),
     "puller below seats": ("priorityClasses: {puller: -10}", "on a node full of seats no image is pulled"),
     "a label that is a number": (
@@ -507,6 +509,14 @@ def test_a_seat_as_large_as_the_user_in_kubernetes_units_is_fine() -> None:
 
 def test_a_seat_as_large_as_the_user_in_decimals_is_fine() -> None:
     assert found("singleuser: {cpu: {guarantee: 0.05}}") == []
+
+
+def test_a_gate_that_makes_users_wait_is_warned_of_only_where_it_requires() -> None:
+    slow = "openAfterSeconds: 16, whenNoHolder: wait"
+    assert said("imageGate: {openAfterSeconds: 15}") == said("")
+    for text in (f"imageGate: {{mode: prefer, {slow}}}", f"admission: {{mode: none}}\nimageGate: {{{slow}}}"):
+        assert "wait for pulls" not in said(text)
+        assert "30 s later" not in said(text)
 
 
 def test_a_policy_needs_kubernetes_1_36() -> None:

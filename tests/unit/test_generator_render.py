@@ -461,14 +461,17 @@ def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode:
 
 
 @pytest.mark.parametrize(
-    ("values", "requires"),
+    ("values", "prefers"),
     [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)],
 )
-def test_nor_are_they_by_an_admission_policy(values: str, requires: bool) -> None:
+def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_true(values: str, prefers: bool) -> None:
     text = f"{{admission: {{mode: policy}}{', ' + values if values else ''}}}"
     policies = [one.body for one in rendered(text) if one.body["kind"] == "MutatingAdmissionPolicy"]
     assert policies
-    assert ("variables.missingHeld" in json.dumps(policies)) == requires
+    text = json.dumps(policies)
+    assert "pulling" not in text
+    assert "requiredDuringScheduling" not in text
+    assert ("+ variables.held.filter" in text) == prefers
 
 
 def bodies(text: str = "") -> list[dict[str, Any]]:

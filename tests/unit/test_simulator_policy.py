@@ -62,14 +62,16 @@ def test_without_homes_warm_sets_and_gates_admission_policies_place_as_the_webho
     assert placed[0] == placed[1] != placed[2]
 
 
-def test_the_gate_of_an_admission_policy_requires_images_that_no_node_holds() -> None:
+def test_the_gate_of_an_admission_policy_only_prefers() -> None:
     label = pulled_label("hub", "binder", MANAGED)
     user = a_user(by_policy("roost"), MANAGED)
-    assert user.spec.required_node_terms is not None
-    assert label in str(user.spec.required_node_terms)
+    assert user.spec.required_node_terms is None
+    assert label in str(user.spec.preferred_node_terms)
     # Nobody keeps labels up without controllers.
-    assert a_user(by_policy("roost", controllers={"enabled": False}), MANAGED).spec.required_node_terms is None
-    assert a_user(by_policy("roost"), "another").spec.required_node_terms is None
+    without = a_user(by_policy("roost", controllers={"enabled": False}), MANAGED)
+    for one in (without, a_user(by_policy("roost"), "another")):
+        assert one.spec.required_node_terms is None
+        assert label not in str(one.spec.preferred_node_terms)
 
 
 def test_rules_of_admission_policies_decide_which_results_are_alike() -> None:
