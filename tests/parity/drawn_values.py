@@ -26,6 +26,8 @@ AWKWARD = (
     "{{ x }}", "a: b", "# x", "é🙂", "\u2028", "line\nline\n", " lead", "trail ", "'", '"', "\\", "|", "> ",
     "!tag", "*a",
 )  # fmt: skip
+# What a values file may hold: control characters are refused (generator.loader).
+PRINTABLE = st.characters(codec="utf-8", exclude_categories=["Cc"], include_characters="\t\n")
 NUMBERS = (
     0,
     1,
@@ -53,12 +55,12 @@ def _whole(pattern: str) -> str:
 def _free(depth: int) -> SearchStrategy[Json]:
     """Any JSON, where the schema asks for nothing."""
     leaves = st.one_of(
-        st.none(), st.booleans(), st.sampled_from(NUMBERS), st.sampled_from(AWKWARD), st.text(max_size=8)
+        st.none(), st.booleans(), st.sampled_from(NUMBERS), st.sampled_from(AWKWARD), st.text(PRINTABLE, max_size=8)
     )
     if depth <= 0:
         return leaves
     deeper = _free(depth - 1)
-    keys = st.one_of(st.sampled_from(AWKWARD), st.text(max_size=5))
+    keys = st.one_of(st.sampled_from(AWKWARD), st.text(PRINTABLE, max_size=5))
     return st.one_of(leaves, st.lists(deeper, max_size=3), st.dictionaries(keys, deeper, max_size=3))
 
 
@@ -112,11 +114,9 @@ def _string(schema: Mapping[str, Json]) -> SearchStrategy[str]:
     pattern = schema.get("pattern")
     longest = schema.get("maxLength", 300)
     if pattern is None:
-        return st.one_of(st.sampled_from(AWKWARD), st.text(max_size=min(longest, 20)))
+        return st.one_of(st.sampled_from(AWKWARD), st.text(PRINTABLE, max_size=min(longest, 20)))
     fitting = [text for text in AWKWARD if re.search(_whole(pattern), text) and len(text) <= longest]
-    drawn = st.from_regex(_whole(pattern), alphabet=st.characters(codec="utf-8")).filter(
-        lambda text: len(text) <= longest
-    )
+    drawn = st.from_regex(_whole(pattern), alphabet=PRINTABLE).filter(lambda text: len(text) <= longest)
     return st.one_of(st.sampled_from(fitting), drawn) if fitting else drawn
 
 
