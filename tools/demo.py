@@ -109,21 +109,36 @@ def show_cluster(cluster: ControlPlane, values: Mapping[str, Any]) -> bool:
     purpose = {"hub.jupyter.org/node-purpose": "user"}
     with FakeNodes(cluster.api) as nodes, PodKeeper(cluster.api):
         for name in NODES:
-            nodes.create(name, labels=purpose | MARKS.get(name, {}) | ({label: "true"} if name == "node-2" else {}))
+            mark = {label: "true" if name == "node-2" else "pulling"}
+            nodes.create(name, labels=purpose | MARKS.get(name, {}) | mark)
+        create_builders(cluster)
         with Stack(
             cluster, NAMESPACE, values, release=RELEASE, scheduler_flags=("--v=3", "--vmodule=schedule_one=10")
         ) as stack:
-            for name in NODES:
-                builder = yaml.safe_load((DATA / "builder.yaml").read_text())
-                builder["spec"]["nodeName"] = name
-                stack.create_pod(builder)
             wait_until(
                 lambda: stack.webhooks[0].metric("roost_webhook_ring_nodes") == len(NODES), 30, "the ring to fill"
             )
-            say(f"Only node-2 holds the users' image: label {colour(label, '33')}")
+            say(f"node-2 holds the users' image, the others are pulling it: label {colour(label, '33')}")
             names = [stack.scheduler_name(profile) for profile in ("user", "build", "placeholder")]
             say(f"A builder runs on each node. One scheduler, three profiles: {', '.join(names)}")
             return all(show_pod(stack, elsewhere, kind) for kind in ("user", "build", "placeholder"))
+
+
+def create_builders(cluster: ControlPlane) -> None:
+    """A builder on each node, Ready before the webhook looks: while it knows of none, its ring is made of all nodes."""
+    for name in NODES:
+        builder = yaml.safe_load((DATA / "builder.yaml").read_text())
+        builder["spec"]["nodeName"] = name
+        cluster.api.create(builder, NAMESPACE)
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    wait_until(lambda: sum(map(is_ready, cluster.api.get(pods)["items"])) == len(NODES), 30, "builders to be Ready")
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod's condition Ready is true."""
+    return any(
+        one["type"] == "Ready" and one["status"] == "True" for one in pod.get("status", {}).get("conditions", ())
+    )
 
 
 def show_pod(stack: Stack, elsewhere: str, kind: str) -> bool:
@@ -136,7 +151,9 @@ def show_pod(stack: Stack, elsewhere: str, kind: str) -> bool:
     stored = stack.create_pod(body)
     show_diff(plain, stored)
     if kind == "user":
-        reason = "the pod requires the label of its image, and node-2 alone carries it: no user waits for a pull."
+        reason = (
+            "the pod keeps off nodes that are still pulling its image, and node-2 holds it: no user waits for a pull."
+        )
         return show_landing(stack, body["metadata"]["name"], "node-2", [reason])
     ring = rank_nodes(body["metadata"]["annotations"]["binder-repo"], NODES)
     reasons = [
