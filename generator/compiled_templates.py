@@ -3603,7 +3603,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                  'quantity': {'title': 'a Kubernetes quantity',
                               'anyOf': [{'type': 'number', 'minimum': 0},
                                         {'type': 'string',
-                                         'pattern': '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$',
+                                         'pattern': '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$',
                                          'maxLength': 32,
                                          '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'}],
                               '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'},
@@ -3700,7 +3700,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = 'a43e942fa8517a7561097abc974ec891dc7ffec5ddfa4bcd60a7abd3606acc59'
+FINGERPRINT = '3e78909c1227fc623fc45daf87fd980604f6745fd62f70cbaaecf7eb2d3d3d19'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

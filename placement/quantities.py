@@ -20,8 +20,8 @@ _SUFFIXES: Final[dict[str, Fraction]] = {
     **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _HUB_BYTES: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<suffix>[KMGT])?", re.ASCII)
-# 10^±30 is far beyond any machine; a larger exponent would only burn memory.
-_MAX_EXPONENT: Final = 30
+# Any float fits (10^±324); a larger exponent would only burn memory.
+_MAX_EXPONENT: Final = 324
 
 
 def _as_text(amount: object) -> str:

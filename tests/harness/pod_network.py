@@ -171,6 +171,7 @@ class PodNetwork:
             self._loop.close()
 
         self._servers: list[asyncio.Server] = []
+        self._connections: set[asyncio.Task[None] | None] = set()
         self._stack.callback(end)
 
     def _await(self, work: Awaitable[None]) -> None:
@@ -190,7 +191,7 @@ class PodNetwork:
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             # Cancelled is how it ends when we do.
-            with contextlib.suppress(asyncio.CancelledError):
+            with self._kept_alive(), contextlib.suppress(asyncio.CancelledError):
                 await _join(reader, writer, lambda: _connect(_new_socket(), LOOPBACK, target_port))
 
         async def listen() -> None:
@@ -201,9 +202,20 @@ class PodNetwork:
 
         self._await(listen())
 
+    @contextlib.contextmanager
+    def _kept_alive(self) -> Iterator[None]:
+        """Hold the connection's task: once one side has ended, asyncio holds the other one by weak references only."""
+        task = asyncio.current_task()
+        self._connections.add(task)
+        try:
+            yield
+        finally:
+            self._connections.discard(task)
+
     async def _serve_connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of the API server's to a pod: `CONNECT 10.244.0.7:8443 HTTP/1.1`."""
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        ended = (OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
+        with self._kept_alive(), contextlib.closing(writer), contextlib.suppress(*ended):
             head = await reader.readuntil(b"\r\n\r\n")
             host, _, port = head.split()[1].decode().rpartition(":")
 

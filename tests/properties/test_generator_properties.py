@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, reject, settings
+from hypothesis import HealthCheck, assume, event, example, given, reject, settings
 
 from generator.faults import ValuesError
 from generator.lint import lint
@@ -59,6 +59,8 @@ def test_whatever_fits_the_schema_renders_to_objects_with_the_identity_of_their_
 
 @SLOW
 @given(overrides(DEFAULTS))
+@example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": 1.5e300}}}})
+@example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": "1e99"}}}})
 def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(values: dict[str, object]) -> None:
     merged = merged_of({key: value for key, value in values.items() if key in POLICY_KEYS})
     if not is_accepted(merged):
