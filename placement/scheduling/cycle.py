@@ -2,7 +2,7 @@
 
 Owns the order of a cycle and the words of its failure. Whoever asks owns what happens next: add the pod to the state,
 bound or nominated, to ask for the following one.
-Source: kube-scheduler's schedule_one.go, v1.34 to v1.36.
+Source: kube-scheduler's schedule_one.go, v1.35 to v1.37.
 """
 
 from __future__ import annotations
@@ -183,18 +183,21 @@ def feasible_wanted(nodes: int, profile: Profile) -> int:
 
 
 def _post_filter(cycle: Cycle, rejections: Mapping[str, Rejection]) -> tuple[Nomination | None, str]:
-    """Ask the profile's PostFilter plugins in turn; what those say that can't help stands in the message."""
+    """Ask the profile's PostFilter plugins in turn. Beside the nomination: what they add to the message."""
     said = []
     for plugin in cycle.profile.post_filters:
         if plugin == DYNAMIC_RESOURCES:
             if cycle.refusal is not None:
                 # Its own PreFilter wasn't reached: kube-scheduler takes that for an error, and stops here.
                 return None, "not found"
-            said.append("no new claims to deallocate")
+            # From 1.37 on it says nothing of pods without claims.
+            if cycle.profile.minor < 37:
+                said.append("no new claims to deallocate")
         elif plugin == DEFAULT_PREEMPTION:
             found = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
             if isinstance(found, NoNomination):
                 said.append(f"preemption: {found.message}")
             else:
-                return found, ""
+                # From 1.37 on success is told too, in place of what the plugins before said.
+                return found, "" if cycle.profile.minor < 37 else f"preemption: {found.message}"
     return None, ", ".join(said)

@@ -1,7 +1,7 @@
 """Find the nodes on which a pod fits, and say of each other one why not, in kube-scheduler's words.
 
 Owns the filter plugins. Volumes, resource claims and declared node features are held against no node: the model knows
-nothing of them. Source: the Filter and PreFilter methods of kube-scheduler's plugins, v1.34 to v1.36.
+nothing of them. Source: the Filter and PreFilter methods of kube-scheduler's plugins, v1.35 to v1.37.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Owns which plugins there are in each minor, where each has a part, and with what weight. The lint of values and the
 model of a cycle both read it, so what passes the one doesn't stop the other.
 Source: kube-scheduler's plugins.NewInTreeRegistry, each plugin's interfaces, config/v1 default_plugins.go and
-features/kube_features.go, v1.34 to v1.37.
+features/kube_features.go, v1.35 to v1.37.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ IMAGE_LOCALITY: Final = "ImageLocality"
 VOLUME_BINDING: Final = "VolumeBinding"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 
-OLDEST_MINOR: Final = 34
-NEWEST_MINOR: Final = 36
+OLDEST_MINOR: Final = 35
+NEWEST_MINOR: Final = 37
 
 POINTS: Final = (
     *("multiPoint", "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
@@ -88,16 +88,14 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "VolumeZone": _of("preFilter filter"),
     POD_TOPOLOGY_SPREAD: _of("preFilter filter preScore score", 2),
     INTER_POD_AFFINITY: _of("preFilter filter preScore score", 2),
-    DYNAMIC_RESOURCES: _of("preEnqueue preFilter filter postFilter reserve preBind", 2, score=35),
+    DYNAMIC_RESOURCES: _of("preEnqueue preFilter filter postFilter score reserve preBind", 2),
     DEFAULT_PREEMPTION: _of("preEnqueue postFilter"),
     BALANCED_ALLOCATION: _of("preScore score", 1),
     IMAGE_LOCALITY: _of("score", 1),
     "DefaultBinder": _of("bind"),
-    NODE_DECLARED_FEATURES: Plugin(frozenset({"preFilter", "filter"}), since=35, gates=("NodeDeclaredFeatures",)),
+    NODE_DECLARED_FEATURES: Plugin(frozenset({"preFilter", "filter"}), gates=("NodeDeclaredFeatures",)),
     # Of pods that belong to a group. They have no part in where another pod goes.
-    "GangScheduling": Plugin(
-        frozenset({"preEnqueue", "permit"}), since=35, gates=("GangScheduling", "GenericWorkload")
-    ),
+    "GangScheduling": Plugin(frozenset({"preEnqueue", "permit"}), gates=("GangScheduling", "GenericWorkload")),
     "TopologyPlacementGenerator": Plugin(
         frozenset({"placementGenerate"}), since=36, gates=("TopologyAwareWorkloadScheduling",)
     ),

@@ -1,6 +1,6 @@
 """Choose the pods that kube-scheduler would delete to make room for one of higher priority.
 
-Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1.34 to v1.36.
+Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1.35 to v1.37.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ class Nomination:
     violations: int = 0
     # Nodes that are just as good: kube-scheduler takes any of these and `node`.
     equals: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """As the FailedScheduling event says it, from 1.37 on."""
+        return f"found a potential placement for pod on node {self.node}, preempting {len(self.victims)} victims"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Owns the merge of a configuration with kube-scheduler's defaults. It reads configurations that kube-scheduler accepts;
 what the model would get wrong (extenders, plugins it doesn't know, a score without its preScore) is refused by name.
-Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.34 to v1.37.
+Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.35 to v1.37.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from placement.scheduling.plugins import (
     SCORES_NEED_PRE_SCORE,
     VOLUME_BINDING,
     default_plugins,
+    is_on,
     names_at,
 )
 
@@ -114,7 +115,7 @@ def default_profile(minor: int) -> Profile:
 def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Profile]:
     """All profiles of a KubeSchedulerConfiguration v1 (as YAML gives it), by schedulerName.
 
-    minor: of the kube-scheduler that runs them, 34 or newer; a newer one than Roost knows is taken for the newest.
+    minor: of the kube-scheduler that runs them, 35 or newer; a newer one than Roost knows is taken for the newest.
     Raises ProfileError.
     """
     if minor < OLDEST_MINOR:
@@ -174,13 +175,16 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
     for one in (*sets["score"].enabled, *multi_point.enabled):
         weights.setdefault(one.name, one.weight or 1)
     arguments = _arguments(body, where)
+    # On by default from 1.37 on, without effect on pods whose claims are bound.
+    scores_volumes = is_on("StorageCapacityScoring", minor, {})
     return Profile(
         scheduler_name=name,
         minor=minor,
         filters=tuple(expanded["filter"]),
         post_filters=tuple(expanded["postFilter"]),
-        # VolumeBinding scores behind an alpha gate only.
-        scores=tuple((plugin, weights[plugin]) for plugin in expanded["score"] if plugin != VOLUME_BINDING),
+        scores=tuple(
+            (plugin, weights[plugin]) for plugin in expanded["score"] if plugin != VOLUME_BINDING or scores_volumes
+        ),
         percentage_of_nodes_to_score=percentage,
         **_read_arguments(arguments, where),
     )

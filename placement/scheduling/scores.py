@@ -2,8 +2,8 @@
 
 Owns the score plugins, their normalisation over the nodes that fit, weights and ties. Whole numbers are divided towards
 zero and floats computed in kube-scheduler's order, since one point decides.
-Source: the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals, v1.34 to
-v1.36.
+Source: the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals, v1.35 to
+v1.37.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from placement.scheduling.plugins import (
     NODE_RESOURCES_FIT,
     POD_TOPOLOGY_SPREAD,
     TAINT_TOLERATION,
+    VOLUME_BINDING,
 )
 from placement.scheduling.profile import CAPACITY_RATIO, LEAST_ALLOCATED, Profile
 from placement.scheduling.state import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
@@ -139,7 +140,7 @@ def pick(totals: Sequence[int]) -> int:
     """The index of the node that kube-scheduler takes: the root of a binary heap made of the totals in their order.
 
     That is not the first of several best ones: a parent stays above equal children, and a left child comes before a
-    right one. 1.34 draws lots among them instead: then this is one of them.
+    right one.
     """
     highest, size = max(totals), len(totals)
     place = 0
@@ -201,7 +202,9 @@ def score_images(cycle: Cycle, chosen: Chosen) -> Scores:
                 size_bytes, number = view.get(name, (0, 0))
                 share = int(size_bytes * (number / all_nodes))
             held[holder] = held.get(holder, 0) + share
-    most = _MAX_IMAGE_BYTES * len(spec.images)
+    # From 1.37 on an image volume widens the range, too.
+    counted = len(names) if cycle.profile.minor >= 37 else len(spec.images)
+    most = _MAX_IMAGE_BYTES * counted
     scores = {
         present: MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // (most - _MIN_IMAGE_BYTES)
         for present in {0, *held.values()}
@@ -497,6 +500,7 @@ SCORERS: Final[dict[str, Callable[[Cycle, Chosen], Scores]]] = {
     POD_TOPOLOGY_SPREAD: score_spread,
     INTER_POD_AFFINITY: score_other_pods,
     DYNAMIC_RESOURCES: score_claims,
+    VOLUME_BINDING: score_claims,
     BALANCED_ALLOCATION: score_balance,
     IMAGE_LOCALITY: score_images,
 }

@@ -64,9 +64,8 @@ MOODS = (
 class Drawing:
     """One cluster's chance."""
 
-    def __init__(self, seed: int, *, minor: int) -> None:
+    def __init__(self, seed: int) -> None:
         self._random = Random(seed)
-        self._minor = minor
         self.mood = MOODS[seed % len(MOODS)]
         nodes = self.number(self.mood.fewest_nodes, self.mood.most_nodes)
         self.node_names = [f"n{index:03d}" for index in range(nodes)]
@@ -161,7 +160,7 @@ class Drawing:
         if self.mood.prioritised == 1 and not at_first and self.happens(0.5):
             spec["containers"][0]["resources"] = {"requests": {"cpu": self.one("123"), "memory": "2Gi"}}
             spec["priorityClassName"] = self.one(["middle", "high"])
-        if self._minor >= 35 and self.happens(0.1):
+        if self.happens(0.1):
             spec["volumes"] = [{"name": "model", "image": {"reference": self.one(WRITTEN_IMAGES)}}]
         metadata: Object = {"name": name, "namespace": self.one(list(self.namespaces)), "labels": self.labels()}
         if self.happens(0.2):

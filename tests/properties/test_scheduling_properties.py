@@ -20,7 +20,7 @@ from placement.scheduling.objects import (
     read_node_state,
     read_pod_state,
 )
-from placement.scheduling.plugins import NEWEST_MINOR
+from placement.scheduling.plugins import NEWEST_MINOR, OLDEST_MINOR
 from placement.scheduling.profile import Profile, default_profile, read_profiles
 from placement.scheduling.scores import pick, score_nodes
 from placement.scheduling.state import ClusterState, DisruptionBudget, Surroundings
@@ -31,7 +31,7 @@ from tests.unit.scheduling_builders import HOSTNAME, node, pod
 SEEDS = st.integers(0, 2**32)
 PROFILES: tuple[Profile, ...] = (
     default_profile(NEWEST_MINOR),
-    default_profile(34),
+    default_profile(OLDEST_MINOR),
     *read_profiles(
         {
             "profiles": [
@@ -62,7 +62,7 @@ class Cluster:
     """Nodes and pods of a seed, as the readers give them."""
 
     def __init__(self, seed: int, most_nodes: int = 12) -> None:
-        self.drawing = Drawing(seed, minor=36)
+        self.drawing = Drawing(seed)
         self.drawing.node_names = self.drawing.node_names[: 2 + seed % most_nodes]
         self.nodes = [self.node(name) for name in self.drawing.node_names]
         self.around = Surroundings(
@@ -318,7 +318,7 @@ def everywhere(body: Any) -> list[tuple[Any, Any]]:
 
 def whole_pod(seed: int) -> Any:
     """A pod with all that the readers look at."""
-    body = Drawing(seed, minor=36).pod("p", "any")
+    body = Drawing(seed).pod("p", "any")
     body["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "annotations": {"a.hub.jupyter.org/b": "c"}}
     term = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}], "matchFields": []}
     body["spec"] |= {

@@ -602,14 +602,14 @@ def _settings(world: MoverWorld) -> MoverSettings:
 # Settings
 
 
-@pytest.mark.parametrize("minor", [34, 35, 36])
+@pytest.mark.parametrize("minor", [35, 36, 37])
 def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) -> None:
     world = MoverWorld()
     read = Reader()
     profiles = read_mover_settings(read, world.document, world.configuration, minor).profiles
     assert len(profiles) > 3
     assert {one.minor for one in profiles.values()} == {minor}
-    assert ("DynamicResources" in dict(profiles["default-scheduler"].scores)) == (minor >= 35)
+    assert ("VolumeBinding" in dict(profiles["default-scheduler"].scores)) == (minor >= 37)
 
 
 def test_faults_of_the_settings_come_with_their_keys() -> None:

@@ -261,6 +261,11 @@ def test_reasons_are_read_by_count() -> None:
         "preemption: 0/8 nodes are available: 8 Preemption is not helpful for scheduling."
     )
     assert read_reasons(message) == (8, {"Insufficient cpu": 3, "node(s) had untolerated taint(s)": 5})
+    # As from 1.37 on: nothing of claims, and a pre-emption that begins.
+    failed = "0/8 nodes are available: 3 Insufficient cpu, 5 node(s) had untolerated taint(s). preemption: "
+    nominated = "found a potential placement for pod on node n.example.com, preempting 1 victims"
+    for after in (nominated, "0/8 nodes are available: 8 Preemption is not helpful for scheduling."):
+        assert read_reasons(failed + after) == (8, {"Insufficient cpu": 3, "node(s) had untolerated taint(s)": 5})
     assert read_reasons("no nodes available to schedule pods") == (None, {})
 
 

@@ -187,8 +187,15 @@ class TestCycles:
         state = ClusterState([*nodes, node("small", cpu="1")])
         decision = schedule(pod("p", requests={"cpu": "2"}), state, DEFAULT)
         assert decision.message == (
-            "0/11 nodes are available: 1 Insufficient cpu, 10 node(s) were unschedulable. no new claims to deallocate,"
+            "0/11 nodes are available: 1 Insufficient cpu, 10 node(s) were unschedulable."
             " preemption: 0/11 nodes are available: 11 Preemption is not helpful for scheduling."
+        )
+
+    def test_until_1_36_claims_are_spoken_of_where_there_are_none(self) -> None:
+        state = ClusterState([node("small", cpu="1")])
+        assert schedule(pod("p", requests={"cpu": "2"}), state, default_profile(36)).message == (
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate,"
+            " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
         )
 
     def test_an_event_holds_1024_characters_of_it(self) -> None:
@@ -235,7 +242,10 @@ class TestPreemption:
         assert (found.node, [one.name for one in found.victims]) == ("a", ["a-one"])
         decision = schedule(pod("p", requests={"cpu": "1"}), state, DEFAULT)
         assert decision.nomination == found
-        assert decision.message == "0/2 nodes are available: 2 Insufficient cpu."
+        failed = "0/2 nodes are available: 2 Insufficient cpu."
+        told = "preemption: found a potential placement for pod on node a, preempting 1 victims"
+        assert decision.message == f"{failed} {told}"
+        assert schedule(pod("p", requests={"cpu": "1"}), state, default_profile(36)).message == failed
 
     def candidates(self, *pods: PodState, budgets: Iterable[DisruptionBudget] = ()) -> Nomination | NoNomination:
         names = sorted({one.node_name for one in pods})

@@ -14,6 +14,7 @@ DEFAULT_SCORES = (
     ("TaintToleration", 3),
     ("NodeAffinity", 2),
     ("NodeResourcesFit", 1),
+    ("VolumeBinding", 1),
     ("PodTopologySpread", 2),
     ("InterPodAffinity", 2),
     ("DynamicResources", 2),
@@ -29,8 +30,8 @@ def scores(**plugins: Any) -> list[tuple[str, int]]:
 def test_the_defaults_are_kube_schedulers() -> None:
     assert default_profile(NEWEST_MINOR).scores == DEFAULT_SCORES
     assert default_profile(NEWEST_MINOR).filters[:5] == (
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",
@@ -38,10 +39,12 @@ def test_the_defaults_are_kube_schedulers() -> None:
     assert default_profile(NEWEST_MINOR).post_filters == ("DynamicResources", "DefaultPreemption")
 
 
-def test_resource_claims_score_from_1_35_on() -> None:
-    assert "DynamicResources" not in dict(default_profile(34).scores)
-    assert "DynamicResources" in dict(default_profile(35).scores)
+def test_the_minor_decides_which_plugins_there_are() -> None:
     assert "NodeDeclaredFeatures" not in default_profile(35).filters
+    assert "NodeDeclaredFeatures" in default_profile(36).filters
+    assert "VolumeBinding" not in dict(default_profile(36).scores)
+    assert "VolumeBinding" in dict(default_profile(37).scores)
+    assert default_profile(36).filters[:2] == ("NodeUnschedulable", "NodeName")
 
 
 def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:

@@ -154,8 +154,15 @@ class TestImages:
     def test_image_volumes_count_from_1_36_on(self) -> None:
         nodes = [node("a", images={"model:1": 2 * GIB})]
         comes = pod("p", volumes=[{"name": "v", "image": {"reference": "model:1"}}])
-        assert scores("ImageLocality", comes, nodes) == [100]
+        assert scores("ImageLocality", comes, nodes, (), default_profile(36)) == [100]
         assert scores("ImageLocality", comes, nodes, (), default_profile(35)) == [0]
+
+    def test_image_volumes_widen_the_range_from_1_37_on(self) -> None:
+        nodes = [node("a", images={"model:1": 1000 * MIB})]
+        comes = pod("p", volumes=[{"name": "v", "image": {"reference": "model:1"}}])
+        assert scores("ImageLocality", comes, nodes, (), default_profile(36)) == [100]
+        # (1000 - 23) of (2000 - 23) MB: the container's own image is the other half.
+        assert scores("ImageLocality", comes, nodes, (), default_profile(37)) == [49]
 
     def test_the_first_report_of_a_size_counts_until_nobody_has_the_image(self) -> None:
         state = ClusterState([node("a", images={"i:1": 5}), node("b", images={"i:1": 7})])
