@@ -343,10 +343,9 @@ def test_a_pushed_image_is_served_until_it_is_deleted(real_registry: RealRegistr
 @pytest.mark.minors
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_supported_minor_s_kubelet_mounts_an_image(minor: str, real_registry: RealRegistry) -> None:
-    flags = ["--feature-gates=ImageVolume=true"] if minor == "1.34" else []  # on by itself since 1.35
     try:
         with (
-            ControlPlane(minor, apiserver_flags=flags) as cluster,
+            ControlPlane(minor) as cluster,
             RealNode(cluster, "node-a", real_registry) as node,
         ):
             program = real_registry.push_program("me/program:1")

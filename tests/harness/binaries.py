@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
-NEWEST_MINOR = "1.36"
-MINORS = ("1.34", "1.35", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
+NEWEST_MINOR = "1.37"
+MINORS = ("1.35", "1.36", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
 PROGRESS_SECONDS = 15.0
 # The oldest Go that fetches by itself the newer Go that a go.mod asks for.
 OLDEST_GO = (1, 21)
@@ -66,7 +66,7 @@ class Program:
         return MODULES / self.folder / file_name
 
     def version(self, minor: str = NEWEST_MINOR) -> str:
-        """Such as v1.36.3; "own" for a program that is all our own."""
+        """Such as v1.37.2; "own" for a program that is all our own."""
         if not self.module:
             return "own"
         return _pinned_version(self.mod_file(minor), self.module)

@@ -348,7 +348,6 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
                 ),
                 "0%",
             ),
-            **({"featureGates": {"ImageVolume": True}} if self._minor == "1.34" else {}),
             **self._kubelet,
         }
 
