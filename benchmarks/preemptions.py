@@ -405,7 +405,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seats", type=int, default=8, help="a node")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=900.0, help="a round, at most")
-    parser.add_argument("--minor", help="of Kubernetes, such as 1.36")
+    parser.add_argument("--minor", help="of Kubernetes, such as 1.37")
     parser.add_argument("--flags", action="append", default=[], help="one more setting: plain with these flags")
     parser.add_argument("--qps", type=int, help="of kube-scheduler's client, twice as much at once; for `plain` only")
     parser.add_argument("--only", choices=["plain", "roost", "flags"], action="append")

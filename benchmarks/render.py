@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 GOAL: Final = 1.0
 SETS: Final = 200
-KUBE_VERSION: Final = "v1.36.3"
+KUBE_VERSION: Final = "v1.37.2"
 
 
 def values_of_many_sets() -> str:

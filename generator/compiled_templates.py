@@ -1936,22 +1936,25 @@ def render_webhook_certificate(given):
 
 def render_webhook_clusterrole(given):
     out = []
-    v_elsewhere = macro_some_class_elsewhere(given)
-    if ((((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')) and (read_key(read_key(given['values'], 'webhook'), 'readNodes') or (v_elsewhere != 'no;'))):
+    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+        v_elsewhere = macro_some_class_elsewhere(given)
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
-        out.append('\nrules:\n')
-        if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
-            out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
-        if (v_elsewhere != 'no;'):
-            out.append('  # A class selects namespaces by their labels, and its pods stand there; or its warm set counts pods of other hubs.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
+        out.append('\n')
+        if (read_key(read_key(given['values'], 'webhook'), 'readNodes') or (v_elsewhere != 'no;')):
+            out.append('rules:\n')
+            if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
+                out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
+            if (v_elsewhere != 'no;'):
+                out.append('  # A class selects namespaces by their labels, and its pods stand there; or its warm set counts pods of other hubs.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
+        else:
+            out.append('rules: []\n')
     return ''.join(out)
 
 
 def render_webhook_clusterrolebinding(given):
     out = []
-    v_elsewhere = macro_some_class_elsewhere(given)
-    if ((((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')) and (read_key(read_key(given['values'], 'webhook'), 'readNodes') or (v_elsewhere != 'no;'))):
+    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: ')
@@ -2343,11 +2346,10 @@ DEFAULTS = {'enabled': True,
                'port': 10259,
                'image': {'name': 'registry.k8s.io/kube-scheduler',
                          'tag': '',
-                         'tags': {'1.34': 'v1.34.4', '1.35': 'v1.35.4', '1.36': 'v1.36.3'},
+                         'tags': {'1.35': 'v1.35.4', '1.36': 'v1.36.3', '1.37': 'v1.37.2'},
                          'pullPolicy': 'IfNotPresent'},
-               'featureGates': {'1.34': {'SchedulerAsyncPreemption': False},
-                                '1.35': {'SchedulerAsyncPreemption': False, 'OpportunisticBatching': False}},
-               'flushAfter': {'1.34': '30s'},
+               'featureGates': {'1.35': {'SchedulerAsyncPreemption': False, 'OpportunisticBatching': False}},
+               'flushAfter': {'1.35': '30s'},
                'clientConnection': {'qps': 200, 'burst': 400},
                'leaderElection': {'leaseDuration': '15s', 'renewDeadline': '10s', 'retryPeriod': '2s'},
                'percentageOfNodesToScore': 100,
@@ -2729,7 +2731,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                                                              'in '
                                                                                                              'quotes, '
                                                                                                              'like '
-                                                                                                             '"1.36".'},
+                                                                                                             '"1.37".'},
                                                                                'additionalProperties': {'$ref': '#/definitions/programTag'}},
                                                                       'pullPolicy': {'$ref': '#/definitions/pullPolicy'}}},
                                              'featureGates': {'type': 'object',
@@ -2738,7 +2740,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                                             'Kubernetes '
                                                                                             'minor in '
                                                                                             'quotes, like '
-                                                                                            '"1.36".'},
+                                                                                            '"1.37".'},
                                                               'additionalProperties': {'type': 'object',
                                                                                        'propertyNames': {'pattern': '^[A-Z][A-Za-z0-9]{0,99}$',
                                                                                                          '$comment': 'Write '
@@ -2754,7 +2756,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                               '$comment': 'Write a '
                                                                                           'Kubernetes minor '
                                                                                           'in quotes, like '
-                                                                                          '"1.36".'},
+                                                                                          '"1.37".'},
                                                             'additionalProperties': {'anyOf': [{'type': 'string',
                                                                                                 'enum': ['']},
                                                                                                {'$ref': '#/definitions/goDuration'}]}},
@@ -3398,7 +3400,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                 'type': 'string',
                                 'pattern': '^([A-Za-z0-9_][A-Za-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?)?$',
                                 'maxLength': 200,
-                                '$comment': 'Like v1.36.3 or v1.36.3@sha256:... with 64 hexadecimal digits. '
+                                '$comment': 'Like v1.37.2 or v1.37.2@sha256:... with 64 hexadecimal digits. '
                                             'Quote tags that look like numbers.'},
                  'keySource': {'title': 'one place where the repository is named',
                                'type': 'object',
@@ -3603,7 +3605,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                  'quantity': {'title': 'a Kubernetes quantity',
                               'anyOf': [{'type': 'number', 'minimum': 0},
                                         {'type': 'string',
-                                         'pattern': '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$',
+                                         'pattern': '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$',
                                          'maxLength': 32,
                                          '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'}],
                               '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'},
@@ -3700,7 +3702,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '3e78909c1227fc623fc45daf87fd980604f6745fd62f70cbaaecf7eb2d3d3d19'
+FINGERPRINT = '9908872f61650e7abd7293f381a69b0e7d7e36c660ab699da602a4e2a7668d08'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,

@@ -1,7 +1,7 @@
 """Lint what goes to kube-scheduler: profiles, weight tables, raw plugins and their arguments.
 
 kube-scheduler refuses some of it at start, when the old one is gone already; more of it passes silently.
-Source: kube-scheduler v1.36 (`pkg/scheduler/framework/runtime`, `apis/config/validation`). Which plugins there are:
+Source: kube-scheduler v1.37 (`pkg/scheduler/framework/runtime`, `apis/config/validation`). Which plugins there are:
 placement/scheduling/plugins.py.
 """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
-    """The minor of the kube-scheduler that is deployed: 36 for v1.36.3."""
+    """The minor of the kube-scheduler that is deployed: 37 for v1.37.2."""
     image = mapping(scheduler.get("image"))
     tag = text(image.get("tag")) or minor_for_cluster(mapping(image.get("tags")), release.kube_version)
     try:

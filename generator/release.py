@@ -11,7 +11,7 @@ from generator.faults import UsageError
 DEFAULT_NAME: Final = "release-name"
 DEFAULT_NAMESPACE: Final = "default"
 # The newest minor that Roost is tested with.
-DEFAULT_KUBE_VERSION: Final = "v1.36.0"
+DEFAULT_KUBE_VERSION: Final = "v1.37.0"
 
 # `kubeVersion` of chart/Chart.yaml, which Helm enforces. A test holds the two together.
 OLDEST_KUBE_MINOR: Final = (1, 32)
@@ -25,7 +25,7 @@ _VERSION: Final = re.compile(r"v?([1-9][0-9]{0,2})\.([0-9]{1,3})(?:\.[0-9]{1,5})
 
 
 class Release(NamedTuple):
-    """One install of Roost. `kube_version`: the cluster's, for example v1.36.3."""
+    """One install of Roost. `kube_version`: the cluster's, for example v1.37.2."""
 
     name: str = DEFAULT_NAME
     namespace: str = DEFAULT_NAMESPACE
@@ -33,7 +33,7 @@ class Release(NamedTuple):
 
     @property
     def kube_minor(self) -> tuple[int, int]:
-        """(1, 36) for v1.36.3."""
+        """(1, 37) for v1.37.2."""
         match = _VERSION.fullmatch(self.kube_version)
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
@@ -51,7 +51,7 @@ def check_release(release: Release) -> None:
         )
     if not _VERSION.fullmatch(release.kube_version):
         raise UsageError(
-            f"--kube-version {release.kube_version!r}: is no Kubernetes version. Write it like v1.36.3 or 1.36."
+            f"--kube-version {release.kube_version!r}: is no Kubernetes version. Write it like v1.37.2 or 1.37."
         )
     if release.kube_minor < OLDEST_KUBE_MINOR:
         oldest = ".".join(map(str, OLDEST_KUBE_MINOR))

@@ -54,7 +54,7 @@ class ReleaseFacts(Protocol):
 
     @property
     def kube_version(self) -> str:
-        """The cluster's version, for example `v1.36.3`."""
+        """The cluster's version, for example `v1.37.2`."""
 
 
 class ChartFacts(Protocol):

@@ -141,7 +141,7 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
     \b
-    roost validate -f values.yaml --kube-version v1.36.3
+    roost validate -f values.yaml --kube-version v1.37.2
     """
     return _call("validate", options, strict=strict)
 

@@ -21,7 +21,7 @@ CHART = ROOT / "chart"
 Identity = tuple[str, str, str, str]
 Objects = dict[Identity, dict[str, Any]]
 
-RELEASE = Release("hub", "jhub", "v1.36.3")
+RELEASE = Release("hub", "jhub", "v1.37.2")
 
 
 class HelmError(Exception):

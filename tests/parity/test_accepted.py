@@ -16,6 +16,7 @@ import yaml
 
 from controllers.settings import parse_settings
 from generator.release import Release
+from placement.scheduling.plugins import NEWEST_MINOR as NEWEST_MODELLED
 from placement.scheduling.plugins import VOLUME_BINDING, default_plugins
 from placement.settings import read_settings
 from recorder.settings import parse_settings as parse_recorder_settings
@@ -261,7 +262,7 @@ def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: p
                 if other["kind"] == "ConfigMap" and "config.yaml" in other["data"]
             ] or [None]
             # Raises with every fault.
-            parse_settings(json.loads(body["data"]["controllers.json"]), scheduler, 36)
+            parse_settings(json.loads(body["data"]["controllers.json"]), scheduler, NEWEST_MODELLED)
         if key[1] == "ConfigMap" and "recorder.json" in body.get("data", {}):
             parse_recorder_settings(json.loads(body["data"]["recorder.json"]))
 

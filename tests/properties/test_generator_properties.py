@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from generator.merge import Merged
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-RELEASE = Release("hub", "jhub", "v1.36.3")
+RELEASE = Release("hub", "jhub", "v1.37.2")
 # What the policy is made of.
 POLICY_KEYS = {"podClasses", "imageGate", "singleuser", "prePuller", "replaceSchedulers", "placeholders"}
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -528,7 +528,8 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
 
 
 def test_a_cluster_older_than_every_known_scheduler_is_warned_of() -> None:
-    assert "newer than the cluster" in said("", Release(kube_version="v1.33.0"))
+    assert "newer than the cluster" in said("", Release(kube_version="v1.34.0"))
+    assert found("", Release(kube_version="v1.35.0")) == []
     assert found("", Release(kube_version="v1.40.0")) == []
 
 
@@ -567,7 +568,8 @@ def test_node_affinity_scores_without_its_pre_score() -> None:
 @pytest.mark.parametrize(
     ("gates", "version", "expected"),
     [
-        ('"1.34": {OpportunisticBatching: false}', "v1.34.0", "It came with 1.35: give it under that minor."),
+        ('"1.36": {InterPodAffinityHostnameFastPath: true}', "v1.36.0", "It came with 1.37: give it under that minor."),
+        ('"1.36": {GangScheduling: false}', "v1.37.0", 'It went with 1.37: give "1.37" an entry without it.'),
         ('"1.36": {OpportunisticBatching: true}', "v1.36.0", "the simulator"),
         ('"1.36": {SchedulerAsyncPremption: false}', "v1.36.0", "no feature gate that Roost knows"),
     ],
@@ -583,8 +585,9 @@ def test_gates_of_other_minors_are_no_matter() -> None:
 
 
 def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said() -> None:
+    topology = raw("{multiPoint: {enabled: [{name: TopologyPlacementGenerator}]}}")
+    assert "it came with 1.36" in said(topology, Release(kube_version="v1.35.0"))
     gang = raw("{multiPoint: {enabled: [{name: GangScheduling}]}}")
-    assert "it came with 1.35" in said(gang, Release(kube_version="v1.34.0"))
     assert "behind the feature gate GangScheduling, which is off" in said(gang, Release(kube_version="v1.36.0"))
     on = "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, "
     on += "OpportunisticBatching: false}}, "

@@ -29,7 +29,7 @@ from generator.values import read_defaults
 if TYPE_CHECKING:
     from pathlib import Path
 
-RELEASE = Release("hub", "jhub", "v1.36.3")
+RELEASE = Release("hub", "jhub", "v1.37.2")
 # Between them they reach every branch that an operator can reach.
 VARIANTS = {
     "defaults": "",

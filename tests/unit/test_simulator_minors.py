@@ -29,9 +29,9 @@ WORLD = small(seats=10, nodes=2, user_cpu_millicores=1)
 @pytest.mark.parametrize(
     ("minor", "nodes"),
     [
-        ("1.34", ["node-1", "node-1", "node-1", "node-2", "node-2"]),
         ("1.35", ["node-1", "node-1", "node-1", "node-2", "node-2"]),
         ("1.36", ["node-1"] * 5),
+        ("1.37", ["node-1"] * 5),
     ],
 )
 def test_each_minor_binds_as_its_own_scheduler_does(minor: str, nodes: list[str]) -> None:
@@ -47,9 +47,9 @@ def test_the_usual_minor_is_the_newest_that_the_chart_has_an_image_for() -> None
     assert set(tags) <= set(KUBERNETES_MINORS)
 
 
-@pytest.mark.parametrize("minor", ["1.33", "1.37", "36", "v1.36", "1.036"])
+@pytest.mark.parametrize("minor", ["1.34", "1.38", "36", "v1.36", "1.036"])
 def test_a_minor_that_the_model_does_not_know_is_refused(minor: str) -> None:
-    said = f"--set: kubernetes_minor: found '{minor}', expected 1.34 or 1.35 or 1.36."
+    said = f"--set: kubernetes_minor: found '{minor}', expected 1.35 or 1.36 or 1.37."
     with pytest.raises(AssumptionsError) as error:
         read_assumption(f"kubernetes_minor={minor}", "--set")
     assert str(error.value) == said
@@ -83,7 +83,7 @@ def test_policies_of_the_static_rules_have_none_before_1_36() -> None:
 def test_a_sweep_replays_each_world_in_its_minor() -> None:
     worlds = [({}, Assumptions()), ({"kubernetes_minor": "1.35"}, Assumptions(kubernetes_minor="1.35"))]
     jobs = make_jobs([policy("z2jh")], [1, 2], worlds, trace_of(()))
-    assert [(job.seed, job.policy.minor) for job in jobs] == [(1, 36), (1, 35), (2, 36), (2, 35)]
+    assert [(job.seed, job.policy.minor) for job in jobs] == [(1, 37), (1, 35), (2, 37), (2, 35)]
     assert len({job.key for job in jobs}) == 4
 
 
@@ -92,16 +92,16 @@ def test_a_pinned_scheduler_decides_by_its_own_minor(tmp_path: Path) -> None:
     pinned.write_text('scheduler: {image: {tag: "v1.35.4"}}\n')
     found = load_policy("pinned", [str(policy_files()["z2jh"]), str(pinned)])
     assert {one.minor for one in found.profiles.values()} == {35}
-    assert (found.minor, found.cluster_profile.minor) == (36, 36)
+    assert (found.minor, found.cluster_profile.minor) == (37, 37)
     assert found.digest != load_policy("z2jh").digest
 
 
-@pytest.mark.parametrize("tag", ["v1.33.2", "v1.37.0"])
+@pytest.mark.parametrize("tag", ["v1.34.2", "v1.38.0"])
 def test_a_pinned_scheduler_that_the_model_does_not_know_is_refused_by_its_place(tag: str, tmp_path: Path) -> None:
     pinned = tmp_path / "pinned.yaml"
     pinned.write_text(f'scheduler:\n  image:\n    tag: "{tag}"\n')
     with pytest.raises(AssumptionsError) as error:
         load_policy("pinned", [str(policy_files()["z2jh"]), str(pinned)])
     assert str(error.value).startswith(
-        f"{pinned}:3: scheduler.image.tag: found kube-scheduler {tag[1:5]}, expected one of 1.34, 1.35, 1.36"
+        f"{pinned}:3: scheduler.image.tag: found kube-scheduler {tag[1:5]}, expected one of 1.35, 1.36, 1.37"
     )
