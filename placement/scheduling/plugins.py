@@ -81,6 +81,12 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     TAINT_TOLERATION: _of("filter preScore score", 3, preFilter=37),
     NODE_AFFINITY: _of("preFilter filter preScore score", 2),
     NODE_PORTS: _of("preFilter filter"),
+    # Of bound pods that wait for room to grow. It has no part in where another pod goes.
+    "DeferredPodScheduling": Plugin(
+        frozenset({"preFilter", "filter", "permit"}),
+        since=37,
+        gates=("InPlacePodVerticalScalingSchedulerPreemption",),
+    ),
     NODE_RESOURCES_FIT: _of("preFilter filter preScore score", 1, placementScore=36),
     "VolumeRestrictions": _of("preFilter filter"),
     "NodeVolumeLimits": _of("preFilter filter"),
@@ -125,6 +131,7 @@ GATES: Final[Mapping[str, Gate]] = {
     "DRAPartitionableDevices": Gate(33, 36),
     "GangScheduling": Gate(35, until=37),
     "GenericWorkload": Gate(35),
+    "InPlacePodVerticalScalingSchedulerPreemption": Gate(37),
     "InterPodAffinityHostnameFastPath": Gate(37),
     "MatchLabelKeysInPodTopologySpreadSelectorMerge": Gate(34, 34),
     "NodeDeclaredFeatures": Gate(35, 36, 37),

@@ -587,6 +587,10 @@ def test_gates_of_other_minors_are_no_matter() -> None:
 def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said() -> None:
     topology = raw("{multiPoint: {enabled: [{name: TopologyPlacementGenerator}]}}")
     assert "it came with 1.36" in said(topology, Release(kube_version="v1.35.0"))
+    deferred = raw("{multiPoint: {enabled: [{name: DeferredPodScheduling}]}}")
+    assert "it came with 1.37" in said(deferred, Release(kube_version="v1.36.0"))
+    gate = "InPlacePodVerticalScalingSchedulerPreemption"
+    assert f"behind the feature gate {gate}, which is off" in said(deferred, Release(kube_version="v1.37.0"))
     gang = raw("{multiPoint: {enabled: [{name: GangScheduling}]}}")
     assert "behind the feature gate GangScheduling, which is off" in said(gang, Release(kube_version="v1.36.0"))
     on = "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, "
