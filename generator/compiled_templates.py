@@ -1936,25 +1936,22 @@ def render_webhook_certificate(given):
 
 def render_webhook_clusterrole(given):
     out = []
-    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
-        v_elsewhere = macro_some_class_elsewhere(given)
+    v_elsewhere = macro_some_class_elsewhere(given)
+    if ((((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')) and (read_key(read_key(given['values'], 'webhook'), 'readNodes') or (v_elsewhere != 'no;'))):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
-        out.append('\n')
-        if (read_key(read_key(given['values'], 'webhook'), 'readNodes') or (v_elsewhere != 'no;')):
-            out.append('rules:\n')
-            if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
-                out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
-            if (v_elsewhere != 'no;'):
-                out.append('  # A class selects namespaces by their labels, and its pods stand there; or its warm set counts pods of other hubs.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
-        else:
-            out.append('rules: []\n')
+        out.append('\nrules:\n')
+        if read_key(read_key(given['values'], 'webhook'), 'readNodes'):
+            out.append('  - apiGroups: [""]\n    resources: [nodes]\n    verbs: [get, list, watch]\n')
+        if (v_elsewhere != 'no;'):
+            out.append('  # A class selects namespaces by their labels, and its pods stand there; or its warm set counts pods of other hubs.\n  - apiGroups: [""]\n    resources: [namespaces, pods]\n    verbs: [get, list, watch]\n')
     return ''.join(out)
 
 
 def render_webhook_clusterrolebinding(given):
     out = []
-    if (((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')):
+    v_elsewhere = macro_some_class_elsewhere(given)
+    if ((((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(given['values'], 'rbac'), 'create')) and read_key(given['values'], 'clusterResources')) and (read_key(read_key(given['values'], 'webhook'), 'readNodes') or (v_elsewhere != 'no;'))):
         out.append('apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n')
         out.append(str(indent(macro_cluster_metadata(given, given['cluster_object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: ')
@@ -3605,7 +3602,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                  'quantity': {'title': 'a Kubernetes quantity',
                               'anyOf': [{'type': 'number', 'minimum': 0},
                                         {'type': 'string',
-                                         'pattern': '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$',
+                                         'pattern': '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$',
                                          'maxLength': 32,
                                          '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'}],
                               '$comment': 'Write it like 500m, 2, 512Mi or 1Gi.'},
@@ -3702,7 +3699,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '9908872f61650e7abd7293f381a69b0e7d7e36c660ab699da602a4e2a7668d08'
+FINGERPRINT = '7b13b282a9ba1023f2ea583bcc83011de000af765aa887f2e1e3cf14dddead31'
 
 TEMPLATES = {
     'admission-policies.yaml.j2': render_admission_policies,
