@@ -1,6 +1,6 @@
 # Roost's own programs in a small image: `docker build -t roost .`
 # Without a container engine, on Debian: `make image`. Same places, user and settings, over Debian's own Python
-# (tests/e2e/test_image.py compares them).
+# (tests/e2e/install/test_image.py compares them).
 # The last stage has only Python, the locked dependencies, Roost, and the program that the puller runs in other images.
 # Pass BASE with a digest (python:3.13.9-slim-trixie@sha256:…) to pin the very bytes, and GO likewise.
 ARG BASE=python:3.13.9-slim-trixie

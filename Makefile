@@ -40,7 +40,7 @@ e2e: setup  ## the tests on the real control plane
 test-install: setup  ## Roost installed by Helm on a real kubelet, with its figures
 	@tools/test_packages.sh
 	@$(PY) -m tests.harness build
-	@$(PY) -m pytest -s tests/e2e/test_install.py
+	@$(PY) -m pytest -s tests/e2e/install/test_install.py
 
 test-minors: setup  ## scheduler configurations against every supported Kubernetes minor
 	@$(PY) -m tests.harness build --all-minors

@@ -45,14 +45,15 @@ from benchmarks.scene import (
     write_to_etcd,
 )
 from benchmarks.servers import cpu_seconds, python_environment
-from controllers.loop import RESYNC_SECONDS
-from controllers.main import scope_of
-from controllers.plans.snapshot import Moment, Snapshot, StatefulSetState
-from controllers.settings import parse_settings
-from controllers.watching import PodReader
-from placement.labels import attract_label
-from placement.scheduling.objects import read_moment, read_node_state
-from placement.scheduling.plugins import NEWEST_MINOR
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.main import scope_of
+from roost.controllers.runtime.loop import RESYNC_SECONDS
+from roost.controllers.runtime.watching import PodReader
+from roost.controllers.settings import parse_settings
+from roost_core.placement.labels import attract_label
+from roost_core.placement.moments import read_moment
+from roost_core.scheduler.objects import read_node_state
+from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.harness.api import STRATEGIC, ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
@@ -62,7 +63,7 @@ from tests.stack import read_page
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controllers.planner import Planner
+    from roost.controllers.contract.planner import Planner
     from tests.harness.api import Api
     from tests.harness.processes import Process
 

@@ -21,13 +21,13 @@ import jsonpatch
 from benchmarks.figures import say
 from benchmarks.policy import RELEASE, write_policy
 from benchmarks.programs import program
-from placement.labels import OPT_OUT_ANNOTATION, pulled_label
-from placement.quantities import parse_quantity
-from placement.settings import read_settings
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, pulled_label
+from roost_core.placement.quantities import parse_quantity
+from roost_core.placement.settings import read_settings
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
 from webhook.admission import Admission
-from webhook.facts import Facts, Homes, Nodes, pod_key, read_builder, read_home_pod, read_node
+from webhook.rules.facts import Facts, Homes, Nodes, pod_key, read_builder, read_home_pod, read_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
-from simulator.attempts import Attempt
-from simulator.survey import trace_of
-from simulator.synthetic import BEGIN, synthetic_attempts
+from roost.simulator.sweep.survey import trace_of
+from roost.simulator.trace.attempt import Attempt
+from roost.simulator.trace.synthetic import BEGIN, synthetic_attempts
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:

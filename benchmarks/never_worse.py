@@ -31,20 +31,20 @@ import yaml
 
 from benchmarks.figures import figure, say, table
 from benchmarks.hub_scenarios import SCENARIOS, Scenario
-from generator.importer import import_layers
-from simulator.attempts import other_scheduler
-from simulator.checks import AssumptionsError, make_assumptions, read_assumption
-from simulator.policy import load_policy
-from simulator.replay import replay
-from simulator.results import TOTAL
-from simulator.shipped import policy_files
-from simulator.survey import trace_of
+from generator.importing.importer import import_layers
+from roost.simulator.engine.results import TOTAL
+from roost.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.setup.shipped import policy_files
+from roost.simulator.sweep.replay import replay
+from roost.simulator.sweep.survey import trace_of
+from roost.simulator.trace.attempt import other_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from simulator.attempts import Attempt
-    from simulator.policy import Policy
+    from roost.simulator.setup.policy import Policy
+    from roost.simulator.trace.attempt import Attempt
 
 HUB, DEFAULTS, IMPORTED = "z2jh", "roost, defaults", "roost, imported"
 ARMS: Final = (HUB, DEFAULTS, IMPORTED)

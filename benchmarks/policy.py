@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from generator.merge import Settings
-from generator.release import Release
-from generator.render import render
-from generator.values import read_values
-from placement.labels import pulled_label
-from placement.settings import read_settings
+from generator.render.manifests import render
+from generator.values.files import read_values
+from generator.values.merge import Settings
+from generator.values.release import Release
+from roost_core.placement.labels import pulled_label
+from roost_core.placement.settings import read_settings
 
 RELEASE: Final = "hub"
 REPO: Final = Path(__file__).resolve().parent.parent

@@ -28,7 +28,7 @@ import yaml
 
 from benchmarks.figures import machine, quantile, say, table
 from benchmarks.policy import RELEASE, rendered
-from placement.labels import scheduler_name
+from roost_core.placement.labels import scheduler_name
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes

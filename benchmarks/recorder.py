@@ -25,21 +25,21 @@ import sqlalchemy as sa
 import yaml
 
 from benchmarks.figures import machine, say, table
-from placement.scheduling.plugins import NEWEST_MINOR
-from placement.scheduling.profile import default_profile
-from recorder import schema
-from recorder.assembler import EVENTS, NODES, PODS
-from recorder.metrics import Metrics
-from recorder.model import Model
-from recorder.recording import PATHS, Recording
-from recorder.settings import parse_settings
-from recorder.store import Store
+from roost.recorder.recording.assembler import EVENTS, NODES, PODS
+from roost.recorder.recording.metrics import Metrics
+from roost.recorder.recording.model import Model
+from roost.recorder.recording.recorder import PATHS, Recording
+from roost.recorder.recording.settings import parse_settings
+from roost.recorder.store import schema
+from roost.recorder.store.database import Store
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import default_profile
 from tests.harness.postgres import Postgres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cluster.client import Client
+    from roost_core.kube.client import Client
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 # Pods that are there at a time, on each node.

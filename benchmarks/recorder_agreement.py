@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import machine, say, table
-from cluster.client import connect
-from placement.scheduling.plugins import NEWEST_MINOR
-from placement.scheduling.profile import default_profile
-from recorder.assembler import Judgement
-from recorder.metrics import Metrics
-from recorder.model import Model, Unsettled
-from recorder.recording import Recording
-from recorder.records import Verdict, unpack_candidates
-from recorder.report import agreement
-from recorder.settings import parse_settings
-from recorder.store import Store
-from tests.e2e.test_recorder import HIGH, LOW, World
+from roost.recorder.recording.assembler import Judgement
+from roost.recorder.recording.metrics import Metrics
+from roost.recorder.recording.model import Model, Unsettled
+from roost.recorder.recording.recorder import Recording
+from roost.recorder.recording.settings import parse_settings
+from roost.recorder.report.gather import agreement
+from roost.recorder.store.database import Store
+from roost.recorder.store.records import Verdict, unpack_candidates
+from roost_core.kube.client import connect
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import default_profile
+from tests.e2e.recorder.test_recorder import HIGH, LOW, World
 from tests.harness.controlplane import ControlPlane
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
@@ -38,7 +38,7 @@ from tests.harness.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from recorder.reading import SeenPod
+    from roost.recorder.recording.reading import SeenPod
 
 NODES: Final = 8
 LISTED_SECONDS: Final = 60.0

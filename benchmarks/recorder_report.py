@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
-from recorder import schema, starts
-from recorder.records import Merge
-from recorder.store import CHUNK, Store
+from roost.recorder.store import schema, starts
+from roost.recorder.store.database import CHUNK, Store
+from roost.recorder.store.records import Merge
 from tools.recorded_story import US, Story, records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recorder.records import Record
+    from roost.recorder.store.records import Record
 
 # Before the story begins.
 ALL: Final = "2026-11-01"

@@ -29,15 +29,15 @@ from benchmarks.policy import pulled_labels, write_policy
 from benchmarks.programs import program
 from benchmarks.servers import Servers, load_cores, pinned, server_cores
 from benchmarks.stage import make_pods, review_of
-from placement.nodes import NodeRules
-from placement.settings import read_settings
+from roost_core.placement.nodes import NodeRules
+from roost_core.placement.settings import read_settings
 from tests.harness.ports import ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
 from webhook.admission import Admission
-from webhook.facts import Facts, NodeFact, Nodes
-from webhook.homes import HomeFinder, HomeRequest
-from webhook.ledger import Ledger
+from webhook.rules.facts import Facts, NodeFact, Nodes
+from webhook.rules.homes import HomeFinder, HomeRequest
+from webhook.rules.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.policy import IMAGES, RELEASE, pulled_labels, rendered
 from benchmarks.stage import make_pods
-from placement.labels import scheduler_name
+from roost_core.placement.labels import scheduler_name
 from tests.harness.api import STRATEGIC
 from tests.harness.pods import running_status
 

@@ -22,7 +22,7 @@ import yaml
 from benchmarks.figures import machine, ratios, say, spread, table
 from benchmarks.policy import RELEASE, rendered
 from benchmarks.stage import make_pods
-from placement.labels import scheduler_name
+from roost_core.placement.labels import scheduler_name
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.scheduler import start_scheduler

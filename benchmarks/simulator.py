@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks import scheduling
 from benchmarks.figures import figure, machine, ratios, say, spread, table, verdict
 from benchmarks.policy import REPO
-from placement.scheduling.cycle import schedule
-from placement.scheduling.objects import read_node_state, read_pod_state
-from placement.scheduling.plugins import NEWEST_MINOR
-from placement.scheduling.profile import read_profiles
-from placement.scheduling.state import ClusterState
-from simulator.assumptions import Assumptions, Autoscaler
-from simulator.policy import load_policy
-from simulator.replay import replay
-from simulator.survey import trace_of
-from simulator.sweep import LocalProcesses, make_jobs, run_sweep
-from simulator.synthetic import synthetic_attempts
+from roost.simulator.setup.assumptions import Assumptions, Autoscaler
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.sweep.replay import replay
+from roost.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep
+from roost.simulator.sweep.survey import trace_of
+from roost.simulator.trace.synthetic import synthetic_attempts
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.objects import read_node_state, read_pod_state
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import read_profiles
+from roost_core.scheduler.state import ClusterState
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.recorded_data import LAUNCHES
@@ -40,8 +40,8 @@ from tests.recorded_data import LAUNCHES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from placement.scheduling.objects import PodSpec, PodState
-    from placement.scheduling.profile import Profile
+    from roost_core.scheduler.objects import PodSpec, PodState
+    from roost_core.scheduler.profile import Profile
 
 PARTS: Final = ("decisions", "launches", "trace", "memory", "sweep")
 # Goals.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from generator.merge import Settings
-from generator.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
+from generator.values.merge import Settings
+from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
 from roost import plain_render
 from roost.plain_render import RenderOptions
 
@@ -293,7 +293,7 @@ def _cleanup(
     \b
     roost cleanup --release hub --namespace hub --kubeconfig ~/.kube/config
     """
-    from controllers.cleanup import CleanupOptions  # noqa: PLC0415 - other commands needn't load the client
+    from roost.controllers.cleanup import CleanupOptions  # noqa: PLC0415 - other commands needn't load the client
 
     options = CleanupOptions(release=release, namespace=namespace, controllers=controllers, dry_run=dry_run)
     return _call("cleanup", options, kubeconfig, in_cluster)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from generator.lint import check
-from generator.merge import Settings
-from generator.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release, check_release
-from generator.render import Manifest, render, stream
-from generator.schema import validate
-from generator.values import read_values
+from generator.checks.lint import check
+from generator.checks.schema import validate
+from generator.render.manifests import Manifest, render, stream
+from generator.values.files import read_values
+from generator.values.merge import Settings
+from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release, check_release
 
 if TYPE_CHECKING:
     from generator.faults import Fault
-    from generator.merge import Merged
+    from generator.values.merge import Merged
 
 _OPTIONS = {
     "-f": "values",

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import yaml
 
-from placement.labels import pulled_label
-from placement.nodes import NodeFact, Nodes
-from placement.settings import Settings, parse_settings
+from roost_core.placement.labels import pulled_label
+from roost_core.placement.nodes import NodeFact, Nodes
+from roost_core.placement.settings import Settings, parse_settings
 from webhook.admission import Admission, Answer, Outcome
-from webhook.facts import Facts, HomePod, Homes
+from webhook.rules.facts import Facts, HomePod, Homes
 
 if TYPE_CHECKING:
-    from placement.selectors import Taint
+    from roost_core.placement.selectors import Taint
 
 ROOT = Path(__file__).resolve().parent.parent
 

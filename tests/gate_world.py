@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controllers.plans.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
-from controllers.plans.image_gate import GateMemory, note_image_gate, plan_image_gate
-from controllers.plans.image_gate_settings import GateSettings, PullerGroup, PullerPods, managed_image
-from controllers.plans.snapshot import Moment, PullEvent, Snapshot
-from placement.labels import (
+from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
+from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
+from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
+from roost.controllers.image_gate.settings import GateSettings, PullerGroup, PullerPods, managed_image
+from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
     OWN_PART,
@@ -18,10 +18,10 @@ from placement.labels import (
     pulled_label,
     puller_container,
 )
-from placement.nodes import NodeFact
-from placement.scheduling.objects import ContainerState, NodeState, NodeTerm, PodSpec, PodState
-from placement.selectors import Requirement, Taint
-from placement.settings import GateMode
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.selectors import Requirement, Taint
+from roost_core.placement.settings import GateMode
+from roost_core.scheduler.objects import ContainerState, NodeState, NodeTerm, PodSpec, PodState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from cluster.client import ApiError
-from controllers.apply import Applier
-from controllers.budget import MinuteBudget
-from controllers.events import EventWriter
-from controllers.loop import SETTLE_SECONDS, Loop
-from controllers.metrics import Metrics
-from controllers.placeholder_mover import make_placeholder_mover
-from controllers.planner import Sources
-from controllers.plans.snapshot import Snapshot, StatefulSetState
-from generator.release import Release
-from generator.render import render
-from placement.documents import Reader
-from placement.labels import attract_label, pulled_label
-from placement.scheduling.cycle import schedule
-from placement.scheduling.objects import NodeState, Owner, PodState, read_node_state, read_pod_state
-from placement.scheduling.plugins import NEWEST_MINOR
-from placement.scheduling.profile import read_profiles
-from placement.scheduling.state import ClusterState
-from placement.selectors import Taint
-from placement.settings import parse_settings
+from generator.render.manifests import render
+from generator.values.release import Release
+from roost.controllers.contract.planner import Sources
+from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
+from roost.controllers.placeholder_mover.planner import make_placeholder_mover
+from roost.controllers.runtime.apply import Applier
+from roost.controllers.runtime.budget import MinuteBudget
+from roost.controllers.runtime.events import EventWriter
+from roost.controllers.runtime.loop import SETTLE_SECONDS, Loop
+from roost.controllers.runtime.metrics import Metrics
+from roost_core.kube.client import ApiError
+from roost_core.placement.documents import Reader
+from roost_core.placement.labels import attract_label, pulled_label
+from roost_core.placement.selectors import Taint
+from roost_core.placement.settings import parse_settings
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.objects import NodeState, Owner, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import read_profiles
+from roost_core.scheduler.state import ClusterState
 from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod
 
 if TYPE_CHECKING:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from controllers.plans.actions import CreatePod, DeletePod, Notice, Planned
-from controllers.plans.popular_images import plan_popular_images
-from controllers.plans.popular_memory import PopularMemory
-from controllers.plans.popular_settings import PopularSettings, read_popular_settings
-from controllers.plans.snapshot import Moment, Snapshot
-from placement.documents import Reader
-from placement.nodes import NodeFact
-from placement.scheduling.objects import ContainerState, NodeState, PodState, read_pod_state
+from roost.controllers.contract.actions import CreatePod, DeletePod, Notice, Planned
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.popular_images.memory import PopularMemory
+from roost.controllers.popular_images.plan import plan_popular_images
+from roost.controllers.popular_images.settings import PopularSettings, read_popular_settings
+from roost_core.placement.documents import Reader
+from roost_core.placement.nodes import NodeFact
+from roost_core.scheduler.objects import ContainerState, NodeState, PodState, read_pod_state
 from tests.builders import NAMESPACE, RELEASE, default_values, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from placement.selectors import Taint
+    from roost_core.placement.selectors import Taint
 
 GB = 10**9
 WALL = 1_800_000_000.0

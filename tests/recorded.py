@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from recorder.records import (
+from roost.recorder.store.database import Store
+from roost.recorder.store.records import (
     DecisionKind,
     DecisionRecord,
     NodeRecord,
@@ -20,7 +21,6 @@ from recorder.records import (
     PullRecord,
     Record,
 )
-from recorder.store import Store
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from simulator.assumptions import Assumptions
-from simulator.chance import Chance
-from simulator.histogram import Histogram
-from simulator.results import (
+from roost.simulator.chance import Chance
+from roost.simulator.engine.histogram import Histogram
+from roost.simulator.engine.results import (
     ELSEWHERE,
     NODE_WAIT,
     NOWHERE,
@@ -27,13 +26,14 @@ from simulator.results import (
     HourRow,
     RunResult,
 )
-from simulator.survey import Trace
-from simulator.sweep import Job
+from roost.simulator.setup.assumptions import Assumptions
+from roost.simulator.sweep.run import Job
+from roost.simulator.sweep.survey import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from simulator.policy import Policy
+    from roost.simulator.setup.policy import Policy
 
 BEGIN = 1_558_483_200
 HOURS = 48

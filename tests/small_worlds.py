@@ -6,21 +6,21 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from generator.merge import Settings
-from simulator.assumptions import PULLS, Assumptions, Autoscaler
-from simulator.attempts import Attempt
-from simulator.measures import Measures
-from simulator.pods import USER
-from simulator.policy import load_policy
-from simulator.shipped import policy_files
-from simulator.world import World
+from generator.values.merge import Settings
+from roost.simulator.engine.measures import Measures
+from roost.simulator.engine.pods import USER
+from roost.simulator.engine.world import World
+from roost.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.setup.shipped import policy_files
+from roost.simulator.trace.attempt import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from simulator.policy import Policy
-    from simulator.results import RunResult
-    from simulator.world import SimNode, SimPod
+    from roost.simulator.engine.results import RunResult
+    from roost.simulator.engine.world import SimNode, SimPod
+    from roost.simulator.setup.policy import Policy
 
 BEGIN = 1_558_483_200.0
 SEAT_BYTES = 550_000_000

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from cluster.pki import make_authority, sign_leaf
+from roost_core.kube.pki import make_authority, sign_leaf
 from tests.harness.api import ApiError
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.scheduler import start_scheduler

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from simulator.attempts import Attempt
+    from roost.simulator.trace.attempt import Attempt
 
 DAY = 86400
 GAP_EDGES = (60, 600, 3600, 21600, 86400)

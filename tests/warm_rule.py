@@ -1,10 +1,10 @@
-"""The rule of warm sets in a few plain lines: what `webhook.warm`, which keeps what it can, is held to."""
+"""The rule of warm sets in a few plain lines: what `webhook.rules.warm`, which keeps what it can, is held to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from placement.warm import MAX_HOLDERS, Spare, doubt, set_size, with_weights
+from roost_core.placement.warm import MAX_HOLDERS, Spare, doubt, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

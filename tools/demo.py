@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import yaml
 
-from cluster.pki import make_authority, sign_leaf
-from placement.labels import HOME_TARGET_ANNOTATION, attract_label, pulled_label
-from placement.rendezvous import rank_nodes
+from roost_core.kube.pki import make_authority, sign_leaf
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, attract_label, pulled_label
+from roost_core.placement.rendezvous import rank_nodes
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes

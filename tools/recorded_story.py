@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from recorder.records import (
+from roost.recorder.store.records import (
     DecisionKind,
     DecisionRecord,
     GapRecord,
@@ -29,7 +29,7 @@ from recorder.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recorder.records import Record
+    from roost.recorder.store.records import Record
 
 US: Final = 1_000_000
 HOUR: Final = 3600.0

@@ -25,17 +25,17 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from controllers.plans.actions import CreatePod, DeletePod
-from controllers.plans.popular_images import LaunchReader, plan_popular_images, plan_pulls
-from controllers.plans.popular_memory import PopularMemory
-from controllers.plans.popular_nodes import disk_bytes_of
-from controllers.plans.popular_settings import PopularSettings
-from controllers.plans.popularity import Rules, Use, count_users
-from controllers.plans.snapshot import Moment, Snapshot
-from placement.labels import POPULAR_IMAGE_ANNOTATION, POPULAR_NODE_ANNOTATION
-from placement.nodes import NodeFact
-from placement.scheduling.objects import NodeState, PodSpec, PodState
-from placement.settings import PodClass
+from roost.controllers.contract.actions import CreatePod, DeletePod
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.popular_images.memory import PopularMemory
+from roost.controllers.popular_images.nodes import disk_bytes_of
+from roost.controllers.popular_images.plan import LaunchReader, plan_popular_images, plan_pulls
+from roost.controllers.popular_images.popularity import Rules, Use, count_users
+from roost.controllers.popular_images.settings import PopularSettings
+from roost_core.placement.labels import POPULAR_IMAGE_ANNOTATION, POPULAR_NODE_ANNOTATION
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.settings import PodClass
+from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

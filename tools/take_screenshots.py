@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from recorder.page import make_page
-from recorder.report import gather
-from recorder.store import Store
+from roost.recorder.report.gather import gather
+from roost.recorder.report.page import make_page
+from roost.recorder.store.database import Store
 from tools import browser
 from tools.recorded_story import BEGIN, US, Story, end_us, records
 

@@ -12,14 +12,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from generator.checks.lint import lint
+from generator.checks.schema import find_faults
 from generator.faults import ValuesError
-from generator.importer import import_values
-from generator.lint import lint
-from generator.loader import load
+from generator.importing.importer import import_values
 from generator.locations import chart_folder
-from generator.merge import merge_values
-from generator.release import Release
-from generator.schema import find_faults
+from generator.values.loader import load
+from generator.values.merge import merge_values
+from generator.values.release import Release
 
 _KEYS_SHOWN = 25
 # The nesting before a hub's keys, and what differs from hub to hub.

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from simulator.assumptions import Assumptions
-from simulator.checks import list_assumptions
-from simulator.shipped import describe, policy_files
-from simulator.summary import ALL_BOUNDS
+from roost.simulator.setup.assumptions import Assumptions
+from roost.simulator.setup.checks import list_assumptions
+from roost.simulator.setup.shipped import describe, policy_files
+from roost.simulator.sweep.summary import ALL_BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,21 +11,21 @@ import traceback
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from placement.holders import Holders
-from placement.labels import HOME_TARGET_ANNOTATION
-from placement.pods import DAEMON_SET, OddPodError, read_pod
-from webhook.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
-from webhook.facts import Facts, HomePod, pod_key
-from webhook.homes import HomeFinder
-from webhook.ledger import Ledger, unnamed
-from webhook.patch import Annotate, Change, patch_for, without_overflow
-from webhook.policies import Case, Degraded, LeftToCluster, Note, Rulebook, requests_alone, verdicts_for
+from roost_core.placement.holders import Holders
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION
+from roost_core.placement.pods import DAEMON_SET, OddPodError, read_pod
 from webhook.review import MalformedReviewError, Review, allow, parse_review, uid_of_oversized
+from webhook.rules.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
+from webhook.rules.facts import Facts, HomePod, pod_key
+from webhook.rules.homes import HomeFinder
+from webhook.rules.ledger import Ledger, unnamed
+from webhook.rules.patch import Annotate, Change, patch_for, without_overflow
+from webhook.rules.policies import Case, Degraded, LeftToCluster, Note, Rulebook, requests_alone, verdicts_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placement.settings import Settings
+    from roost_core.placement.settings import Settings
 
 log = logging.getLogger(__name__)
 

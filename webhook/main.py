@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
-from cluster import logs
-from cluster.client import Client, ClusterError, connect
-from cluster.process import return_freed_memory, version
-from cluster.readiness import Check, Readiness, Verdict
+from roost_core.kube import logs
+from roost_core.kube.client import Client, ClusterError, connect
+from roost_core.kube.process import return_freed_memory, version
+from roost_core.kube.readiness import Check, Readiness, Verdict
 from webhook.admission import Admission, Outcome, Result
-from webhook.app import create_app, create_ops_app
-from webhook.certificate_files import CertificateFiles
-from webhook.connections import Listener
-from webhook.facts import Facts
+from webhook.certificates.files import CertificateFiles
+from webhook.certificates.tls import ServingCertificate
 from webhook.metrics import Metrics
 from webhook.policy_file import PolicyFile
-from webhook.server import BindError, Drain, Pulse, bind
-from webhook.server import serve as serve_listeners
-from webhook.tls import ServingCertificate
+from webhook.rules.facts import Facts
+from webhook.serving.app import create_app, create_ops_app
+from webhook.serving.connections import Listener
+from webhook.serving.server import BindError, Drain, Pulse, bind
+from webhook.serving.server import serve as serve_listeners
 from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from placement.settings import Settings
+    from roost_core.placement.settings import Settings
 
 log = logging.getLogger(__name__)
 

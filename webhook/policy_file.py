@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from cluster.readiness import Verdict
-from placement.documents import SettingsError
-from placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
+from roost_core.kube.readiness import Verdict
+from roost_core.placement.documents import SettingsError
+from roost_core.placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
 
 if TYPE_CHECKING:
     import threading

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from webhook.bounds import MOST, Bound, is_oversized
+from webhook.rules.bounds import MOST, Bound, is_oversized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,11 +13,11 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from cluster.lease_watch import LeaseWatch
-from cluster.readiness import Verdict
-from cluster.watch_cache import WatchCache, label_selector
-from placement.classes import Classes, namespace_matches
-from placement.labels import (
+from roost_core.kube.lease_watch import LeaseWatch
+from roost_core.kube.readiness import Verdict
+from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.placement.classes import Classes, namespace_matches
+from roost_core.placement.labels import (
     NAMESPACE_NAME_LABEL,
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
@@ -27,10 +27,10 @@ from placement.labels import (
     POLICY_REVISION_ANNOTATION,
     scheduler_name,
 )
-from placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
-from placement.selectors import read_label_selector
-from placement.settings import SCHEDULER, GateMode
-from webhook.facts import (
+from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
+from roost_core.placement.selectors import read_label_selector
+from roost_core.placement.settings import SCHEDULER, GateMode
+from webhook.rules.facts import (
     Facts,
     HomePod,
     Homes,
@@ -47,10 +47,10 @@ from webhook.facts import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cluster.client import Client
-    from placement.pods import Pod
-    from placement.selectors import Requirement
-    from placement.settings import PodClass, Settings
+    from roost_core.kube.client import Client
+    from roost_core.placement.pods import Pod
+    from roost_core.placement.selectors import Requirement
+    from roost_core.placement.settings import PodClass, Settings
     from webhook.metrics import Metrics
 
 log = logging.getLogger(__name__)

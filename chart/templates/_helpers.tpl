@@ -1,5 +1,5 @@
 {{- /*
-Names, as placement/labels.py makes them for `roost render`. Written by hand: its twin in Python is too, and
+Names, as roost_core/placement/labels.py makes them for `roost render`. Written by hand: its twin in Python is too, and
 tests/parity/ holds the two together. Each takes a list whose first item is the chart's root (`$`).
 */}}
 
@@ -82,7 +82,7 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- printf "%sImagesPulled" (include "roost.pulled_prefix" .) -}}
 {{- end }}
 
-{{- /* roost.normalise_reference REFERENCE: the full form of an image's name, as placement/images.py gives it. */}}
+{{- /* roost.normalise_reference REFERENCE: the full form of an image's name, as roost_core/placement/images.py gives it. */}}
 {{- define "roost.normalise_reference" -}}
 {{- $digest := "" -}}
 {{- $named := . -}}
@@ -298,7 +298,7 @@ what runs beside it, and where its users may go. KubeSpawner merges dictionaries
 {{- end }}
 
 {{- /* roost.uses (list SINGLEUSER PREPULLER): as JSON, each image with the nodes it is for, in order of use; twin of _uses in
-placement/managed_images.py. */}}
+roost_core/placement/managed_images.py. */}}
 {{- define "roost.uses" -}}
 {{- $singleuser := index . 0 -}}
 {{- $puller := index . 1 -}}
@@ -354,7 +354,7 @@ placement/managed_images.py. */}}
 {{- toJson $found -}}
 {{- end }}
 
-{{- /* roost.puller_component (list $ SELECTOR [REST]): component of the puller for nodes with these labels, as placement/labels.py
+{{- /* roost.puller_component (list $ SELECTOR [REST]): component of the puller for nodes with these labels, as roost_core/placement/labels.py
 has it; REST: what else selects its nodes, as text. */}}
 {{- define "roost.puller_component" -}}
 {{- $values := list -}}
@@ -369,7 +369,7 @@ has it; REST: what else selects its nodes, as text. */}}
 {{- end }}
 
 {{- /* roost.pullers (list $ SINGLEUSER PREPULLER): as JSON, each DaemonSet of the puller: name, nodeSelector, tolerations,
-requiredNodeTerms, images; twin of puller_groups in placement/managed_images.py. */}}
+requiredNodeTerms, images; twin of puller_groups in roost_core/placement/managed_images.py. */}}
 {{- define "roost.pullers" -}}
 {{- $root := index . 0 -}}
 {{- $always := (index . 2).tolerations -}}
@@ -412,7 +412,7 @@ requiredNodeTerms, images; twin of puller_groups in placement/managed_images.py.
 {{- end }}
 
 {{- /* roost.pulled_labels (list $ SINGLEUSER PREPULLER): as JSON, the node label of each image that the puller brings, by
-each way to write that image. Which images those are: placement/managed_images.py. */}}
+each way to write that image. Which images those are: roost_core/placement/managed_images.py. */}}
 {{- define "roost.pulled_labels" -}}
 {{- $root := index . 0 -}}
 {{- $labels := dict -}}
@@ -459,7 +459,7 @@ what it doesn't name. */}}
 {{- end }}
 
 {{- /* roost.refuse_uncertified (list $): stop where the controllers can't keep the webhook's certificates, in the words of
-   `roost validate` (generator/lint.py): else an install would pass whose webhook never starts. */}}
+   `roost validate` (generator/checks/lint.py): else an install would pass whose webhook never starts. */}}
 {{- define "roost.refuse_uncertified" -}}
 {{- $values := (index . 0).Values -}}
 {{- if and $values.enabled (eq $values.admission.mode "webhook") (eq $values.webhook.certificates.mode "self") -}}

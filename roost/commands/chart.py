@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from generator.compile_chart import CompileError, check_fresh, write_chart
-from generator.compile_python import check_python, write_python
+from generator.compile.chart import CompileError, check_fresh, write_chart
+from generator.compile.python import check_python, write_python
 from generator.faults import GeneratorError
 from generator.locations import checkout
 

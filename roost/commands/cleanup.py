@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from cluster import logs
-from cluster.client import ClusterError, connect
-from controllers.cleanup import CleanupOptions, clean_up
+from roost.controllers.cleanup import CleanupOptions, clean_up
+from roost_core.kube import logs
+from roost_core.kube.client import ClusterError, connect
 
 
 def run(options: CleanupOptions, kubeconfig: str | None, in_cluster: bool) -> int:

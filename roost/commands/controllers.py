@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import urlsplit
 
-from controllers.main import CertificateOptions, ControllersOptions, serve
+from roost.controllers.main import CertificateOptions, ControllersOptions, serve
 
 
 class Arguments(TypedDict):

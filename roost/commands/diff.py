@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from generator.diff import MAX_MANIFEST_BYTES, compare, parse_manifests, read_folder, show
 from generator.faults import GeneratorError, UsageError
-from generator.values import parse_values, read_file
+from generator.render.diff import MAX_MANIFEST_BYTES, compare, parse_manifests, read_folder, show
+from generator.values.files import parse_values, read_file
 from roost.plain_render import make
 
 if TYPE_CHECKING:
-    from generator.diff import Objects
-    from generator.release import Release
+    from generator.render.diff import Objects
+    from generator.values.release import Release
 
 SAME = 0
 DIFFERENT = 1

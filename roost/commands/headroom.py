@@ -6,22 +6,29 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from generator.checks.lint import check
+from generator.checks.schema import validate
 from generator.faults import UsageError, sort_faults
-from generator.lint import check
-from generator.release import check_release
-from generator.schema import validate
-from generator.template_functions import complete_placeholder_set
-from generator.values import read_values
-from placement.documents import Reader
-from placement.headroom_windows import Change, changes_between, local_time, parse_moment, parse_windows, replica_hours
-from placement.quantities import parse_quantity
+from generator.render.functions import complete_placeholder_set
+from generator.values.files import read_values
+from generator.values.release import check_release
+from roost_core.placement.documents import Reader
+from roost_core.placement.headroom_windows import (
+    Change,
+    changes_between,
+    local_time,
+    parse_moment,
+    parse_windows,
+    replica_hours,
+)
+from roost_core.placement.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
-    from placement.headroom_windows import Window
     from roost.plain_render import RenderOptions
+    from roost_core.placement.headroom_windows import Window
 
 DAY_SECONDS: Final = 86_400
 # kubelet's default maxPods.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from generator.importer import import_layers
-from generator.values import read_file
+from generator.importing.importer import import_layers
+from generator.values.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

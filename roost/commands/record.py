@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypedDict
 
-from recorder.main import RecorderOptions, serve
+from roost.recorder.main import RecorderOptions, serve
 
 
 class Arguments(TypedDict):

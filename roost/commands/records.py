@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from recorder.exports import launch_lines, sniffer_lines
-from recorder.sniffer import SnifferReport, read_lines
-from recorder.store import Store, StoreError
+from roost.recorder.answers.exports import launch_lines, sniffer_lines
+from roost.recorder.answers.sniffer import SnifferReport, read_lines
+from roost.recorder.store.database import Store, StoreError
 
 # Rows of one transaction.
 BATCH = 5000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from generator.output import write_folder
+from generator.render.output import write_folder
 from roost.plain_render import RenderOptions, manifests
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from cluster.process import version
-from recorder.html_page import MissingPlotlyError
-from recorder.page import make_page
-from recorder.report import Report, gather
-from recorder.report_formats import to_csv, to_json, to_openmetrics
-from recorder.store import Store, StoreError
+from roost.pages.html_page import MissingPlotlyError
+from roost.recorder.report.formats import to_csv, to_json, to_openmetrics
+from roost.recorder.report.gather import Report, gather
+from roost.recorder.report.page import make_page
+from roost.recorder.store.database import Store, StoreError
+from roost_core.kube.process import version
 
 
 def run(database: str, since_us: int | None, until_us: int | None, form: str, output: str | None) -> int:

@@ -13,35 +13,36 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from cluster.process import version
-from generator.values import read_values
-from recorder.html_page import MissingPlotlyError
-from simulator.asked import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
-from simulator.checks import AssumptionsError, check_images
-from simulator.dask_cluster import DaskCluster
-from simulator.formats import to_csv, to_json
-from simulator.misfits import check_policy
-from simulator.page import make_page
-from simulator.policy import load_policy
-from simulator.progress import Teller
-from simulator.shipped import describe, policy_files
-from simulator.store_of_results import ResultStore, StoreError
-from simulator.suggest import SuggestError, make_space, score_of, search, show_outcome, show_score, told_of
-from simulator.summary import summarise
-from simulator.survey import USUAL_DAYS, survey, trace_of
-from simulator.sweep import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
-from simulator.tables import Told, show_seconds
-from simulator.terminal import policy_lines, terminal_width, to_text
-from simulator.trace_counts import TraceError
+from generator.values.files import read_values
+from roost.pages.html_page import MissingPlotlyError
+from roost.pages.phrases import show_seconds
+from roost.simulator.reporting.formats import to_csv, to_json
+from roost.simulator.reporting.page import make_page
+from roost.simulator.reporting.tables import Told
+from roost.simulator.reporting.terminal import policy_lines, terminal_width, to_text
+from roost.simulator.setup.checks import AssumptionsError, check_images
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.setup.shipped import describe, policy_files
+from roost.simulator.sweep.asked import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
+from roost.simulator.sweep.dask_cluster import DaskCluster
+from roost.simulator.sweep.misfits import check_policy
+from roost.simulator.sweep.progress import Teller
+from roost.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
+from roost.simulator.sweep.store_of_results import ResultStore, StoreError
+from roost.simulator.sweep.suggest import SuggestError, make_space, score_of, search, show_outcome, show_score, told_of
+from roost.simulator.sweep.summary import summarise
+from roost.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
+from roost.simulator.trace.counts import TraceError
+from roost_core.kube.process import version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulator.results import RunResult
-    from simulator.suggest import Candidate, Score
-    from simulator.summary import Summary, World
-    from simulator.survey import Survey, Trace
-    from simulator.sweep import Job, Spread
+    from roost.simulator.engine.results import RunResult
+    from roost.simulator.sweep.run import Job, Spread
+    from roost.simulator.sweep.suggest import Candidate, Score
+    from roost.simulator.sweep.summary import Summary, World
+    from roost.simulator.sweep.survey import Survey, Trace
 
 # Lines about the trace that stderr gets; the report has all.
 MOST_SENTENCES: Final = 8

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cluster import logs
-from cluster.client import ClusterError, connect
-from placement.documents import SettingsError
-from recorder.settings import load_settings
-from recorder.top import watch
+from roost.recorder.answers.top import watch
+from roost.recorder.recording.settings import load_settings
+from roost_core.kube import logs
+from roost_core.kube.client import ClusterError, connect
+from roost_core.placement.documents import SettingsError
 
 
 def run(settings: str, kubeconfig: str | None, once: bool) -> int:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simulator.trace_download import ARCHIVE, Archive, Day, DownloadError, Options, download, read_index
+from roost.simulator.trace.download import ARCHIVE, Archive, Day, DownloadError, Options, download, read_index
 
 if TYPE_CHECKING:
     from datetime import date

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from generator.all_faults import find_all_faults
+from generator.checks.all_faults import find_all_faults
+from generator.checks.schema import find_faults
 from generator.faults import Fault, UsageError, ValuesError, sort_faults
-from generator.release import check_release
-from generator.render import render
-from generator.schema import find_faults
-from generator.values import read_what_loads
+from generator.render.manifests import render
+from generator.values.files import read_what_loads
+from generator.values.release import check_release
 
 if TYPE_CHECKING:
     from roost.plain_render import RenderOptions

@@ -6,9 +6,10 @@ import sys
 
 import click
 
-from recorder.queries import find_pods, read_story, similar_names
-from recorder.store import Store, StoreError
-from recorder.why import show_moment, show_plain, tell
+from roost.pages.phrases import show_moment, show_plain
+from roost.recorder.answers.queries import find_pods, read_story, similar_names
+from roost.recorder.answers.why import tell
+from roost.recorder.store.database import Store, StoreError
 
 
 def run(name: str, database: str, at_us: int | None) -> int:

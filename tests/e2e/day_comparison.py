@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from recorder import schema
-from recorder.store import Store
+from roost.recorder.store import schema
+from roost.recorder.store.database import Store
 from tests.e2e.played_day import PULL_BYTES_PER_SECOND, REAL_NODE, US, moment_us
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from cluster.pki import Leaf, make_authority, sign_leaf
+from roost_core.kube.pki import Leaf, make_authority, sign_leaf
 from tests.builders import policy_document
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until

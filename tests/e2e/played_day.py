@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import yaml
 
-from recorder.queries import find_pods
-from recorder.store import Store
+from roost.recorder.answers.queries import find_pods
+from roost.recorder.store.database import Store
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes

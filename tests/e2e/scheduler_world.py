@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placement.scheduling.cycle import Decision, schedule
-from placement.scheduling.objects import PodSpec, PodState, read_moment, read_node_state, read_pod_state
-from placement.scheduling.profile import Profile, read_profiles
-from placement.scheduling.state import ClusterState, DisruptionBudget, Surroundings
-from placement.selectors import read_label_selector
+from roost_core.placement.moments import read_moment
+from roost_core.placement.selectors import read_label_selector
+from roost_core.scheduler.cycle import Decision, schedule
+from roost_core.scheduler.objects import PodSpec, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.profile import Profile, read_profiles
+from roost_core.scheduler.state import ClusterState, DisruptionBudget, Surroundings
 from tests.e2e.drawn_clusters import HOSTNAME, ZONE, Drawing, Object, cluster_wide
 from tests.harness.api import ApiError
 from tests.harness.nodes import FakeNodes

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from generator.schema import read_schema
+from generator.checks.schema import read_schema
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from generator.loader import LoadedFile
+    from generator.values.loader import LoadedFile
 
 Json = Any
 # Strings that YAML, Go and Python spell apart when nobody quotes them.

@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from generator.release import Release
-from generator.render import render
-from generator.schema import validate
-from generator.values import read_values
+from generator.checks.schema import validate
+from generator.render.manifests import render
+from generator.values.files import read_values
+from generator.values.release import Release
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "chart"

@@ -14,13 +14,13 @@ import click
 import pytest
 import yaml
 
-from controllers.settings import parse_settings
-from generator.release import Release
-from placement.scheduling.plugins import NEWEST_MINOR as NEWEST_MODELLED
-from placement.scheduling.plugins import VOLUME_BINDING, default_plugins
-from placement.settings import read_settings
-from recorder.settings import parse_settings as parse_recorder_settings
+from generator.values.release import Release
 from roost.cli import cli
+from roost.controllers.settings import parse_settings
+from roost.recorder.recording.settings import parse_settings as parse_recorder_settings
+from roost_core.placement.settings import read_settings
+from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
+from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins
 from tests.builders import review
 from tests.harness.binaries import MINORS, NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
@@ -28,7 +28,7 @@ from tests.harness.fixtures import require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
 from webhook.admission import Admission
-from webhook.facts import Facts
+from webhook.rules.facts import Facts
 
 pytestmark = pytest.mark.e2e
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from generator.environment import context
-from generator.lint import lint
-from generator.release import Release
-from generator.render import Chart
-from generator.values import read_values
-from placement import labels
+from generator.checks.lint import lint
+from generator.render.environment import context
+from generator.render.manifests import Chart
+from generator.values.files import read_values
+from generator.values.release import Release
+from roost_core.placement import labels
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import (
     CHART,
@@ -176,7 +176,7 @@ def test_the_notes_name_the_schedulers(helm: Path) -> None:
         assert f"{profile}: {labels.scheduler_name('hub', 'jhub', profile)}" in said
 
 
-# --- names: placement/labels.py and chart/templates/_helpers.tpl ------------------------------------------------------
+# --- names: roost_core/placement/labels.py and chart/templates/_helpers.tpl ---------------------------------
 
 REFERENCES = [
     "nginx", "nginx:1.25", "jupyter/base-notebook", "jupyter/base-notebook:2024-01-01", "quay.io/jupyter/scipy:x_y.z",

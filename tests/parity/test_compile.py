@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.compile_chart import CompileError, check_fresh, compile_template, macros_of, write_chart
-from generator.environment import (
+from generator.compile.chart import CompileError, check_fresh, compile_template, macros_of, write_chart
+from generator.compile.shape import Shape
+from generator.render.environment import (
     TemplateError,
     context,
     for_cluster,
@@ -22,9 +23,8 @@ from generator.environment import (
     to_json,
     to_pretty_json,
 )
-from generator.release import Release
-from generator.render import Chart
-from generator.values_shape import Shape
+from generator.render.manifests import Chart
+from generator.values.release import Release
 from tests.parity.renderers import ROOT
 
 if TYPE_CHECKING:

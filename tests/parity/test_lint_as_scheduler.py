@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from generator.render import render
+from generator.render.manifests import render
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import RELEASE
-from tests.unit.test_generator_lint import ERRORS, WARNINGS, merged
+from tests.unit.generator.test_generator_lint import ERRORS, WARNINGS, merged
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from controllers.metrics import Metrics as ControllersMetrics
-from controllers.registry import FACTORIES
-from controllers.settings import parse_settings
-from recorder.metrics import Metrics as RecorderMetrics
+from roost.controllers.registry import FACTORIES
+from roost.controllers.runtime.metrics import Metrics as ControllersMetrics
+from roost.controllers.settings import parse_settings
+from roost.recorder.recording.metrics import Metrics as RecorderMetrics
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import RELEASE, roost_render
 from tools.write_dashboard import TEMPLATE, template

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from generator.release import Release
-from placement import labels
-from placement.classes import Classes
-from placement.settings import read_settings
+from generator.values.release import Release
+from roost_core.placement import labels
+from roost_core.placement.classes import Classes
+from roost_core.placement.settings import read_settings
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from placement.settings import Settings
+    from roost_core.placement.settings import Settings
     from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import CHART, HelmError, run_helm
-from tests.unit.test_generator_schema import ACCEPTED, REFUSED
+from tests.unit.generator.test_generator_schema import ACCEPTED, REFUSED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generator.faults import GeneratorError
-from generator.loader import load
-from generator.merge import Settings, merge_values
-from generator.sources import LoadedFile, Source
+from generator.values.loader import load
+from generator.values.merge import Settings, merge_values
+from generator.values.sources import LoadedFile, Source
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import HelmError, run_helm
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
-from placement.nodes import NodeFact, Nodes
-from placement.selectors import Taint
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
+from roost_core.placement.nodes import NodeFact, Nodes
+from roost_core.placement.selectors import Taint
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
-from webhook.facts import Facts, HomePod, Homes
+from webhook.rules.facts import Facts, HomePod, Homes
 
 Object = dict[str, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placement.scheduling.objects import NodeState, PodState, read_node_state, read_pod_state
-from placement.scheduling.plugins import NEWEST_MINOR
-from placement.scheduling.profile import Profile, read_profiles
+from roost_core.scheduler.objects import NodeState, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import Profile, read_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Labels and annotations, as Roost's placement/labels.py spells them.
+// Labels and annotations, as Roost's roost_core/placement/labels.py spells them.
 const (
 	Domain             = "hub.jupyter.org"
 	RevisionAnnotation = "roost.hub.jupyter.org/policy-revision"

@@ -1,0 +1,1 @@
+"""Find every fault in values: against the schema, and across keys."""

@@ -1,0 +1,65 @@
+"""Find all faults of values at once, those across keys too when some of the values don't fit the schema."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+from generator.checks.lint import lint
+from generator.checks.schema import find_faults_by_path
+from generator.faults import Fault, Path, show_path
+
+if TYPE_CHECKING:
+    from generator.values.merge import Merged
+    from generator.values.release import Release
+
+
+def find_all_faults(merged: Merged, release: Release) -> list[Fault]:
+    """What the schema finds, and what the lint finds in all that fits it."""
+    faults = find_faults_by_path(merged)
+    fitting, mended = _mend(merged, faults)
+    keys = [show_path(path) for path in mended]
+    said = [fault for fault in lint(fitting, release) if not any(_touch(fault.key, key) for key in keys)]
+    return [*faults.values(), *said]
+
+
+def _mend(merged: Merged, faults: dict[Path, Fault]) -> tuple[Merged, set[Path]]:
+    """Values that fit the schema, with the defaults where something didn't; and the paths of those places."""
+    fitting = merged._replace(values=copy.deepcopy(merged.values))
+    mended: set[Path] = set()
+    while faults:
+        for path in faults:
+            place = path
+            # What didn't help a second time over is mended one level up; a list only whole, for others' indexes.
+            while place and (place in mended or isinstance(place[-1], int)):
+                place = place[:-1]
+            if not place:
+                # Nothing helps: what remains to be said is said of the defaults.
+                return merged._replace(values=copy.deepcopy(dict(merged.defaults))), {*mended, *faults}
+            mended |= {place, path}
+            _put_default(fitting, place)
+        faults = find_faults_by_path(fitting)
+    return fitting, mended
+
+
+def _put_default(fitting: Merged, path: Path) -> None:
+    holder: object = fitting.values
+    default: object = fitting.defaults
+    for step in path[:-1]:
+        if isinstance(holder, list) and isinstance(step, int) and step < len(holder):
+            holder = holder[step]
+        else:
+            holder = holder.get(step) if isinstance(holder, dict) else None
+        default = default.get(step) if isinstance(default, dict) else None
+    if not isinstance(holder, dict):
+        return
+    if isinstance(default, dict) and path[-1] in default:
+        holder[path[-1]] = copy.deepcopy(default[path[-1]])
+    else:
+        holder.pop(path[-1], None)
+
+
+def _touch(one: str, other: str) -> bool:
+    """Whether one key is the other, or above it."""
+    shorter, longer = sorted((one, other), key=len)
+    return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))

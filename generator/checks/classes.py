@@ -1,0 +1,210 @@
+"""Lint `podClasses`: who belongs where, which terms add up, and what the class's scheduler profile makes of them."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.placeholders import DEFAULTS, placeholder_sets
+from generator.checks.report import Report, Said, at, listing, mapping, number, text
+from generator.checks.terms import lint_expressions, lint_term, lint_tolerations
+from generator.faults import describe
+
+if TYPE_CHECKING:
+    from generator.faults import Path
+
+_Classes = dict[str, dict[str, object]]
+
+# The kubelet's default; the pods of two classes on one node are fewer.
+_MAX_PODS_A_NODE: Final = 110
+_HEAVY_TERM: Final = 50
+_SIDES: Final = ("join", "avoid")
+
+
+def lint_classes(report: Report) -> None:
+    """Check every class, and each against the others."""
+    classes: _Classes = {name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()}
+    for name, pod_class in classes.items():
+        path = ("podClasses", name)
+        _lint_references(report, path, pod_class, classes)
+        _lint_home(report, path, pod_class)
+        _lint_warm(report, path, pod_class)
+        _lint_profile(report, path, pod_class)
+        for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
+            lint_term(report, (*path, "preferredNodeTerms", index, "preference"), mapping(at(term, "preference")))
+        selector = mapping(at(pod_class, "match", "namespaceSelector"))
+        lint_expressions(report, (*path, "match", "namespaceSelector", "matchExpressions"), selector)
+    _lint_shared_pools(report, classes)
+    _lint_pairs(report, classes)
+    _lint_likeness(report, classes)
+    _lint_placeholder_class(report, classes)
+    entries: list[tuple[Path, object]] = [
+        (("placeholders", index), entry) for index, entry in enumerate(listing(report.values.get("placeholders")))
+    ]
+    entries.append((DEFAULTS, at(report.values, *DEFAULTS)))
+    singleuser = at(report.values, "singleuser")
+    lint_tolerations(report, ("singleuser", "extraTolerations"), at(singleuser, "extraTolerations"))
+    for index, term in enumerate(listing(at(singleuser, "extraNodeAffinity", "required"))):
+        lint_term(report, ("singleuser", "extraNodeAffinity", "required", index), mapping(term))
+    for where, entry in entries:
+        for index, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
+            lint_term(report, (*where, "requiredNodeTerms", index), mapping(term))
+        lint_tolerations(report, (*where, "tolerations"), at(entry, "tolerations"))
+    for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
+        lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
+
+
+def _lint_references(report: Report, path: Path, pod_class: dict[str, object], classes: _Classes) -> None:
+    profile = text(pod_class.get("profile"))
+    profiles = mapping(at(report.values, "scheduler", "profiles"))
+    if profile and profile not in profiles and at(report.values, "scheduler", "target") == "deploy":
+        fix = 'Add it there, or set "" to keep the pod\'s scheduler.'
+        report.error((*path, "profile"), profile, f"a key of scheduler.profiles ({', '.join(sorted(profiles))})", fix)
+    for side in _SIDES:
+        for other in mapping(pod_class.get(side)):
+            if other not in classes:
+                expected = f"a key of podClasses ({', '.join(sorted(classes))})"
+                report.error((*path, side, other), Said(f"the class {describe(other)}"), expected, "null deletes it.")
+
+
+def _lint_home(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+    home = pod_class.get("home")
+    if home is None:
+        return
+    weights = listing(at(home, "weights"))
+    for index, (before, weight) in enumerate(pairwise(weights), start=1):
+        if number(weight) >= number(before):
+            fix = "The first node of the ring must weigh most: 100, 50, 25."
+            report.error((*path, "home", "weights", index), weight, f"less than the weight before it ({before})", fix)
+    if 0 < number(at(home, "maxLoad")) < 1:
+        reason = "below 1 every node counts as overloaded as soon as minLoad is reached."
+        report.warn((*path, "home", "maxLoad"), reason, "Use 2; 0 for no bound.")
+    if not mapping(pod_class.get("resources")):
+        reason = "pods of a class with a home often ask for nothing, and then no node ever looks full."
+        report.warn((*path, "resources"), reason, "Give a default: {cpu: 100m, memory: 1Gi}.")
+    for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
+        if number(at(term, "weight")) >= _HEAVY_TERM:
+            reason = "adds to the home's weights, and can outweigh a repository's first node."
+            report.warn((*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}.")
+
+
+def _lint_warm(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+    if pod_class.get("warm") is None:
+        return
+    if pod_class.get("home") is not None:
+        reason = "the class has a home too: the weights of both add up, and a node that is neither's best may win."
+        report.warn((*path, "warm"), reason, "Keep one of them.")
+    if at(report.values, "admission", "mode") == "webhook" and at(report.values, "webhook", "readNodes") is False:
+        reason = "does nothing while the webhook can't read nodes (webhook.readNodes: false)."
+        report.warn((*path, "warm"), reason, "Set webhook.readNodes to true, or warm to null.")
+
+
+def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+    """Hold the class's terms against the weights of its profile's strategy."""
+    profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
+    if at(report.values, "scheduler", "target") != "deploy" or profile.get("plugins") or profile.get("pluginConfig"):
+        return
+    name = text(profile.get("strategy"))
+    strategy = mapping(at(report.values, "scheduler", "strategies", name))
+    weights = mapping(strategy.get("weights"))
+    if not weights:
+        return
+    terms, fit = number(weights.get("InterPodAffinity")), number(weights.get("NodeResourcesFit"))
+    kind = at(strategy, "fit", "type") or "LeastAllocated"
+    joins = mapping(pod_class.get("join"))
+    if joins and kind == "LeastAllocated" and fit > terms:
+        reason = f"contradicts the strategy {name}, which goes to the emptiest node first."
+        report.warn((*path, "join"), reason, "Use pack, or set join: null for each class.")
+    if joins and kind == "RequestedToCapacityRatio" and terms >= fit:
+        reason = f"{name}'s shape never decides: InterPodAffinity weighs as much as NodeResourcesFit or more."
+        report.warn((*path, "join"), reason, "Give NodeResourcesFit the greater weight, as packTo does.")
+    affinity = number(weights.get("NodeAffinity"))
+    others = max((number(weight) for plugin, weight in weights.items() if plugin != "NodeAffinity"), default=0)
+    given = [key for key in ("home", "warm") if pod_class.get(key) is not None]
+    given += ["attract"] if pod_class.get("attract") is True else []
+    if given and affinity <= others:
+        reason = f"the strategy {name} doesn't put NodeAffinity first, so other scores overrule it."
+        report.warn((*path, given[0]), reason, "Use pack." if given[0] == "warm" else "Use sticky.")
+
+
+def _lint_pairs(report: Report, classes: _Classes) -> None:
+    """Both directions of a pair add up in kube-scheduler: one side must say it, and small enough."""
+    for first, second in combinations(sorted(classes), 2):
+        said = [
+            (one, side, other)
+            for one, other in ((first, second), (second, first))
+            for side in _SIDES
+            if number(mapping(classes[one].get(side)).get(other)) > 0
+        ]
+        if len(said) > 1:
+            (one, side, other), (last, last_side, last_other) = said[0], said[-1]
+            reason = f"{one}.{side}.{other} and {last}.{last_side}.{last_other} are both set: they add up."
+            report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
+    for name, pod_class in classes.items():
+        own = number(mapping(pod_class.get("join")).get(name))
+        if own and number(mapping(pod_class.get("avoid")).get(name)):
+            reason = f"{name} joins and avoids itself."
+            report.refuse(("podClasses", name, "avoid", name), reason, "Keep one of them.")
+        for other, other_class in classes.items():
+            if not own or other == name:
+                continue
+            mine, theirs = (
+                number(mapping(one.get("avoid")).get(two)) for one, two in ((pod_class, other), (other_class, name))
+            )
+            if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
+                path: Path = ("podClasses", name, "avoid", other) if mine else ("podClasses", other, "avoid", name)
+                enough = int(2 * own // (mine + theirs))
+                reason = (
+                    f"from {enough} {other} pods on, a node repels a {name} more than one {name} there attracts it."
+                )
+                report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
+
+
+def _lint_shared_pools(report: Report, classes: _Classes) -> None:
+    path = ("sharedPools", "namespaceSelector")
+    shared = at(report.values, *path)
+    if shared is None:
+        return
+    lint_expressions(report, (*path, "matchExpressions"), mapping(shared))
+    for name, pod_class in classes.items():
+        own = at(pod_class, "match", "namespaceSelector")
+        if own is not None and shared not in (own, {}):
+            reason = f"stands in the place of podClasses.{name}.match.namespaceSelector in every join and avoid."
+            report.warn(path, reason, f"It must select the namespaces of podClasses.{name} as well.")
+
+
+def _lint_likeness(report: Report, classes: _Classes) -> None:
+    for first, second in combinations(sorted(classes), 2):
+        same = all(
+            at(classes[first], "match", key) == at(classes[second], "match", key)
+            for key in ("labels", "namespaceSelector")
+        )
+        if same:
+            reason = f"matches the same pods as podClasses.{first}, which comes first by name: no pod ever gets here."
+            report.refuse(("podClasses", second, "match"), reason, "Match another label, or delete one with null.")
+
+
+def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
+    name = text(at(report.values, "placeholder", "podClass"))
+    sets = listing(report.values.get("placeholders"))
+    if not sets:
+        return
+    if name not in classes:
+        path = ("placeholder", "podClass")
+        if classes:
+            report.error(path, name, f"a key of podClasses ({', '.join(sorted(classes))})", "Or set placeholders: [].")
+        else:
+            fix = "Give the placeholders' class, or set placeholders: []."
+            report.error(path, name, "a key of podClasses, which has none", fix)
+        return
+    labels = mapping(at(classes[name], "match", "labels"))
+    if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
+        reason = "a seat that waits for an image triggers no scale-up."
+        report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
+    for one in placeholder_sets(report):
+        worn = {**mapping(report.values.get("commonLabels")), **mapping(one.whole["labels"]), **labels}
+        for other, pod_class in classes.items():
+            wanted = mapping(at(pod_class, "match", "labels"))
+            if other != name and len(wanted) > len(labels) and wanted.items() <= worn.items():
+                reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
+                report.refuse(one.path("labels"), reason, f"Remove one of {', '.join(wanted)}.")

@@ -1,0 +1,234 @@
+"""Lint what the controllers and the puller follow: images and where they belong, seats by the clock, popular images."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.report import Report, Said, at, listing, mapping, number
+from generator.checks.terms import lint_required_term, lint_toleration
+from generator.faults import describe
+from roost_core.placement.managed_images import puller_groups
+
+if TYPE_CHECKING:
+    from generator.faults import Path
+    from generator.values.release import Release
+
+# Image volumes are on by default from here on; before, a feature gate of the API server and the kubelets.
+_IMAGE_VOLUME_MINOR: Final = (1, 35)
+# Each is a pod on every node it selects.
+_MANY_PULLERS: Final = 20
+# A user waits twice as long where the first node that is opened is the wrong one.
+_PATIENT_SECONDS: Final = 15
+_LABEL_KEY: Final = re.compile(
+    r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII
+)
+_LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_REFERENCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
+
+
+def lint_controllers(report: Report, release: Release) -> None:
+    """Check the keys of the image gate's facts, the puller, the mover, windows and popular images."""
+    _lint_program(report)
+    _lint_gate(report)
+    _lint_condition(report)
+    _lint_puller(report, release)
+    _lint_profiles(report)
+    _lint_mover(report)
+    _lint_windows(report)
+    _lint_popular(report)
+
+
+def _is_on(report: Report) -> bool:
+    return at(report.values, "controllers", "enabled") is True
+
+
+def _lint_program(report: Report) -> None:
+    controllers = mapping(report.values.get("controllers"))
+    mode = at(report.values, "imageGate", "mode")
+    if not _is_on(report):
+        path = ("controllers", "enabled")
+        if mode == "startupTaint":
+            reason = "with startupTaint nobody lifts the taint: new nodes take no user, for ever."
+            report.refuse(path, reason, "Set it to true, or use another imageGate.mode.")
+        elif mode == "requireLabel":
+            reason = "nobody labels nodes, so requireLabel only prefers; what controllers wrote before stays on nodes."
+            fix = "Set it to true, or imageGate.mode to off; take what was written away with `roost cleanup`."
+            report.warn(path, reason, fix)
+        return
+    if number(controllers.get("replicas")) == 0:
+        reason = "with 0 nobody labels nodes or moves seats, and requireLabel only prefers."
+        report.warn(("controllers", "replicas"), reason, "Use 2, or controllers.enabled: false.")
+    if report.values.get("clusterResources") is False:
+        reason = "false: somebody else must let the controllers patch nodes, or nothing labels them."
+        report.warn(("clusterResources",), reason, "Set controllers.enabled to false where that isn't granted.")
+
+
+def _lint_gate(report: Report) -> None:
+    """Warn of what makes users wait longer than they would without Roost."""
+    gate = mapping(report.values.get("imageGate"))
+    # Elsewhere the gate requires nothing.
+    if gate.get("mode") != "requireLabel" or at(report.values, "admission", "mode") != "webhook" or not _is_on(report):
+        return
+    if number(gate.get("openAfterSeconds")) > _PATIENT_SECONDS:
+        reason = f"above {_PATIENT_SECONDS}, a user may start more than 30 s later than without Roost."
+        report.warn(("imageGate", "openAfterSeconds"), reason, f"Use {_PATIENT_SECONDS} or less.")
+    if gate.get("whenNoHolder") == "wait":
+        reason = (
+            "wait: users keep off nodes that are pulling even while no node holds their image, so they wait for pulls."
+        )
+        report.warn(("imageGate", "whenNoHolder"), reason, "Use prefer.")
+
+
+def _lint_condition(report: Report) -> None:
+    gate = mapping(report.values.get("imageGate"))
+    path = ("imageGate", "nodeCondition")
+    if gate.get("nodeCondition") is True:
+        if not _is_on(report):
+            report.refuse(path, "only the controllers write it.", "Set controllers.enabled to true.")
+        if report.values.get("clusterResources") is False:
+            reason = "needs the right to patch nodes/status, which clusterResources: false leaves out."
+            report.refuse(path, reason, "Set one of the two to the other.")
+    if gate.get("nodeReadinessRule") is not True:
+        return
+    path = ("imageGate", "nodeReadinessRule")
+    if gate.get("nodeCondition") is not True:
+        reason = "a rule waits for the node condition, which nobody writes."
+        report.refuse(path, reason, "Set imageGate.nodeCondition to true.")
+    if not at(report.values, "singleuser", "nodeSelector") and not at(report.values, "prePuller", "nodeSelector"):
+        reason = "without singleuser.nodeSelector the rule taints every new node, core nodes too."
+        report.warn(path, reason, "Name the labels of user nodes in singleuser.nodeSelector.")
+
+
+def _lint_puller(report: Report, release: Release) -> None:
+    puller = mapping(report.values.get("prePuller"))
+    is_on = puller.get("enabled") is True
+    whose = at(report.values, "imageGate", "pullerPods")
+    if puller.get("method") == "imageVolume" and release.kube_minor < _IMAGE_VOLUME_MINOR and is_on:
+        reason = f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate was set."
+        report.warn(("prePuller", "method"), reason, "Use auto or noop.")
+    if is_on and whose == "zeroToJupyterHub":
+        reason = "the gate follows zero-to-jupyterhub's puller, and Roost's pulls the same images."
+        report.warn(("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost.")
+    priorities = mapping(report.values.get("priorityClasses"))
+    if priorities.get("enabled") is not True:
+        return
+    user, seat, own = (number(priorities.get(name)) for name in ("user", "placeholder", "puller"))
+    path = ("priorityClasses", "puller")
+    if own >= user:
+        expected = f"less than priorityClasses.user ({user:.0f})"
+        report.error(path, priorities.get("puller"), expected, "A puller must not push users out.")
+    elif own <= seat:
+        reason = f"not above priorityClasses.placeholder ({seat:.0f}): on a node full of seats no image is pulled."
+        report.warn(path, reason, "Use a number between the two.")
+
+
+def _lint_profiles(report: Report) -> None:
+    """Find what no DaemonSet can hold, and labels that are passed over."""
+    singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
+    if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
+        return
+    path = ("singleuser", "profileList")
+    _lint_overrides(report, path, listing(at(singleuser, "profileList")))
+    groups = puller_groups(singleuser, puller)
+    # Those of the values' own keys have their own faults.
+    known = [
+        *listing(at(puller, "tolerations")),
+        *listing(at(singleuser, "extraTolerations")),
+        *listing(at(singleuser, "extraNodeAffinity", "required")),
+    ]
+    for group in groups:
+        for entry, lint_entry in (
+            *((one, lint_toleration) for one in group.tolerations),
+            *((one, lint_required_term) for one in group.required_terms),
+        ):
+            wrong = "" if entry in known else lint_entry(entry)
+            if wrong:
+                report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server refuses such a pod.")
+    if len(groups) > _MANY_PULLERS:
+        reason = f"its node selectors make {len(groups)} DaemonSets of the puller."
+        report.warn(path, reason, "Give profiles fewer different node_selector values.")
+    for image in sorted({image for group in groups for image in group.images}):
+        if not _REFERENCE.fullmatch(image):
+            report.error(path, image, "an image's name, like quay.io/jupyter/base-notebook:2026-01-05")
+    for key, value in sorted({pair for group in groups for pair in group.node_selector.items()}):
+        if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
+            report.error(path, {key: value}, "a node's label and its value")
+
+
+def _lint_overrides(report: Report, path: Path, holders: list[object]) -> None:
+    """Warn of labels that are no text: KubeSpawner would send them, and the API server refuse the pod."""
+    for index, holder in enumerate(holders):
+        for key, value in mapping(at(holder, "kubespawner_override", "node_selector")).items():
+            if value is not None and not isinstance(value, str):
+                where = (*path, index, "kubespawner_override", "node_selector", key)
+                report.warn(where, f"{value!r} is no text, so no pod can ask for it.", "Write it in quotes.")
+
+
+def _lint_mover(report: Report) -> None:
+    mover = mapping(report.values.get("placeholderMover"))
+    if number(mover.get("maxBackOffSeconds")) < number(mover.get("backOffSeconds")):
+        path = ("placeholderMover", "maxBackOffSeconds")
+        report.error(path, mover.get("maxBackOffSeconds"), f"at least backOffSeconds ({mover.get('backOffSeconds')})")
+    if number(mover.get("evictionsPerMinute")) > number(at(report.values, "controllers", "writesPerMinute")):
+        reason = "more than controllers.writesPerMinute, which bounds evictions too."
+        report.warn(("placeholderMover", "evictionsPerMinute"), reason, "Lower it, or raise the other.")
+    if at(report.values, "placeholder", "backend") != "capacityBuffer" or not report.values.get("placeholders"):
+        return
+    if mover.get("enabled") is True and _is_on(report):
+        reason = "with placeholder.backend: capacityBuffer there are no seats to draw or to move."
+        report.warn(("placeholderMover", "enabled"), reason, "Set it to false.")
+
+
+def _lint_windows(report: Report) -> None:
+    for index, entry in enumerate(listing(report.values.get("placeholders"))):
+        path = ("placeholders", index)
+        windows = listing(at(entry, "windows"))
+        if windows:
+            _lint_calendar(report, (*path, "windows"), windows)
+        for key, is_used in (("windows", bool(windows)), ("countBy", at(entry, "countBy") == "nodes")):
+            if not is_used:
+                continue
+            if not _is_on(report):
+                reason = "only the controllers set numbers of seats: `replicas` holds, in seats."
+                report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
+            elif at(report.values, "placeholder", "backend") == "capacityBuffer":
+                reason = "nobody sets the size of a CapacityBuffer: `replicas` holds, in seats."
+                report.warn((*path, key), reason, "Remove it, or use placeholder.backend: statefulset.")
+
+
+def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
+    # Cron texts and zones: most values have none.
+    from roost_core.placement.documents import Reader  # noqa: PLC0415
+    from roost_core.placement.headroom_windows import never_holds, parse_windows  # noqa: PLC0415
+
+    read = Reader()
+    parsed = parse_windows(read, windows, "")
+    for fault in read.faults:
+        index, _, key = fault.key.removeprefix("[").partition("].")
+        report.error((*path, int(index), key), Said(fault.found), fault.expected)
+    idle = {window.name for window in parsed if never_holds(window)}
+    for position, entry in enumerate(windows):
+        if at(entry, "name") in idle:
+            reason = "the window never holds: whenever it starts, it ends at the same moment."
+            report.warn((*path, position, "end"), reason, "Give it another end.")
+
+
+def _lint_popular(report: Report) -> None:
+    popular = mapping(report.values.get("popularImages"))
+    classes = mapping(report.values.get("podClasses"))
+    for index, name in enumerate(listing(popular.get("podClasses"))):
+        if name not in classes:
+            expected = f"a key of podClasses ({', '.join(sorted(classes))})"
+            report.error(("popularImages", "podClasses", index), name, expected)
+    if popular.get("enabled") is not True:
+        return
+    path = ("popularImages", "enabled")
+    if not _is_on(report):
+        report.warn(path, "only the controllers pull popular images.", "Set controllers.enabled to true.")
+    if not popular.get("podClasses") or number(popular.get("perNode")) == 0:
+        reason = "with no podClasses, or perNode 0, no image is ever popular."
+        report.warn(path, reason, "Set it to false, or name the class of users.")
+    if number(popular.get("parallelPerNode")) > number(popular.get("parallelPerCluster")):
+        reason = "more than parallelPerCluster, which holds for each node too."
+        report.warn(("popularImages", "parallelPerNode"), reason, "Lower it.")

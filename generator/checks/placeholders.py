@@ -1,0 +1,97 @@
+"""Lint `placeholders` and `placeholder.defaults`: names, sizes, and whether they keep room where users go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from generator.checks.report import Report, at, listing, mapping, number, text
+from generator.render.functions import complete_placeholder_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from generator.faults import Path
+    from generator.values.merge import Values
+
+DEFAULTS: Final = ("placeholder", "defaults")
+
+
+class PlaceholderSet(NamedTuple):
+    """One entry of `placeholders`. named: as it stands there; whole: with what it inherits."""
+
+    position: int
+    named: Values
+    whole: Values
+
+    def path(self, key: str) -> Path:
+        """Where the value of `key` stands."""
+        return ("placeholders", self.position, key) if self.named.get(key) is not None else (*DEFAULTS, key)
+
+
+def placeholder_sets(report: Report) -> Iterator[PlaceholderSet]:
+    """The entries of `placeholders`, each with what it inherits."""
+    defaults = at(report.values, *DEFAULTS)
+    for index, entry in enumerate(listing(report.values.get("placeholders"))):
+        named = mapping(entry)
+        yield PlaceholderSet(index, named, complete_placeholder_set(named, defaults))
+
+
+def is_wanted(one: PlaceholderSet) -> bool:
+    """Whether the set has pods at any time."""
+    return number(one.whole.get("replicas")) > 0 or any(
+        number(at(window, "replicas")) > 0 for window in listing(one.whole.get("windows"))
+    )
+
+
+def lint_placeholders(report: Report) -> None:
+    """Check every set of placeholders."""
+    first: dict[str, int] = {}
+    for one in placeholder_sets(report):
+        name = text(one.named.get("name"))
+        if name in first:
+            path = ("placeholders", one.position, "name")
+            report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
+        first.setdefault(name, one.position)
+        if one.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
+            if at(one.named, "resources", "limits"):
+                reason = "not rendered for countBy: nodes: the controllers set what seats ask for, and no limits."
+                report.warn(("placeholders", one.position, "resources", "limits"), reason, "Leave them out.")
+        elif not at(one.whole, "resources", "requests") and number(one.whole.get("replicas")) > 0:
+            reason = "a seat without requests keeps nothing free."
+            report.warn(one.path("resources"), reason, "Request at least what one user asks for.")
+        _lint_dropped(report, one)
+
+
+def _lint_dropped(report: Report, one: PlaceholderSet) -> None:
+    """Warn of a list that takes the user pools' tolerations away: such a list replaces the defaults'."""
+    if one.named.get("tolerations") is None or not is_wanted(one):
+        return
+    kept = listing(one.named.get("tolerations"))
+    dropped = [
+        show_toleration(mapping(toleration))
+        for toleration in listing(at(report.values, *DEFAULTS, "tolerations"))
+        if not any(covers(mapping(other), mapping(toleration)) for other in kept)
+    ]
+    if dropped:
+        reason = (
+            f"leaves out {' and '.join(dropped)} of placeholder.defaults.tolerations: these placeholders keep no room "
+            "on nodes with that taint, and may take room of core nodes instead."
+        )
+        report.warn(one.path("tolerations"), reason, "Add it, or leave `tolerations` out of the entry to inherit it.")
+
+
+def covers(toleration: Values, other: Values) -> bool:
+    """Whether `toleration` tolerates every taint that `other` does."""
+    if toleration.get("effect") and toleration.get("effect") != other.get("effect"):
+        return False
+    if toleration.get("operator") == "Exists":
+        return not toleration.get("key") or toleration.get("key") == other.get("key")
+    same = all((toleration.get(key) or "") == (other.get(key) or "") for key in ("key", "value"))
+    return same and other.get("operator") != "Exists"
+
+
+def show_toleration(toleration: Values) -> str:
+    """A toleration as `kubectl taint` writes the taint."""
+    key, value = text(toleration.get("key")) or "*", text(toleration.get("value"))
+    effect = text(toleration.get("effect"))
+    return f"{key}{f'={value}' if value else ''}{f':{effect}' if effect else ''}"

@@ -1,0 +1,152 @@
+"""Lint whether images come to the nodes that users may use: whose puller, its Secrets, its nodes.
+
+Users of a node that no puller reaches start cold: their image is pulled while they wait. Nothing else holds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.placeholders import PlaceholderSet, is_wanted, placeholder_sets, show_toleration
+from generator.checks.report import Report, at, listing, mapping, text
+from roost_core.placement.managed_images import PullerGroup, puller_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from generator.values.merge import Values
+
+_COLD: Final = "never get the image beforehand: users there start cold"
+_RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
+# What a profile has where its users go to nodes that one puller for all users doesn't reach.
+_STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
+
+
+def lint_reach(report: Report) -> None:
+    """Check the puller against where users and placeholders may go."""
+    singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
+    if not _has_images(mapping(singleuser), mapping(puller)):
+        return
+    _lint_whose(report)
+    if at(puller, "enabled") is not True:
+        return
+    groups = puller_groups(singleuser, puller)
+    _lint_narrower(report)
+    _lint_unpulled_profiles(report)
+    _lint_secrets(report)
+    for one in placeholder_sets(report):
+        if groups and is_wanted(one):
+            _lint_set(report, one, groups)
+
+
+def _has_images(singleuser: Values, puller: Values) -> bool:
+    """Whether there may be an image to bring; cheap, as most renders have none."""
+    return bool(
+        at(singleuser, "image", "name")
+        or singleuser.get("profileList")
+        or puller.get("extraImages")
+        or singleuser.get("initContainers")
+        or singleuser.get("extraContainers")
+        or at(singleuser, "networkTools", "image", "name")
+    )
+
+
+def _lint_whose(report: Report) -> None:
+    """Somebody must pull, if the gate is to know anything."""
+    mode = at(report.values, "imageGate", "mode")
+    whose, is_on = at(report.values, "imageGate", "pullerPods"), at(report.values, "prePuller", "enabled")
+    if mode == "off":
+        return
+    if whose == "roost" and is_on is not True:
+        reason = f"false with imageGate.pullerPods: roost: nobody brings images to nodes, so new nodes {_COLD}."
+        fix = (
+            "Set it to true; or imageGate.pullerPods to zeroToJupyterHub where that chart's pullers run, "
+            "or imageGate.mode to off."
+        )
+        report.warn(("prePuller", "enabled"), reason, fix)
+    if whose != "zeroToJupyterHub":
+        return
+    for index, names in _steering_profiles(report):
+        reason = (
+            f"{' and '.join(names)}: zero-to-jupyterhub's puller is one for all users, so nodes that only this "
+            f"profile's users may use {_COLD}."
+        )
+        fix = "Set prePuller.enabled to true and imageGate.pullerPods to roost: Roost's puller goes there."
+        report.warn(("singleuser", "profileList", index), reason, fix)
+
+
+def _overrides(holder: object) -> Iterator[Values]:
+    """`kubespawner_override` of a profile and of the choices of its options."""
+    yield mapping(at(holder, "kubespawner_override"))
+    for option in mapping(at(holder, "profile_options")).values():
+        for choice in mapping(at(option, "choices")).values():
+            yield mapping(at(choice, "kubespawner_override"))
+
+
+def _steering_profiles(report: Report) -> Iterator[tuple[int, Sequence[str]]]:
+    for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
+        named = {key for override in _overrides(profile) for key in override if override[key]}
+        if found := [key for key in _STEERING if key in named]:
+            yield index, found
+
+
+def _lint_narrower(report: Report) -> None:
+    """`prePuller.nodeSelector` takes nodes away from the puller, not from users."""
+    users = mapping(at(report.values, "singleuser", "nodeSelector"))
+    for key, value in mapping(at(report.values, "prePuller", "nodeSelector")).items():
+        if users.get(key) != value:
+            reason = f"users may use nodes without {key}={value}, and these {_COLD}."
+            fix = "Name it in singleuser.nodeSelector, if users are kept to such nodes; or remove it here."
+            report.warn(("prePuller", "nodeSelector", key), reason, fix)
+
+
+def _lint_unpulled_profiles(report: Report) -> None:
+    if at(report.values, "prePuller", "pullProfileListImages") is not False:
+        return
+    profiles = listing(at(report.values, "singleuser", "profileList"))
+    count = sum(any(override.get("image") for override in _overrides(profile)) for profile in profiles)
+    if count:
+        reason = f"false: the images of {count} profile(s) are brought to no node: their users start cold."
+        report.warn(("prePuller", "pullProfileListImages"), reason, "Set it to true, or name them in extraImages.")
+
+
+def _lint_secrets(report: Report) -> None:
+    """A profile's users pull with Secrets of their own; the puller needs them too."""
+    known = {*listing(report.values.get("imagePullSecrets"))}
+    known |= {*listing(at(report.values, "singleuser", "image", "pullSecrets"))}
+    for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
+        secrets = [one for override in _overrides(profile) for one in listing(override.get("image_pull_secrets"))]
+        named = [one.get("name") if isinstance(one, Mapping) else one for one in secrets]
+        for name in dict.fromkeys(filter(None, map(text, named))):
+            if name not in known:
+                reason = f"its users pull with the Secret {name}, which the puller lacks: its nodes {_COLD}."
+                report.warn(("singleuser", "profileList", index), reason, "Name it in singleuser.image.pullSecrets.")
+
+
+def _lint_set(report: Report, one: PlaceholderSet, groups: Sequence[PullerGroup]) -> None:
+    """Placeholders stand for users: where they may go, a puller should, or a user who takes their room waits."""
+    selector = mapping(one.whole["nodeSelector"])
+    there = [group for group in groups if all(selector.get(k, v) == v for k, v in group.node_selector.items())]
+    path = ("placeholders", one.position)
+    if not there:
+        labels = ", ".join(f"{key}={value}" for key, value in selector.items())
+        reason = f"no puller goes to nodes with {labels}: these {_COLD}."
+        fix = "Give the profile of its users this node_selector, or name the labels in singleuser.nodeSelector."
+        report.warn(path, reason, fix)
+        return
+    missing = [
+        [
+            show_toleration(mapping(toleration))
+            for toleration in listing(one.whole["tolerations"])
+            # Which value a taint of that key has is not known here.
+            if at(toleration, "key")
+            and not any(other.get("key") in (None, "", at(toleration, "key")) for other in group.tolerations)
+        ]
+        for group in there
+    ]
+    if all(missing):
+        least = min(missing, key=len)
+        reason = f"no puller tolerates {' and '.join(least)}, as these placeholders do: nodes with that taint {_COLD}."
+        fix = "Name it in prePuller.tolerations, or as a toleration of the profile whose users go there."
+        report.warn(path, reason, fix)

@@ -1,0 +1,48 @@
+"""Lint the recorder: what it is kept in, and whether it may read the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.report import Report, at, listing, mapping, text
+
+if TYPE_CHECKING:
+    from generator.faults import Path
+
+_DATABASE: Final[Path] = ("recorder", "database")
+_VARIABLE: Final = "ROOST_DATABASE"
+# The API server takes no other mode beside it.
+_ALONE: Final = "ReadWriteOncePod"
+# What an empty database and its log take on a disk.
+_LEAST_BYTES: Final = 2**20
+
+
+def lint_recorder(report: Report) -> None:
+    """Check the keys of the recorder, if it runs."""
+    recorder = mapping(report.values.get("recorder"))
+    if recorder.get("enabled") is not True:
+        return
+    if report.values.get("clusterResources") is False:
+        reason = "false: somebody else must let the recorder list and watch the cluster's pods, or it records nothing."
+        report.warn(("clusterResources",), reason, "Set recorder.enabled to false where that isn't granted.")
+    secret = text(at(recorder, "database", "existingSecret"))
+    if not secret:
+        _lint_file(report, mapping(at(recorder, "database", "persistence")))
+    for index, entry in enumerate(listing(recorder.get("extraEnv"))):
+        if at(entry, "name") == _VARIABLE:
+            reason = f"{_VARIABLE} is what recorder.database says already."
+            report.refuse(("recorder", "extraEnv", index), reason, "Give the URL by recorder.database.existingSecret.")
+
+
+def _lint_file(report: Report, persistence: dict[str, object]) -> None:
+    """Check SQLite's: the file is on a volume, and the volume can hold one."""
+    if persistence.get("enabled") is not True:
+        reason = "false without an existingSecret: the history is lost whenever the recorder's pod is replaced."
+        report.warn((*_DATABASE, "persistence", "enabled"), reason, "Set it to true, or name a Secret.")
+    modes = listing(persistence.get("accessModes"))
+    if _ALONE in modes and len(modes) > 1:
+        report.error((*_DATABASE, "persistence", "accessModes"), modes, f"{_ALONE} alone", "Remove the others.")
+    from roost_core.placement.quantities import parse_quantity  # noqa: PLC0415 - fractions are an import that most need not
+
+    if parse_quantity(persistence.get("size")) < _LEAST_BYTES:
+        report.error((*_DATABASE, "persistence", "size"), persistence.get("size"), "a size like 5Gi")

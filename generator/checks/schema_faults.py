@@ -1,0 +1,177 @@
+"""Say what jsonschema finds wrong in values in an operator's words: key, found, accepted, fix."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from jsonschema import Draft7Validator, ValidationError, validators
+
+from generator.checks.schema import Schema, matches
+from generator.faults import MISSING, Fault, Path, describe, show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from generator.values.loader import Places
+    from generator.values.merge import Merged
+
+_TYPE_NAMES: Final = {
+    "object": "a map",
+    "array": "a list",
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+    "integer": "an integer",
+    "number": "a number",
+}
+_SET_IT: Final = "Set it: entries of a list have no defaults."
+_SET_IT_TOO: Final = "Set it too: --set replaces the list, and what the default's entries hold is gone."
+_SET_IT_NOT_NULL: Final = "Set it; null takes the default away."
+# Naming more keys than this helps nobody.
+_MOST_NAMED: Final = 14
+
+
+def explain(merged: Merged, schema: Schema) -> dict[Path, Fault]:
+    """Every fault of the merged values, by the path that it is about."""
+    explainer = _Explainer(schema, merged.places)
+    faults: dict[Path, Fault] = {}
+    for error in _VALIDATOR(schema).iter_errors(merged.values):
+        for path, fault in explainer.faults(error):
+            faults.setdefault(path, fault)
+    return faults
+
+
+def _pattern(_validator: object, pattern: str, instance: object, _schema: object) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not matches(pattern, instance):
+        yield ValidationError(f"does not match {pattern}")
+
+
+# jsonschema's own `pattern` lets a last newline pass, which Helm refuses.
+_VALIDATOR: Final = validators.create(
+    Draft7Validator.META_SCHEMA,
+    {**Draft7Validator.VALIDATORS, "pattern": _pattern},
+    type_checker=Draft7Validator.TYPE_CHECKER,
+)
+
+
+class _Explainer:
+    def __init__(self, schema: Schema, places: Places) -> None:
+        self._schema = schema
+        self._places = places
+
+    def faults(self, error: ValidationError) -> Iterator[tuple[Path, Fault]]:
+        """Turn one of jsonschema's errors into faults, each with the path that it is about."""
+        path: Path = tuple(error.absolute_path)
+        schema = error.schema if isinstance(error.schema, dict) else {}
+        instance: Any = error.instance
+        argument: Any = error.validator_value
+        if error.validator == "additionalProperties":
+            known = list(schema.get("properties", {}))
+            for key in instance:
+                if key not in known:
+                    at = (*path, key)
+                    yield at, self._fault(at, "an unknown key", _known_keys(known), _nearest(key, known))
+        elif error.validator == "required":
+            for key in argument:
+                if key not in instance:
+                    at = (*path, key)
+                    expected = self.expected(schema.get("properties", {}).get(key, {}))
+                    yield at, self._fault(at, MISSING, expected, self._fix_of_missing(at))
+        elif "propertyNames" in error.absolute_schema_path:
+            yield from self._name_fault(path, error)
+        elif error.validator in {"minProperties", "maxProperties", "minItems", "maxItems"}:
+            count = f"{len(instance)} entries"
+            bound = "at least" if str(error.validator).startswith("min") else "at most"
+            yield path, self._fault(path, count, f"{bound} {argument}", self.fix(schema))
+        elif error.validator == "uniqueItems":
+            yield path, self._fault(path, "an entry twice", "each entry once", "Remove one of them.")
+        else:
+            yield path, self._fault(path, describe(instance), self.expected(schema), self._fix_of(error, schema))
+
+    def _name_fault(self, path: Path, error: ValidationError) -> Iterator[tuple[Path, Fault]]:
+        schema = error.schema if isinstance(error.schema, dict) else {}
+        at = (*path, str(error.instance))
+        expected = (
+            self.expected(schema) if error.validator != "maxLength" else f"at most {error.validator_value} letters"
+        )
+        yield at, self._fault(at, f"the key {describe(error.instance)}", expected, self.fix(schema))
+
+    def _fault(self, path: Path, found: str, expected: str, fix: str) -> Fault:
+        file, line = self._places.of(path)
+        return Fault(file, line, show_path(path), found, expected, fix)
+
+    def _fix_of_missing(self, path: Path) -> str:
+        if not any(isinstance(step, int) for step in path):
+            return _SET_IT_NOT_NULL
+        return _SET_IT_TOO if self._places.of(path)[0].startswith("--set") else _SET_IT
+
+    def _fix_of(self, error: ValidationError, schema: Schema) -> str:
+        said = self.fix(schema)
+        if said or not isinstance(error.instance, str):
+            return said
+        accepted = self._types(schema)
+        if accepted & {"integer", "number"}:
+            return "Write a number without quotes."
+        if accepted == {"boolean"}:
+            return "Write true or false without quotes."
+        enum = schema.get("enum")
+        return _nearest(error.instance, enum) if isinstance(enum, list) else ""
+
+    def fix(self, schema: Schema) -> str:
+        """How to mend a fault: the schema's `$comment`, of the nearest definition that has one."""
+        said = self._resolve(schema).get("$comment", "")
+        return said if isinstance(said, str) else ""
+
+    def expected(self, schema: object) -> str:
+        """Say what a schema accepts: `an integer from 0 to 100`."""
+        resolved = self._resolve(schema)
+        title = resolved.get("title")
+        if isinstance(title, str):
+            return title
+        enum = resolved.get("enum")
+        if isinstance(enum, list):
+            return "one of " + ", ".join(value or '""' for value in enum) if len(enum) > 1 else str(enum[0])
+        for keyword in ("anyOf", "allOf"):
+            parts = resolved.get(keyword)
+            if isinstance(parts, list):
+                named = [self.expected(part) for part in parts]
+                joint = " or " if keyword == "anyOf" else " that is "
+                return joint.join(dict.fromkeys(name for name in named if name != "another value"))
+        types = sorted(self._types(resolved))
+        said = " or ".join(_TYPE_NAMES[name] for name in types if name in _TYPE_NAMES) or "another value"
+        least, most = resolved.get("minimum"), resolved.get("maximum")
+        if least is not None and most is not None:
+            return f"{said} from {least} to {most}"
+        if least is not None:
+            return f"{said} of at least {least}"
+        return said
+
+    def _types(self, schema: object) -> set[str]:
+        given = self._resolve(schema).get("type")
+        if isinstance(given, str):
+            return {given}
+        return {str(name) for name in given} if isinstance(given, list) else set()
+
+    def _resolve(self, schema: object) -> Schema:
+        """Follow `$ref`; a title or comment beside nothing else stays with its definition."""
+        while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+            definitions = self._schema.get("definitions")
+            name = schema["$ref"].removeprefix("#/definitions/")
+            schema = definitions.get(name) if isinstance(definitions, dict) else {}
+        return schema if isinstance(schema, dict) else {}
+
+
+def _known_keys(known: list[str]) -> str:
+    if not known:
+        return "no key here"
+    if len(known) > _MOST_NAMED:
+        return "a key of chart/values.yaml"
+    return f"one of {', '.join(sorted(known))}"
+
+
+def _nearest(wrong: str, accepted: list[str]) -> str:
+    """A hint when it looks like a typing error."""
+    folded = {name.lower(): name for name in accepted}
+    near = get_close_matches(wrong.lower(), folded, n=1)
+    return f"Did you mean {folded[near[0]]}?" if near else ""

@@ -1,0 +1,122 @@
+"""Lint amounts: requests against limits, and seats against the users they are kept for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.placeholders import DEFAULTS, placeholder_sets
+from generator.checks.report import Report, Said, at, mapping, text
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from generator.faults import Path
+
+
+_LEAST_MEMORY_BYTES: Final = 2**20
+
+
+def lint_sizes(report: Report) -> None:
+    """Check every `resources` of the values."""
+    for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
+        _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
+    for name, entry in mapping(report.values.get("podClasses")).items():
+        _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))
+    users = {
+        resource: amount
+        for resource in ("cpu", "memory")
+        if (amount := at(report.values, "singleuser", resource, "guarantee")) is not None
+    }
+    _lint_limits(report, (*DEFAULTS, "resources"), at(report.values, *DEFAULTS, "resources"))
+    compared: set[Path] = set()
+    for one in placeholder_sets(report):
+        path = one.path("resources")
+        if one.named.get("resources") is not None:
+            _lint_limits(report, path, one.named["resources"])
+        # A seat that is a whole node gets its size from the controllers.
+        if one.whole["countBy"] == "nodes" or path in compared:
+            continue
+        compared.add(path)
+        for resource, amount in users.items():
+            request = at(one.whole, "resources", "requests", resource)
+            _lint_seat(report, (*path, "requests", resource), request, resource, amount)
+        _lint_extended(report, path, mapping(one.whole["resources"]))
+
+
+def _lint_bytes(report: Report, path: Path, amounts: object) -> None:
+    """Warn of sizes that can't be meant, like 100m of memory: a tenth of a byte."""
+    for resource in ("memory", "ephemeral-storage"):
+        amount = at(amounts, resource)
+        if amount is None or (isinstance(amount, str) and amount[-2:] in {"Mi", "Gi"} and amount[:-2].isdecimal()):
+            # Most are like this, and exact fractions cost an import.
+            continue
+        size_bytes = _quantity(amount)
+        if size_bytes.denominator > 1:
+            reason = f"{amount} is no whole number of bytes."
+        elif resource == "memory" and 0 < size_bytes < _LEAST_MEMORY_BYTES:
+            reason = f"{amount} is {size_bytes} bytes, with which no container starts."
+        else:
+            continue
+        report.warn((*path, resource), reason, "Write it like 100Mi.")
+
+
+def _lint_limits(report: Report, path: Path, resources: object) -> None:
+    for part in ("requests", "limits"):
+        _lint_bytes(report, (*path, part), at(resources, part))
+    requests = mapping(at(resources, "requests"))
+    for resource, limit in mapping(at(resources, "limits")).items():
+        request = requests.get(resource)
+        if request is not None and _is_more(request, limit):
+            expected = f"at most the limit ({limit})"
+            report.error((*path, "requests", resource), request, expected, "The API server refuses such a pod.")
+
+
+def _is_more(request: object, limit: object) -> bool:
+    left, right = str(request), str(limit)
+    if left[-2:] == right[-2:] == "Mi" and left[:-2].isdecimal() and right[:-2].isdecimal():
+        # Most are like this, and exact fractions cost an import.
+        return int(left[:-2]) > int(right[:-2])
+    return _quantity(request) > _quantity(limit)
+
+
+def _lint_seat(report: Report, path: Path, request: object, resource: str, guarantee: object) -> None:
+    """Compare a seat with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
+    # Quantities need fractions, which most renders can do without.
+    from fractions import Fraction  # noqa: PLC0415
+
+    from roost_core.placement.quantities import parse_hub_bytes  # noqa: PLC0415
+
+    try:
+        # JupyterHub's CPU amounts are plain numbers, and as decimals: 0.05 is 50m, though not as a float.
+        user = Fraction(str(guarantee)) if resource == "cpu" else parse_hub_bytes(guarantee)
+    except ValueError:
+        key = ("singleuser", resource, "guarantee")
+        report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")
+        return
+    seat = _quantity(request) if request is not None else 0
+    if user and seat < user:
+        binary = isinstance(guarantee, str) and resource == "memory" and guarantee[-1:] in "KMGT"
+        hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
+        found = Said("nothing" if request is None else str(request))
+        reason = f"the seat ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
+        report.warn(path, reason, "A user may not fit where a seat gave way: ask for at least as much.")
+
+
+def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> None:
+    """Compare what a placeholder asks for of extended resources with what every user does; a limit is a request."""
+    extra = at(report.values, "singleuser", "extraResource")
+    users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}
+    held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
+    for resource, amount in users.items():
+        if "/" in resource and _quantity(held.get(resource, 0)) < _quantity(amount):
+            found = held.get(resource, "nothing")
+            reason = (
+                f"the placeholder asks for {found} of {resource}, and a user for {amount}: it keeps no room for one."
+            )
+            report.warn(path, reason, f"Name {resource} in its requests and limits.")
+
+
+def _quantity(amount: object) -> Fraction:
+    from roost_core.placement.quantities import parse_quantity  # noqa: PLC0415 - see above
+
+    return parse_quantity(amount)

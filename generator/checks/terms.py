@@ -1,0 +1,75 @@
+"""Lint node terms, label expressions and tolerations: also those of profiles, which no schema holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from generator.checks.report import Report, at, listing, mapping, text
+from generator.checks.schema import read_schema, satisfies
+
+if TYPE_CHECKING:
+    from generator.faults import Path
+
+
+def lint_term(report: Report, path: Path, term: dict[str, object]) -> None:
+    """Check a node selector term."""
+    if not listing(term.get("matchExpressions")) and not listing(term.get("matchFields")):
+        report.error(path, term, "an expression: a term without any matches nothing")
+    lint_expressions(report, (*path, "matchExpressions"), term)
+
+
+def lint_expressions(report: Report, path: Path, term: dict[str, object]) -> None:
+    """Check the `matchExpressions` of a term or a label selector."""
+    for index, expression in enumerate(listing(term.get("matchExpressions"))):
+        operator, values = at(expression, "operator"), listing(at(expression, "values"))
+        here = (*path, index, "values")
+        if operator in {"In", "NotIn"} and not values:
+            report.error(here, values, f"at least one value for {text(operator)}")
+        elif operator in {"Exists", "DoesNotExist"} and values:
+            report.error(here, values, f"no values for {text(operator)}")
+        elif operator in {"Gt", "Lt"} and not (len(values) == 1 and text(values[0]).removeprefix("-").isdecimal()):
+            report.error(here, values, f"one integer in quotes for {text(operator)}")
+
+
+def lint_tolerations(report: Report, path: Path, tolerations: object) -> None:
+    """Check a list of tolerations."""
+    for index, entry in enumerate(listing(tolerations)):
+        toleration, here = mapping(entry), (*path, index)
+        operator = toleration.get("operator")
+        if operator == "Exists" and toleration.get("value"):
+            report.error((*here, "value"), toleration.get("value"), "nothing for operator Exists")
+        if not toleration.get("key") and operator != "Exists":
+            report.error((*here, "operator"), operator, "Exists where key is empty")
+        if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
+            report.error((*here, "effect"), toleration.get("effect"), "NoExecute where tolerationSeconds is set")
+
+
+def lint_toleration(toleration: object) -> str:
+    """What is wrong with one of a profile's tolerations; empty: nothing."""
+    if not satisfies(toleration, {"$ref": "#/definitions/toleration"}, read_schema()):
+        return "is not a toleration as in a pod"
+    report = Report({}, _Nowhere())
+    lint_tolerations(report, (), [toleration])
+    return _first(report)
+
+
+def lint_required_term(term: object) -> str:
+    """What is wrong with one of a profile's required node terms; empty: nothing."""
+    if not satisfies(term, {"$ref": "#/definitions/nodeTerm"}, read_schema()):
+        return "is not a node selector term as in a pod"
+    report = Report({}, _Nowhere())
+    lint_term(report, (), mapping(term))
+    return _first(report)
+
+
+class _Nowhere:
+    """For what stands in no file of its own."""
+
+    def of(self, _path: Path) -> tuple[str, int]:
+        return "", 0
+
+
+def _first(report: Report) -> str:
+    for fault in report.faults:
+        return f"({fault.key}: found {fault.found}, expected {fault.expected})"
+    return ""

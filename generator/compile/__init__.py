@@ -1,0 +1,1 @@
+"""From `templates/` to the chart's Go templates, and to Python."""

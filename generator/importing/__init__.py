@@ -1,0 +1,1 @@
+"""From zero-to-jupyterhub's and BinderHub's values to Roost's."""

@@ -1,0 +1,190 @@
+"""Map BinderHub's and binderhub-service's values: where builds run, and what their placement needs.
+
+Source: BinderHub's chart and traits (KubernetesBuildExecutor, with the older names under BinderHub) of 2026;
+binderhub-service's templates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.importing.quantities import memory_quantity, spawner_bytes
+from generator.importing.resources import kubernetes_resources
+from generator.importing.source import child
+from roost_core.placement.labels import NAMESPACE_NAME_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from generator.importing.result import Draft
+    from generator.importing.source import Charts, Kind, Path, Section
+
+_EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
+# Traits that moved: name today, name under BinderHub before.
+_OLD_NAMES: Final[Mapping[str, str]] = {
+    "sticky_builds": "sticky_builds",
+    "namespace": "build_namespace",
+    "docker_host": "build_docker_host",
+    "memory_request": "build_memory_request",
+    "node_selector": "build_node_selector",
+}
+_BUILDERS: Final = "stays with the builders; Roost's ring takes the nodes that have a ready one"
+_BUILDER_SIZE: Final = (
+    "stays with the builders; were it to come from Roost, a class of podClasses that matches component: image-builder "
+    "could give it as its resources"
+)
+_STAYS: Final = (
+    "stays with BinderHub: build pods bring it along, and Roost's ring takes the nodes that have a ready builder pod"
+)
+
+
+def map_builds(draft: Draft, charts: Charts) -> None:
+    """Map what either chart says about builds; nothing when the file has neither."""
+    if charts.service is not None:
+        _map_service(draft, charts.service)
+    if charts.binder is not None:
+        _map_builder(draft, charts.binder)
+    for section in (charts.binder, charts.service):
+        if section is not None:
+            _map_executor(draft, section)
+    _note_node_placeholder(draft, charts.parent)
+    _note_dask(draft, charts.parent)
+
+
+def _map_service(draft: Draft, service: Section) -> None:
+    """binderhub-service labels its builders otherwise than BinderHub's chart, so both default labels must go."""
+    draft.put(
+        "podClasses.build.home.builders.labels",
+        {
+            "component": None,
+            "app": None,
+            "app.kubernetes.io/name": "binderhub-service",
+            "app.kubernetes.io/component": "docker-api",
+        },
+        service.path,
+        "binderhub-service's builder pods; null deletes the labels of BinderHub's own chart.",
+    )
+    for key in ("nodeSelector", "tolerations", "affinity"):
+        if child(service.data, "dockerApi", key):
+            draft.reject(service, ("dockerApi", key), _BUILDERS)
+
+
+def _map_builder(draft: Draft, binder: Section) -> None:
+    for kind in ("dind", "pink"):
+        if binder.mapping(f"{kind}.resources"):
+            draft.reject(binder, (kind, "resources"), _BUILDER_SIZE)
+    builder = binder.text("imageBuilderType")
+    if builder is None and (
+        binder.switch("dind.enabled", default=False) or binder.switch("pink.enabled", default=False)
+    ):
+        builder = "dind"
+    if builder is None and _trait(binder, "sticky_builds", "boolean")[0] is True:
+        # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
+        return
+    if builder in (None, "host", "local"):
+        draft.put(
+            "podClasses.build.home.builders.labels",
+            {"component": None, "app": None},
+            (*binder.path, "imageBuilderType"),
+            "imageBuilderType host (the default): builds use the Docker of their node, so any node can be a home.",
+        )
+    elif builder not in ("dind", "pink"):
+        draft.reject(
+            binder,
+            ("imageBuilderType",),
+            "expected host, dind or pink; podClasses.build.home.builders must find its pods",
+        )
+
+
+def _map_executor(draft: Draft, section: Section) -> None:
+    sticky, sticky_key = _trait(section, "sticky_builds", "boolean")
+    if sticky is True:
+        draft.switch_off.append(f"{section.show(sticky_key)}: false")
+    elif sticky is False:
+        draft.put(
+            "podClasses.build.home", None, (*section.path, *sticky_key), "sticky_builds was off: builds have no home."
+        )
+    elif not any(piece.path == ("podClasses", "build", "home") for piece in draft.pieces):
+        draft.notes.append(
+            f"{section.show(sticky_key)} is not in this file (BinderHub's default is off): Roost gives the builds of a "
+            "repository one home. podClasses.build.home: null doesn't."
+        )
+    namespace, key = _trait(section, "namespace", "string")
+    if namespace:
+        draft.put(
+            "podClasses.build.match.namespaceSelector",
+            {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}},
+            (*section.path, *key),
+            "Where build pods are made.",
+        )
+    resources = section.mapping(".".join((*_EXECUTOR, "resources")))
+    at = (*_EXECUTOR, "resources")
+    requests = kubernetes_resources(draft, section, at, resources).get("requests", {})
+    memory, key = _trait(section, "memory_request", "any")
+    size_bytes = spawner_bytes(memory)
+    if size_bytes is not None:
+        requests.setdefault("memory", memory_quantity(size_bytes))
+    elif memory not in (None, 0, ""):
+        draft.reject(section, key, "expected bytes, or a number with K, M, G or T")
+    known = {name: size for name, size in requests.items() if name in ("cpu", "memory", "ephemeral-storage")}
+    draft.put_each("podClasses.build.resources", known, (*section.path, *at), "What build pods ask for there.")
+    host, key = _trait(section, "docker_host", "string")
+    if host and not str(host).startswith(("/", "unix:///")):
+        draft.reject(
+            section,
+            key,
+            "no socket of the build's node, so no node has a warm cache; set podClasses.build.home: null",
+        )
+    _note_selectors(draft, section)
+
+
+def _note_selectors(draft: Draft, section: Section) -> None:
+    selectors = {
+        key: section.get(".".join(key), "mapping")
+        for key in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector"))
+    }
+    for key, value in selectors.items():
+        if value:
+            draft.reject(section, key, _STAYS)
+    new, old = selectors.values()
+    if new and old and new != old:
+        draft.notes.append(
+            f"{' and '.join(section.show(key) for key in selectors)} differ: the first places build pods, the second "
+            "the builders. A build whose home is outside its own selector goes elsewhere."
+        )
+
+
+def _trait(section: Section, name: str, kind: Kind) -> tuple[object, Path]:
+    """A trait by its name of today or before, and the key where it stands (of today when nowhere)."""
+    today = (*_EXECUTOR, name)
+    for key in (today, ("config", "BinderHub", _OLD_NAMES[name])):
+        if child(section.data, *key) is not None:
+            return section.get(".".join(key), kind), key
+    return None, today
+
+
+def _note_node_placeholder(draft: Draft, parent: Section) -> None:
+    """2i2c's spare nodes: a Deployment whose pods ask for nothing and repel each other."""
+    if child(parent.data, "nodePlaceholder", "enabled") is not True:
+        return
+    draft.reject(
+        parent,
+        ("nodePlaceholder",),
+        "its pods keep up to N nodes alive by repelling each other, which Roost's placeholders don't: leave it there, "
+        "or add an entry of `placeholders` whose resources are a whole node's",
+    )
+
+
+def _note_dask(draft: Draft, parent: Section) -> None:
+    """Dask Gateway's pods may name the hub's user scheduler: once that is off, nobody binds them."""
+    for role in ("scheduler", "worker"):
+        at = ("dask-gateway", "gateway", "backend", role, "extraPodConfig")
+        for key in ("schedulerName", "nodeSelector", "tolerations", "affinity"):
+            value = child(parent.data, *at, key)
+            if key == "schedulerName" and value:
+                reason = f"before the scheduler {value} is switched off, change it: these pods would wait for ever"
+                draft.reject(parent, (*at, key), reason)
+            elif value:
+                draft.reject(
+                    parent, (*at, key), "Dask's pods keep it; a class of their own in podClasses would place them"
+                )

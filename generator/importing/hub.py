@@ -1,0 +1,275 @@
+"""Map zero-to-jupyterhub's values, key by key.
+
+What the file doesn't say has the chart's own default: a user scheduler, no placeholders, 1 GiB a user. What the hub
+decides in Python at run time (`hub.config`, `hub.extraConfig`) is named, never guessed.
+Source: zero-to-jupyterhub 4.4, templates/scheduling and templates/image-puller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from generator.importing.images import map_images
+from generator.importing.resources import kubernetes_resources, map_pull_secrets
+from generator.importing.source import Charts, Path, Section, child
+from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
+from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
+from roost_core.placement.labels import NODE_PURPOSE_LABEL
+
+if TYPE_CHECKING:
+    from generator.importing.result import Draft
+
+# Beside the scheduler; where the scheduler is another's, they are Roost's core pods.
+_CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")
+
+_CHART_PRIORITIES: Final[Mapping[str, int]] = {
+    "defaultPriority": 0,
+    "userPlaceholderPriority": -10,
+    "imagePullerPriority": -5,
+}
+
+_CHART_PLUGINS: Final[Mapping[str, object]] = {
+    "score": {
+        "disabled": [
+            {"name": "NodeResourcesBalancedAllocation"},
+            {"name": "NodeAffinity"},
+            {"name": "InterPodAffinity"},
+            {"name": "NodeResourcesFit"},
+            {"name": "ImageLocality"},
+        ],
+        "enabled": [
+            {"name": "NodeAffinity", "weight": 14631},
+            {"name": "InterPodAffinity", "weight": 1331},
+            {"name": "NodeResourcesFit", "weight": 121},
+            {"name": "ImageLocality", "weight": 11},
+        ],
+    }
+}
+
+_CHART_PLUGIN_CONFIG: Final[Sequence[object]] = [
+    {
+        "name": "NodeResourcesFit",
+        "args": {
+            "scoringStrategy": {
+                "type": "MostAllocated",
+                "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+            }
+        },
+    }
+]
+
+
+def map_hub(draft: Draft, charts: Charts) -> None:
+    """Map all of the hub's values; what is left unread and placement-related is noted."""
+    hub = charts.hub
+    _map_scheduler(draft, hub)
+    _map_core_pods(draft, hub)
+    _map_priorities(draft, hub)
+    map_user_terms(draft, hub)
+    user_requests = map_users(draft, charts)
+    map_placeholders(draft, hub, user_requests)
+    map_images(draft, charts)
+    note_run_time(draft, hub)
+    note_unread(draft, hub)
+
+
+def user_scheduler_name(hub: Section, release: str) -> str:
+    """The schedulerName that zero-to-jupyterhub gives its user pods."""
+    override = child(hub.data, "fullnameOverride")
+    if "fullnameOverride" not in hub.data or isinstance(override, str):
+        # By default, objects that have no namespace are prefixed with the release.
+        return f"{override or release}-user-scheduler"
+    name = child(hub.data, "nameOverride")
+    name = name if isinstance(name, str) and name else "jupyterhub"
+    return f"{release}-user-scheduler" if name in release else f"{release}-{name}-user-scheduler"
+
+
+def _map_scheduler(draft: Draft, hub: Section) -> None:
+    at = ("scheduling", "userScheduler")
+    source = (*hub.path, *at)
+    hub.get("fullnameOverride", "any")
+    if not hub.switch("scheduling.userScheduler.enabled", default=True):
+        draft.put(
+            "scheduler.target",
+            "none",
+            (*source, "enabled"),
+            "The user scheduler was off: pods keep the cluster's. For Roost's, which packs users, remove this line and "
+            "the nulls of join and avoid below.",
+        )
+        why = "Users were not drawn to each other, nor away from placeholders: so they aren't here."
+        draft.put("podClasses.user.join.user", None, (*source, "enabled"), why)
+        draft.put("podClasses.placeholder.avoid.user", None, (*source, "enabled"))
+        hub.read.add(at)
+        return
+    name = user_scheduler_name(hub, draft.release)
+    draft.put(
+        "replaceSchedulers",
+        [name],
+        source,
+        f"The hub's own scheduler, for pods that still name it. The hub's Helm release is taken to be {draft.release}.",
+    )
+    draft.switch_off.append(f"{hub.show((*at, 'enabled'))}: false")
+    for key, target in (("replicas", "replicas"), ("logLevel", "logLevel")):
+        value = hub.get(f"scheduling.userScheduler.{key}", "integer")
+        if value is not None and value != CHART_DEFAULTS.get((*at, key)):
+            draft.put(f"scheduler.{target}", value, (*source, key))
+    for key in ("nodeSelector", "labels", "annotations"):
+        draft.put(f"scheduler.{key}", hub.mapping(f"scheduling.userScheduler.{key}"), (*source, key))
+    resources = hub.mapping("scheduling.userScheduler.resources")
+    found = kubernetes_resources(draft, hub, (*at, "resources"), resources)
+    requests, limits = found.get("requests", {}), found.get("limits", {})
+    for name, most in limits.items():
+        # Kubernetes takes the limit for a request that isn't there; Roost's default request could be above it.
+        requests.setdefault(name, most)
+    draft.put_each("scheduler.resources.requests", requests, (*source, "resources"))
+    draft.put_each("scheduler.resources.limits", limits, (*source, "resources"))
+    _map_disruption(draft, hub)
+    _map_scheduler_image(draft, hub)
+    _map_plugins(draft, hub)
+
+
+def _map_disruption(draft: Draft, hub: Section) -> None:
+    at = ("scheduling", "userScheduler", "pdb")
+    enabled = hub.switch("scheduling.userScheduler.pdb.enabled", default=True)
+    draft.put("scheduler.pdb.enabled", enabled, (*hub.path, *at, "enabled"))
+    most = hub.get("scheduling.userScheduler.pdb.maxUnavailable", "any")
+    least = hub.get("scheduling.userScheduler.pdb.minAvailable", "any")
+    if least is not None and enabled:
+        draft.reject(hub, (*at, "minAvailable"), "Roost's budget has scheduler.pdb.maxUnavailable only")
+    if most is not None:
+        draft.put("scheduler.pdb.maxUnavailable", most, (*hub.path, *at, "maxUnavailable"))
+
+
+def _map_scheduler_image(draft: Draft, hub: Section) -> None:
+    at = ("scheduling", "userScheduler", "image")
+    source = (*hub.path, *at)
+    name = hub.text("scheduling.userScheduler.image.name")
+    tag = hub.text("scheduling.userScheduler.image.tag")
+    policy = hub.text("scheduling.userScheduler.image.pullPolicy")
+    if name:
+        draft.put("scheduler.image.name", name, (*source, "name"))
+    if policy:
+        draft.put("scheduler.image.pullPolicy", policy, (*source, "pullPolicy"))
+    if tag:
+        draft.reject(
+            hub,
+            (*at, "tag"),
+            "Roost takes the kube-scheduler of the cluster's minor; scheduler.image.tag would pin one",
+        )
+    map_pull_secrets(draft, hub, "scheduling.userScheduler.image.pullSecrets")
+
+
+def _map_plugins(draft: Draft, hub: Section) -> None:
+    at = ("scheduling", "userScheduler")
+    plugins = hub.get("scheduling.userScheduler.plugins", "mapping")
+    config = hub.get("scheduling.userScheduler.pluginConfig", "list")
+    # Helm merges mappings and replaces lists: what the file leaves out is the chart's.
+    merged = overlay(_CHART_PLUGINS, plugins) if isinstance(plugins, Mapping) else _CHART_PLUGINS
+    settings = config if isinstance(config, list) else _CHART_PLUGIN_CONFIG
+    if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:
+        return
+    draft.put(
+        "scheduler.profiles.user",
+        {"plugins": merged, "pluginConfig": settings},
+        (*hub.path, *at, "plugins" if plugins else "pluginConfig"),
+        "The hub's own plugins, as they stand. Without this, users get the strategy `pack`.",
+    )
+
+
+def _map_core_pods(draft: Draft, hub: Section) -> None:
+    """Roost's scheduler, webhook, controllers and recorder are core pods as zero-to-jupyterhub's are."""
+    at = ("scheduling", "corePods")
+    source = (*hub.path, *at)
+    core = hub.items("scheduling.corePods.tolerations")
+    own = hub.items("scheduling.userScheduler.tolerations") or []
+    default = child(draft.defaults, "scheduler", "tolerations")
+    default = default if isinstance(default, list) else []
+    tolerations = core if core is not None else default
+    draft.put("scheduler.tolerations", [*tolerations, *own], (*source, "tolerations"))
+    purpose = match_purpose(hub, "corePods")
+    term = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["core"]}]}
+    affinities: Mapping[str, Mapping[str, object]] = {
+        # A list, which replaces Roost's own; null would not do in a parent chart.
+        "ignore": {"preferredDuringSchedulingIgnoredDuringExecution": []},
+        "require": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
+        "prefer": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]},
+    }
+    if purpose is not None and purpose in affinities:
+        for part in ("scheduler", *_CORE_PROGRAMS):
+            source_key = (*source, "nodeAffinity", "matchNodePurpose")
+            draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
+    elif purpose is not None:
+        draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
+    for part in _CORE_PROGRAMS:
+        _map_nodes(draft, hub, part, tolerations)
+
+
+def _map_nodes(draft: Draft, hub: Section, target: str, core: Sequence[object]) -> None:
+    """A program goes to the core pods' nodes; a selector comes with the tolerations that its nodes ask for."""
+    own = {part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")}
+    chosen = next((part for part in own if hub.mapping(f"{part}.nodeSelector")), None)
+    if chosen is not None:
+        key = (*hub.path, *chosen.split("."), "nodeSelector")
+        selector = hub.mapping(f"{chosen}.nodeSelector")
+        draft.put(f"{target}.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
+        source = (*hub.path, *chosen.split("."), "tolerations")
+        draft.put(f"{target}.tolerations", [*core, *own[chosen]], source)
+    else:
+        draft.put(f"{target}.tolerations", core, (*hub.path, "scheduling", "corePods", "tolerations"))
+    if own["hub"] and chosen != "hub" and target == "webhook":
+        reason = "the hub's pod keeps it; webhook.tolerations takes it too, if Roost's webhook shall share those nodes"
+        draft.reject(hub, ("hub", "tolerations"), reason)
+
+
+def _map_priorities(draft: Draft, hub: Section) -> None:
+    at = ("scheduling", "podPriority")
+    source = (*hub.path, *at)
+    if not hub.switch("scheduling.podPriority.enabled", default=False):
+        # Nobody's pods had priorities; Roost's placeholders need theirs to give way, which changes no other pod.
+        hub.read.add(at)
+        return
+    for key, target in (("defaultPriority", "user"), ("userPlaceholderPriority", "placeholder")):
+        value = hub.get(f"scheduling.podPriority.{key}", "integer")
+        if value is not None:
+            draft.put(f"priorityClasses.{target}", value, (*source, key))
+    _map_puller_priority(draft, hub, source)
+    if hub.switch("scheduling.podPriority.globalDefault", default=False):
+        draft.put("priorityClasses.globalDefault", True, (*source, "globalDefault"))
+        draft.switch_off.append(
+            f"{hub.show((*at, 'globalDefault'))}: false    # before installing Roost: a cluster has one default class"
+        )
+        return
+    # Roost names no class in user pods, so users have the hub's class, or 0.
+    priority = hub.get("scheduling.podPriority.defaultPriority", "integer") or 0
+    verb = "can" if priority == 0 else f"must (its users have priority {priority} through it)"
+    draft.notes.append(f"{hub.show((*at, 'enabled'))}: true {verb} stay; Roost's numbers are the same.")
+
+
+def _map_puller_priority(draft: Draft, hub: Section, source: Path) -> None:
+    """The chart lets a puller rank with users or above them; Roost's makes room among seats only."""
+
+    def priority(key: str) -> int:
+        given = hub.get(f"scheduling.podPriority.{key}", "integer")
+        return given if isinstance(given, int) else _CHART_PRIORITIES[key]
+
+    puller, user, seat = map(priority, ("imagePullerPriority", "defaultPriority", "userPlaceholderPriority"))
+    comments = []
+    if not seat < puller < user:
+        comments.append(f"Between placeholders and users; {puller} is not.")
+        puller = user - 1
+    draft.put("priorityClasses.puller", puller, (*source, "imagePullerPriority"), *comments)
+
+
+def overlay(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+    """Helm's merge: mappings merge, anything else replaces, null deletes."""
+    merged: dict[str, object] = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(below, Mapping):
+            merged[key] = overlay(below, value)
+        else:
+            merged[key] = value
+    return merged

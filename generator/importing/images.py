@@ -1,0 +1,259 @@
+"""Map which images a hub's users run, on which nodes, and who brings them there beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from generator.checks.terms import lint_required_term, lint_toleration
+from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
+from generator.importing.source import Charts, Section, child
+
+if TYPE_CHECKING:
+    from generator.importing.result import Draft
+
+
+def map_images(draft: Draft, charts: Charts) -> None:
+    """Map the users' images and pods, the nodes that they are for, and the pullers."""
+    hub = charts.hub
+    image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
+    for key, value in image.items():
+        if value:
+            draft.put(f"singleuser.image.{key}", value, (*hub.path, "singleuser", "image", key))
+    if image["name"] is None and charts.binder is None:
+        draft.notes.append(
+            f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users back for images "
+            "that singleuser.image, singleuser.profileList and prePuller.extraImages name, for no others."
+        )
+    profiles = hub.get("singleuser.profileList", "any")
+    if isinstance(profiles, list):
+        kept = [profile for profile in map(profile_images, profiles) if profile]
+        draft.put(
+            "singleuser.profileList",
+            kept,
+            (*hub.path, "singleuser", "profileList"),
+            "Of the profiles, what says which images go to which nodes.",
+        )
+        _note_profiles(draft, hub, profiles)
+    elif profiles is not None:
+        draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
+    selector = hub.mapping("singleuser.nodeSelector")
+    draft.put("singleuser.nodeSelector", dict(selector), (*hub.path, "singleuser", "nodeSelector"))
+    _map_containers(draft, hub)
+    _map_secrets(draft, hub, profiles if isinstance(profiles, list) else [])
+    _map_pullers(draft, charts)
+
+
+def _map_containers(draft: Draft, hub: Section) -> None:
+    """What runs beside the image in every user's pod; the chart's pullers bring it too."""
+    for key in ("initContainers", "extraContainers"):
+        at = (*hub.path, "singleuser", key)
+        kept = []
+        for container in hub.items(f"singleuser.{key}") or []:
+            image, name = child(container, "image"), child(container, "name")
+            if isinstance(image, str) and image:
+                kept.append({**({"name": name} if isinstance(name, str) else {}), "image": image})
+        draft.put(f"singleuser.{key}", kept, at, "Their images are brought to nodes, too.")
+    old = hub.get("singleuser.cloudMetadata.enabled", "boolean")
+    if not (hub.switch("singleuser.cloudMetadata.blockWithIptables", default=True) if old is None else not old):
+        return
+    at = ("singleuser", "networkTools", "image")
+    image = {part: hub.text(f"singleuser.networkTools.image.{part}") for part in ("name", "tag")}
+    if all(image.values()):
+        draft.put_each(
+            "singleuser.networkTools.image", image, (*hub.path, *at), "Its init container, block-cloud-metadata."
+        )
+    else:
+        draft.notes.append(
+            f"{hub.show(at)} is not in this file, and each user's pod runs the chart's own: until that small image "
+            "is on a new node, a start there waits for it. Import what Helm made of all files (helm get values --all), "
+            "or set singleuser.networkTools.image."
+        )
+
+
+def _map_secrets(draft: Draft, hub: Section, profiles: Sequence[object]) -> None:
+    """The Secrets with which the hub's pods pull: those of all its pods, and those of its users."""
+    common = secret_names(hub.items("imagePullSecrets"))
+    if hub.switch("imagePullSecret.create", default=False) and hub.switch(
+        "imagePullSecret.automaticReferenceInjection", default=True
+    ):
+        common.append(object_name(hub, draft.release, "image-pull-secret"))
+    put_pull_secrets(draft, common, (*hub.path, "imagePullSecrets"))
+    users = secret_names(hub.items("singleuser.image.pullSecrets"))
+    for override in (override for profile in profiles for override in _overrides(profile)):
+        users += secret_names(override.get("image_pull_secrets"))
+    at = (*hub.path, "singleuser", "image", "pullSecrets")
+    draft.put("singleuser.image.pullSecrets", list(dict.fromkeys(users)), at, "Users', for the puller's pods.")
+
+
+def _tag(hub: Section) -> str | None:
+    """A tag is text to the chart; an unquoted number (2024) is what an older chart took."""
+    tag = hub.get("singleuser.image.tag", "any")
+    if isinstance(tag, int) and not isinstance(tag, bool):
+        return str(tag)
+    if isinstance(tag, str):
+        return tag or None
+    if tag is not None:
+        hub.misfits[("singleuser", "image", "tag")] = (tag, "string")
+    return None
+
+
+def profile_images(profile: object) -> dict[str, object]:
+    """What Roost reads of a profile: its names, images and node selectors, also of its choices. {} when it has none."""
+    found: dict[str, object] = _override(profile)
+    options: dict[str, object] = {}
+    option_list = child(profile, "profile_options")
+    for option_name, option in option_list.items() if isinstance(option_list, Mapping) else ():
+        choice_list = child(option, "choices")
+        choices = {
+            name: _override(choice)
+            for name, choice in (choice_list.items() if isinstance(choice_list, Mapping) else ())
+        }
+        if any(choices.values()):
+            options[option_name] = {"choices": choices}
+            if child(option, "unlisted_choice", "enabled") is True:
+                unlisted = child(option, "unlisted_choice")
+                options[option_name] = {"choices": choices, "unlisted_choice": {"enabled": True, **_override(unlisted)}}
+    if options:
+        found["profile_options"] = options
+    if not found:
+        return {}
+    names = {key: child(profile, key) for key in ("display_name", "slug")}
+    return {**{key: name for key, name in names.items() if isinstance(name, str)}, **found}
+
+
+def _override(holder: object) -> dict[str, object]:
+    """`kubespawner_override` as far as it says which images go to which nodes; {} when it doesn't."""
+    override = child(holder, "kubespawner_override")
+    found: dict[str, object] = {}
+    for key in ("image", "image_spec"):
+        image = child(override, key)
+        if isinstance(image, str) and image:
+            found.setdefault("image", image)
+    for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
+        kept = child(override, key)
+        if isinstance(kept, Mapping) and kept:
+            found[key] = dict(kept)
+    for key, lint_entry in (("tolerations", lint_toleration), ("node_affinity_required", lint_required_term)):
+        entries = child(override, key)
+        if isinstance(entries, list):
+            # An empty list is kept: KubeSpawner takes it in place of the users'.
+            found[key] = [entry for entry in entries if not lint_entry(entry)]
+    for key in ("init_containers", "extra_containers"):
+        containers = child(override, key)
+        listed = containers.values() if isinstance(containers, Mapping) else containers
+        images = [child(container, "image") for container in listed] if isinstance(listed, Iterable) else []
+        if any(images):
+            found[key] = [{"image": image} for image in images if isinstance(image, str) and image]
+    return {"kubespawner_override": found} if found else {}
+
+
+def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> None:
+    """Profiles may ask for nodes and sizes that the one set of placeholders does not stand for."""
+    steering = {
+        "node_selector",
+        "tolerations",
+        "node_affinity_required",
+        "extra_resource_limits",
+        "mem_guarantee",
+        "cpu_guarantee",
+    }
+    kept = {"extra_pod_config", "node_affinity_preferred"}
+    count = sum(bool(steering & set(override)) for profile in profiles for override in _overrides(profile))
+    if count:
+        draft.notes.append(
+            f"{hub.show('singleuser.profileList')}: {count} profiles or choices ask for nodes or sizes of their own. "
+            "Their pods keep them; the imported placeholders stand for the default user. Add one entry of "
+            "`placeholders` for each node pool that needs spare seats."
+        )
+    lost = [kept & set(override) for profile in profiles for override in _overrides(profile)]
+    if any(lost):
+        draft.notes.append(
+            f"{hub.show('singleuser.profileList')}: {sum(map(bool, lost))} profiles or choices set "
+            f"{', '.join(sorted(set().union(*lost)))}. Their pods keep it and Roost leaves it there; puller and "
+            "placeholders don't know of it."
+        )
+    others = {override.get("scheduler_name") for profile in profiles for override in _overrides(profile)}
+    for other in sorted(name for name in others if isinstance(name, str) and name):
+        draft.notes.append(
+            f"{hub.show('singleuser.profileList')}: a profile names the scheduler {other}. Roost leaves such pods to "
+            "it, unless replaceSchedulers has the name."
+        )
+    if any(child(option, "unlisted_choice", "enabled") is True for profile in profiles for option in _options(profile)):
+        draft.notes.append(
+            f"{hub.show('singleuser.profileList')}: users may type an image (unlisted_choice); no puller knows it, so "
+            "the gate doesn't hold them back."
+        )
+
+
+def _options(profile: object) -> Iterator[object]:
+    options = child(profile, "profile_options")
+    yield from options.values() if isinstance(options, Mapping) else ()
+
+
+def _overrides(profile: object) -> Iterator[Mapping[str, object]]:
+    choices = [child(option, "choices") for option in _options(profile)]
+    for holder in (profile, *(choice for group in choices if isinstance(group, Mapping) for choice in group.values())):
+        override = child(holder, "kubespawner_override")
+        if isinstance(override, Mapping):
+            yield override
+
+
+def _map_pullers(draft: Draft, charts: Charts) -> None:
+    hub = charts.hub
+    pulls_profiles = hub.switch("prePuller.pullProfileListImages", default=True)
+    draft.put("prePuller.pullProfileListImages", pulls_profiles, (*hub.path, "prePuller", "pullProfileListImages"))
+    for name, image in hub.mapping("prePuller.extraImages").items():
+        parts = {key: child(image, key) for key in ("name", "tag")}
+        key = ("prePuller", "extraImages", name)
+        if all(isinstance(part, str) and part for part in parts.values()):
+            draft.put_each("prePuller.extraImages", {name: parts}, (*hub.path, *key))
+        elif image is not None:
+            draft.reject(hub, key, "expected name and tag")
+    # BinderHub's chart has both pullers off: images are built on demand.
+    default = charts.binder is None
+    hook = hub.switch("prePuller.hook.enabled", default=default)
+    continuous = hub.switch("prePuller.continuous.enabled", default=default)
+    at = (*hub.path, "prePuller")
+    if not continuous:
+        draft.put("prePuller.enabled", False, at)
+    if not hook and not continuous:
+        why = "Both pullers were off: no node gets images ahead of users, so there is nothing to wait for."
+        draft.put("imageGate.mode", "off", at, why)
+    elif not continuous:
+        _keep_hook_only(draft, hub)
+    else:
+        _map_puller_pods(draft, hub)
+        draft.switch_off.append(f"{hub.show('prePuller.continuous.enabled')}: false    # Roost's puller does this")
+    if hook and continuous:
+        draft.notes.append(
+            f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub wait until nodes hold the "
+            "new images. Roost's puller brings them too, and holds no upgrade up. To keep both of the hub's pullers "
+            "instead, set Roost's prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub."
+        )
+
+
+def _keep_hook_only(draft: Draft, hub: Section) -> None:
+    """Images come to the nodes of an upgrade, and to no node that joins later: nothing may wait for them there."""
+    at = (*hub.path, "prePuller", "continuous", "enabled")
+    why = (
+        "The hub pulled images during its upgrades only. Users rather go to nodes that hold their image.",
+        "For images on new nodes too: delete the keys imageGate and prePuller.enabled here.",
+    )
+    draft.put("imageGate.mode", "prefer", at, *why)
+    draft.put("imageGate.pullerPods", "zeroToJupyterHub", at)
+
+
+def _map_puller_pods(draft: Draft, hub: Section) -> None:
+    """The chart's pullers go where users go, and where `extraTolerations` lets them."""
+    users = hub.items("scheduling.userPods.tolerations")
+    default = child(draft.defaults, "prePuller", "tolerations")
+    tolerations = [*(users if users is not None else default if isinstance(default, list) else [])]
+    tolerations += hub.items("prePuller.extraTolerations") or []
+    draft.put("prePuller.tolerations", tolerations, (*hub.path, "prePuller", "extraTolerations"))
+    for key in ("labels", "annotations"):
+        draft.put(f"prePuller.{key}", dict(hub.mapping(f"prePuller.{key}")), (*hub.path, "prePuller", key))
+    resources = kubernetes_resources(draft, hub, ("prePuller", "resources"), hub.mapping("prePuller.resources"))
+    if any(resources.values()):
+        for part, sizes in resources.items():
+            draft.put(f"prePuller.resources.{part}", sizes, (*hub.path, "prePuller", "resources"))

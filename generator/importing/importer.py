@@ -1,0 +1,203 @@
+"""Turn zero-to-jupyterhub's or BinderHub's values into Roost's, and say what could not be turned.
+
+Guarantees: the result is valid for Roost, whatever the file holds; it asks for no more placeholders than the file did;
+and every placement-related key is either mapped, or named with its line and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from generator.checks.lint import lint
+from generator.checks.schema import find_faults
+from generator.faults import Fault, ValuesError, show_path
+from generator.importing.builds import map_builds
+from generator.importing.hub import map_hub
+from generator.importing.result import Draft, ImportResult, Note, Piece, merge_pieces
+from generator.importing.source import (
+    BINDER_KEYS,
+    HUB_KEYS,
+    Charts,
+    Path,
+    Section,
+    child,
+    find_charts,
+    find_hubs,
+    kind_of,
+    misshapen_sections,
+    show_key,
+)
+from generator.importing.summary import summary_of
+from generator.locations import chart_folder
+from generator.values.files import read_defaults
+from generator.values.loader import LoadedFile, Places, ValueSource, load
+from generator.values.merge import Merged, coalesce, merge_maps, merge_values
+from generator.values.release import Release
+
+__all__ = ["ImportResult", "Note", "import_layers", "import_values"]
+
+_LAYERS = (
+    "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
+    "several files, import what Helm made of all: helm get values RELEASE --all -o yaml"
+)
+
+
+def import_values(text: str | bytes, filename: str, release: str = "hub", hub: str | None = None) -> ImportResult:
+    """`import_layers` for one file with the content `text`."""
+    return import_layers([(filename, text)], release, hub)
+
+
+def import_layers(
+    layers: Sequence[tuple[str, str | bytes]], release: str = "hub", hub: str | None = None
+) -> ImportResult:
+    """Roost's values for the hub that the given files (name and content; later ones win, as with Helm) configure.
+
+    release: the hub's Helm release; its user scheduler is named after it. hub: the key of the hub's values, like
+    "basehub.jupyterhub"; None: the only one there is. Raises ValuesError when one is no values file or is encrypted, or
+    when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
+    """
+    loaded = [_load(name, text) for name, text in layers]
+    values: Mapping[str, object] = {}
+    for file in loaded:
+        values = merge_maps(values, file.values)
+    filename = ", ".join(name for name, _ in layers)
+    places = Places([file.source for file in loaded])
+    charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
+    defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml").values
+    draft = Draft(defaults, places, release)
+    if len(loaded) == 1:
+        draft.notes.append(_LAYERS)
+    if charts.has_hub:
+        map_hub(draft, charts)
+    map_builds(draft, charts)
+    pieces = _valid_pieces(draft, defaults)
+    found, comments = merge_pieces(pieces, defaults)
+    result = ImportResult(
+        filename=filename,
+        values=found,
+        unmapped=sorted(draft.unmapped, key=lambda note: (note.file, note.line, note.key)),
+        switch_off=draft.switch_off,
+        notes=draft.notes,
+        comments=comments,
+    )
+    _judge(result)
+    return result
+
+
+def _judge(result: ImportResult) -> None:
+    """Lint what was made, as `roost validate` will, and say in plain words what Roost does with it."""
+    merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
+    faults = find_faults(merged) or lint(merged, Release())
+    errors = [fault for fault in faults if fault.severity == "error"]
+    if errors:
+        raise ValuesError(errors)
+    result.warnings = [fault for fault in faults if fault.file == "imported values"]
+    result.summary = summary_of(merged.values)
+
+
+def _load(name: str, text: str | bytes) -> LoadedFile:
+    loaded = load(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), name)
+    if isinstance(loaded.values.get("sops"), Mapping):
+        found = "a file encrypted by SOPS"
+        raise ValuesError([Fault(name, 1, "sops", found, "readable values", "Decrypt it first: sops -d FILE")])
+    return loaded
+
+
+def _chosen_hub(
+    values: Mapping[str, object], files: Sequence[LoadedFile], filename: str, hub: str | None
+) -> Path | None:
+    """Where the hub's values are; None: wherever `find_charts` finds them."""
+    found = find_hubs(values)
+    if hub is not None:
+        chosen = tuple(part for part in hub.split(".") if part)
+        if kind_of(child(values, *chosen)) != "mapping":
+            there = " or ".join(map(show_key, found)) or "no hub"
+            raise ValuesError([Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")])
+        return chosen
+    if len(found) < 2:
+        return None
+    named = [
+        f"{show_key(path)} ({', '.join(file.source.name for file in files if _has(file.values, path))})"
+        for path in found
+    ]
+    fix = (
+        "Where one holds another chart's defaults (basehub's own file below daskhub, say), import what Helm made of "
+        "all: helm get values RELEASE --all. Or choose one: --hub " + show_key(found[0]) + "."
+    )
+    raise ValuesError([Fault(filename, 0, "", f"{len(found)} hubs: {' and '.join(named)}", "one hub", fix)])
+
+
+def _has(values: Mapping[str, object], path: Path) -> bool:
+    """Whether a file says anything of the hub at `path`: at the top, one of a hub's keys."""
+    return path in find_hubs(values) or bool(path and child(values, *path))
+
+
+def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Path | None) -> Charts:
+    charts = find_charts(values, hub)
+    if charts is not None:
+        return charts
+    misshapen = [
+        Fault(
+            *places.of(path),
+            show_key(path),
+            f"a {kind_of(value)}",
+            "a mapping",
+            "Write the section's keys below it, or take it away.",
+        )
+        for path, value in misshapen_sections(values)
+    ]
+    if misshapen:
+        raise ValuesError(misshapen)
+    # Keys that a hub has, but other charts too.
+    some = sorted(HUB_KEYS & set(values))
+    if some:
+        found = f"{' and '.join(some)} alone, as other charts may have"
+        fix = "If a hub's, write `singleuser: {}` beside it, or import what Helm made of all: helm get values --all."
+        raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub", fix)])
+    if values:
+        found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
+        raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub")])
+    # An empty file configures a hub too: the chart's defaults.
+    return Charts(Section({}, ()), True, None, None, Section({}, ()))
+
+
+def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
+    """The pieces that Roost accepts together; what it refuses is noted.
+
+    A size or a text that zero-to-jupyterhub lets pass may be a fault here: then the rest is still worth having.
+    """
+    pieces = list(draft.pieces)
+    faults = _faults(pieces, defaults)
+    while faults:
+        at = _guilty(faults[0], pieces, defaults)
+        refused = pieces.pop(at)
+        file, line = draft.places.of(refused.source)
+        reason = f"Roost refuses it as {faults[0].key}: {_said(faults[0])}"
+        draft.unmapped.append(Note(file, show_key(refused.source), line, kind_of(refused.value), reason))
+        if refused.path == ("placeholders",) and refused.value:
+            # Without the piece, Roost's own default would bring placeholders that nobody asked for.
+            pieces.append(Piece(refused.path, [], ("What stood there was refused.",), refused.source))
+        faults = _faults(pieces, defaults)
+    return pieces
+
+
+def _said(fault: Fault) -> str:
+    return f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
+
+
+def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:
+    """Which piece to give up for `fault`: the one it names, else the one without which the fewest faults are left."""
+    for at in reversed(range(len(pieces))):
+        path = show_path(pieces[at].path)
+        if fault.key == path or fault.key.startswith((f"{path}.", f"{path}[")):
+            return at
+    counts = [(len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults)), at) for at in range(len(pieces))]
+    return min(counts)[1]
+
+
+def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:
+    values, _ = merge_pieces(pieces, defaults)
+    merged = Merged(coalesce(values, defaults), Places([ValueSource("imported values", values)]))
+    # The lint reads values of the right shape only.
+    faults = find_faults(merged) or lint(merged, Release())
+    return [fault for fault in faults if fault.severity == "error"]

@@ -1,0 +1,68 @@
+"""Read what several parts of zero-to-jupyterhub's values have: pod resources, pull secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from generator.importing.quantities import cpu_quantity, quantity
+from generator.importing.source import Path, Section, child
+
+if TYPE_CHECKING:
+    from generator.importing.result import Draft
+
+
+def kubernetes_resources(
+    draft: Draft, section: Section, at: Path, resources: Mapping[str, object]
+) -> dict[str, dict[str, str]]:
+    """A pod's resources with every quantity as text; what is no quantity is noted and left out."""
+    found: dict[str, dict[str, str]] = {}
+    for part in ("requests", "limits"):
+        quantities = resources.get(part)
+        if not isinstance(quantities, Mapping):
+            continue
+        found[part] = {}
+        for name, value in quantities.items():
+            amount = quantity(value)
+            if amount is None or amount < 0:
+                if value is not None:
+                    draft.reject(section, (*at, part, name), "expected a Kubernetes quantity")
+                continue
+            is_text = isinstance(value, str)
+            found[part][name] = (
+                str(value).strip() if is_text else cpu_quantity(value) or "0" if name == "cpu" else f"{int(amount)}"
+            )
+    return found
+
+
+def secret_names(secrets: object) -> list[str]:
+    """Names of pull secrets, each a name or an object with one."""
+    named = (
+        [child(item, "name") if isinstance(item, Mapping) else item for item in secrets]
+        if isinstance(secrets, list)
+        else []
+    )
+    return [name for name in named if isinstance(name, str) and name]
+
+
+def map_pull_secrets(draft: Draft, hub: Section, dotted: str) -> None:
+    """Roost has one list for all of its pods."""
+    put_pull_secrets(draft, secret_names(hub.items(dotted)), (*hub.path, *dotted.split(".")))
+
+
+def put_pull_secrets(draft: Draft, names: Sequence[str], source: Path) -> None:
+    """Add to the list of all of Roost's pods."""
+    known = next((piece.value for piece in draft.pieces if piece.path == ("imagePullSecrets",)), [])
+    known = known if isinstance(known, list) else []
+    draft.pieces = [piece for piece in draft.pieces if piece.path != ("imagePullSecrets",)]
+    draft.put("imagePullSecrets", list(dict.fromkeys([*known, *names])), source)
+
+
+def object_name(hub: Section, release: str, name: str) -> str:
+    """What zero-to-jupyterhub calls an object of the hub's namespace."""
+    override = child(hub.data, "fullnameOverride")
+    if "fullnameOverride" not in hub.data or isinstance(override, str):
+        return f"{override}-{name}" if override else name
+    chart = child(hub.data, "nameOverride")
+    chart = chart if isinstance(chart, str) and chart else "jupyterhub"
+    return f"{release}-{name}" if chart in release else f"{release}-{chart}-{name}"

@@ -1,0 +1,137 @@
+"""What an import makes: the values, piece by piece, and what to tell the operator."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from generator.importing.printing import print_yaml, printable
+from generator.importing.source import Path, Section, child, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from generator.faults import Fault
+    from generator.values.loader import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A placement-related key that could not be mapped. `key`: its full name in the file; `line`: 0 when unknown."""
+
+    file: str
+    key: str
+    line: int
+    value_kind: str
+    reason: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return printable(f"{where}: not mapped: {self.key} ({self.value_kind}): {self.reason}")
+
+
+@dataclass(slots=True)
+class ImportResult:
+    """What `import_values` made: `values` hold only what differs from Roost's defaults."""
+
+    filename: str
+    values: dict[str, object] = field(default_factory=dict)
+    unmapped: list[Note] = field(default_factory=list)
+    # Lines `key: value` to set in the file that was read, once Roost is installed.
+    switch_off: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    comments: dict[Path, list[str]] = field(default_factory=dict)
+    # What `roost validate` says of the values.
+    warnings: list[Fault] = field(default_factory=list)
+    # What Roost will do for this hub, and what not.
+    summary: list[str] = field(default_factory=list)
+
+    def to_yaml(self) -> str:
+        """The values as a commented document that `roost validate` passes."""
+        head = [f"Made by `roost import` from {self.filename}: only what differs from Roost's defaults."]
+        if self.switch_off:
+            head += ["Set there, once Roost is installed:", *(f"  {line}" for line in self.switch_off)]
+        body = print_yaml(self.values, self.comments) if self.values else "{}\n"
+        return "".join(f"# {printable(line)}\n" for line in head) + body
+
+    def report(self) -> str:
+        """What to tell on stderr: unmapped keys, what to switch off, notes, warnings, and what Roost will do."""
+        lines = [str(note) for note in self.unmapped]
+        lines += [f"switch off there: {printable(line)}" for line in self.switch_off]
+        lines += [f"note: {printable(note)}" for note in self.notes]
+        lines += [printable(str(warning)) for warning in self.warnings]
+        lines += [printable(line) for line in self.summary]
+        return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One value for Roost, and the key of the file that asked for it."""
+
+    path: Path
+    value: object
+    comments: tuple[str, ...]
+    source: Path
+
+
+@dataclass(slots=True)
+class Draft:
+    """Collects pieces and notes while values are read. `places`: knows file and line of each key."""
+
+    defaults: Mapping[str, object]
+    places: Places
+    release: str
+    pieces: list[Piece] = field(default_factory=list)
+    unmapped: list[Note] = field(default_factory=list)
+    switch_off: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def put(self, dotted: str, value: object, source: Path, *comments: str) -> None:
+        """Set a value of Roost's, unless it is the default. `source`: the full path of the key that asks for it."""
+        path = tuple(dotted.split("."))
+        if child(self.defaults, *path) != value:
+            self.pieces.append(Piece(path, copy.deepcopy(value), comments, source))
+
+    def put_each(self, dotted: str, values: Mapping[str, object], source: Path, *comments: str) -> None:
+        """`put` for a mapping that is merged into a default which is not empty: each key by itself."""
+        for key, value in values.items():
+            path = (*dotted.split("."), key)
+            if child(self.defaults, *path) != value:
+                self.pieces.append(Piece(path, copy.deepcopy(value), comments, source))
+                comments = ()
+
+    def reject(self, section: Section, keys: Path, reason: str) -> None:
+        """Note that the key `keys` of `section` has no place in Roost's values."""
+        file, line = self.places.of((*section.path, *keys))
+        self.unmapped.append(Note(file, section.show(keys), line, kind_of(child(section.data, *keys)), reason))
+
+
+def merge_pieces(
+    pieces: Sequence[Piece], defaults: Mapping[str, object]
+) -> tuple[dict[str, object], dict[Path, list[str]]]:
+    """The values that all pieces make, in the order of the defaults, later pieces over earlier; and their comments."""
+    values: dict[str, object] = {}
+    comments: dict[Path, list[str]] = {}
+    for piece in pieces:
+        place = values
+        for key in piece.path[:-1]:
+            below = place.setdefault(key, {})
+            if not isinstance(below, dict):
+                below = place[key] = {}
+            place = below
+        place[piece.path[-1]] = copy.deepcopy(piece.value)
+        if piece.comments:
+            comments.setdefault(piece.path, []).extend(piece.comments)
+    return _in_order(values, defaults), comments
+
+
+def _in_order(values: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
+    keys = [*(key for key in defaults if key in values), *(key for key in values if key not in defaults)]
+    ordered: dict[str, object] = {}
+    for key in keys:
+        value, default = values[key], defaults.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            value = _in_order(value, default)
+        ordered[key] = value
+    return ordered

@@ -1,0 +1,99 @@
+"""Say in plain words what Roost will do for a hub with these values, and what not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from generator.checks.report import at, listing, mapping, number, text
+from roost_core.placement.managed_images import puller_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_core.placement.managed_images import PullerGroup
+
+
+def summary_of(values: Mapping[str, object]) -> list[str]:
+    """One line for each thing, headed by "Roost will" and "Roost won't"."""
+    will: list[str] = []
+    wont = ["hold an upgrade of the hub up until images are there"]
+    _scheduling(values, will, wont)
+    _images(values, will, wont)
+    _placeholders(values, will, wont)
+    _builds(values, will, wont)
+    lines = ["What Roost will do for this hub:", *(f"  - {line}" for line in will or ["nothing"])]
+    return [*lines, "What it won't:", *(f"  - {line}" for line in wont)]
+
+
+def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+    user = at(values, "podClasses", "user")
+    draws = bool(mapping(at(user, "join")))
+    if at(values, "scheduler", "target") == "none":
+        wont.append("place users: the cluster's scheduler goes on doing that (scheduler.target: none)")
+        if draws:
+            will.append("draw users to nodes with other users, by a preference that the cluster's scheduler weighs")
+        else:
+            wont.append("draw users to each other: the hub didn't (podClasses.user.join)")
+        return
+    profile = mapping(at(values, "scheduler", "profiles", text(at(user, "profile"))))
+    if profile.get("plugins"):
+        will.append("place users by a scheduler of its own with the hub's plugins and weights")
+    else:
+        strategy = text(profile.get("strategy"))
+        how = ": to the node with most users, then the fullest" if strategy == "pack" else ""
+        will.append(f"place users by a scheduler of its own, strategy {strategy}{how}")
+    names = [name for name in listing(values.get("replaceSchedulers")) if isinstance(name, str)]
+    if names:
+        will.append(f"take over pods that name {' or '.join(names)}")
+
+
+def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+    mode = at(values, "imageGate", "mode")
+    groups = puller_groups(values.get("singleuser"), values.get("prePuller"))
+    images = {image for group in groups for image in group.images}
+    if at(values, "prePuller", "enabled") is not True:
+        wont.append("bring images to nodes: users of a node that lacks theirs start cold")
+    elif not images:
+        wont.append("bring images to nodes: none is named in singleuser or prePuller.extraImages")
+    else:
+        pods = _pods_of_a_user_node(groups)
+        each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
+        daemon_sets = _count(len(groups), "DaemonSet")
+        will.append(f"bring {_count(len(images), 'image')} to nodes beforehand, by {daemon_sets}{each}")
+    if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
+        will.append("keep users off nodes that are still being brought their image, while another node holds it")
+    elif mode == "prefer" and images:
+        will.append("let users rather go to nodes that hold their image, and to any other")
+    else:
+        wont.append("keep users off nodes that lack their image")
+
+
+def _pods_of_a_user_node(groups: Sequence[PullerGroup]) -> int:
+    """How many DaemonSets select the nodes of who chooses nothing; required terms may still keep some away."""
+    usual = groups[0].node_selector.items()
+    return sum(group.node_selector.items() <= usual for group in groups)
+
+
+def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+    sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
+    count = sum(int(number(one.get("replicas"))) for one in sets)
+    if count:
+        will.append(f"keep {_count(count, 'placeholder')}, which give way to users and make an autoscaler act early")
+        if at(values, "placeholderMover", "enabled") is True:
+            will.append("move them to the newest node, a few a minute")
+    else:
+        wont.append("keep placeholders: the hub had none (placeholders)")
+
+
+def _builds(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+    build = at(values, "podClasses", "build")
+    if build is None:
+        return
+    if at(build, "home") is not None:
+        will.append("should there be builds (BinderHub): send those of a repository to one node, where its layers are")
+    else:
+        wont.append("give builds a home node")
+
+
+def _count(number_: int, what: str) -> str:
+    return f"{number_} {what}{'' if number_ == 1 else 's'}"

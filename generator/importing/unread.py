@@ -1,0 +1,143 @@
+"""Name what of a hub's values is about placement and has no place in Roost's: keys, and what Python sets at run time.
+
+Nothing is guessed of Python code; it is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from generator.importing.source import Path, Section, kind_of
+
+if TYPE_CHECKING:
+    from generator.importing.result import Draft
+
+
+# Traits of KubeSpawner that decide where a pod lands or how much it asks for.
+_SPAWNER_TRAITS: Final = (
+    "component_label|cpu_guarantee|cpu_limit|enable_user_namespaces|extra_labels|extra_pod_config"
+    "|extra_resource_guarantees|extra_resource_limits|group_overrides|image|image_spec|mem_guarantee|mem_limit"
+    "|modify_pod_hook|namespace|node_affinity_preferred|node_affinity_required|node_selector|pod_affinity_preferred"
+    "|pod_affinity_required|pod_anti_affinity_preferred|pod_anti_affinity_required|priority_class_name|profile_list"
+    "|scheduler_name|tolerations|user_namespace_template"
+)
+
+# In Python code, `image` and `namespace` alone mean too many things.
+_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{_SPAWNER_TRAITS}|Spawner\.image)\b")
+
+_AT_RUN_TIME: Final = (
+    "set in the hub at run time, where Roost can't read it; set {there} too if it is the same for all users"
+)
+
+_ROOST_KEYS_OF_TRAITS: Final = {
+    "component_label": "podClasses.user.match.labels.component",
+    "enable_user_namespaces": "podClasses.user.match.namespaceSelector: {}",
+    "image": "singleuser.image",
+    "image_spec": "singleuser.image",
+    "profile_list": "singleuser.profileList",
+    "node_selector": "placeholders[].nodeSelector",
+    "tolerations": "placeholders[].tolerations",
+    "node_affinity_required": "placeholders[].requiredNodeTerms",
+    "cpu_guarantee": "singleuser.cpu.guarantee and placeholders[].resources",
+    "mem_guarantee": "singleuser.memory.guarantee and placeholders[].resources",
+    "scheduler_name": "replaceSchedulers",
+}
+
+_NO_COUNTERPART: Final = "Roost has no such setting"
+
+_POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
+
+_OWN_DEPLOYMENT: Final = "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
+
+_HOOK: Final = "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
+
+_PULLER: Final = "Roost's puller is hardened already, and its pause is placeholder.image"
+
+# What has no place in Roost's values, and why. A longer path wins; the first also names any key unknown to us below it.
+_UNMAPPED: Final[Mapping[Path, str]] = {
+    ("scheduling",): _NO_COUNTERPART,
+    ("scheduling", "userScheduler", "containerSecurityContext"): _OWN_DEPLOYMENT,
+    ("scheduling", "userScheduler", "extraPodSpec"): _OWN_DEPLOYMENT,
+    ("scheduling", "userScheduler", "revisionHistoryLimit"): _OWN_DEPLOYMENT,
+    ("scheduling", "userScheduler", "serviceAccount"): _OWN_DEPLOYMENT,
+    ("scheduling", "userPlaceholder", "containerSecurityContext"): "Roost's placeholders are hardened already",
+    ("scheduling", "userPlaceholder", "extraPodSpec"): _NO_COUNTERPART,
+    ("prePuller", "containerSecurityContext"): _PULLER,
+    ("prePuller", "pause"): _PULLER,
+    ("prePuller", "hook", "nodeSelector"): _HOOK,
+    ("prePuller", "hook", "tolerations"): _HOOK,
+    ("prePuller", "hook", "resources"): _HOOK,
+    ("singleuser", "extraPodAffinity"): _POD_KEEPS_IT,
+    ("singleuser", "extraPodAntiAffinity"): _POD_KEEPS_IT,
+    ("singleuser", "extraPodConfig"): _POD_KEEPS_IT,
+    ("singleuser", "schedulerStrategy"): "a key of old charts; Roost's is scheduler.profiles.user.strategy",
+}
+
+_HARDENED: Final[Mapping[Path, object]] = {
+    ("runAsNonRoot",): True,
+    ("runAsUser",): 65534,
+    ("runAsGroup",): 65534,
+    ("allowPrivilegeEscalation",): False,
+    ("capabilities", "drop"): ["ALL"],
+    ("seccompProfile", "type"): "RuntimeDefault",
+}
+
+# The chart's own values of keys above: `helm get values --all` prints them, and they ask for nothing.
+CHART_DEFAULTS: Final[Mapping[Path, object]] = {
+    ("scheduling", "userScheduler", "serviceAccount", "create"): True,
+    ("scheduling", "userScheduler", "logLevel"): 4,
+    **{
+        ("scheduling", component, "containerSecurityContext", *key): value
+        for component in ("userScheduler", "userPlaceholder")
+        for key, value in _HARDENED.items()
+    },
+}
+
+
+def note_run_time(draft: Draft, hub: Section) -> None:
+    """Name what the hub sets by traits or in Python, where it is about placement."""
+    config = hub.get("hub.config", "any")
+    for class_name, traits in config.items() if isinstance(config, Mapping) else ():
+        if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
+            continue
+        for trait in traits:
+            if re.fullmatch(_SPAWNER_TRAITS, trait) and traits[trait] is not None:
+                key = _ROOST_KEYS_OF_TRAITS.get(trait)
+                reason = (
+                    _AT_RUN_TIME.format(there=key) if key else "set in the hub at run time, where Roost can't read it"
+                )
+                draft.reject(hub, ("hub", "config", class_name, trait), reason)
+    extra = hub.get("hub.extraConfig", "any")
+    entries = dict(extra) if isinstance(extra, Mapping) else {"": extra} if isinstance(extra, str) and extra else {}
+    for name, code in entries.items():
+        words = sorted(set(_SPAWNER_WORDS.findall(code))) if isinstance(code, str) else []
+        if words:
+            at = ("hub", "extraConfig", name) if name else ("hub", "extraConfig")
+            draft.reject(
+                hub,
+                at,
+                f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't guess what it does",
+            )
+    if entries:
+        draft.notes.append(
+            f"{hub.show('hub.extraConfig')} is Python that may change pods at run time; it was not read."
+        )
+
+
+def note_unread(draft: Draft, hub: Section) -> None:
+    """Name what is placement-related and was not mapped, each group once."""
+    groups: dict[Path, str] = {}
+    for top in dict.fromkeys(path[:1] if path[0] == "scheduling" else path for path in _UNMAPPED):
+        for leaf, value in hub.unread(top):
+            if CHART_DEFAULTS.get(leaf) == value:
+                continue
+            known = max((path for path in _UNMAPPED if leaf[: len(path)] == path), key=len)
+            groups.setdefault(known if len(known) > 1 else leaf, _UNMAPPED[known])
+    for path, reason in groups.items():
+        draft.reject(hub, path, reason)
+    for path, (value, kind) in hub.misfits.items():
+        fix = "; nothing below it was read. Write its keys below it, or take it away" if kind == "mapping" else ""
+        reason = f"expected {'an' if kind == 'integer' else 'a'} {kind}, found a {kind_of(value)}{fix}"
+        draft.reject(hub, path, reason)

@@ -1,0 +1,200 @@
+"""Map how large a hub's users are and where they may go, and the placeholders that stand for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from generator.importing.quantities import cpu_quantity, memory_quantity, quantity, spawner_bytes
+from generator.importing.resources import kubernetes_resources, map_pull_secrets
+from generator.importing.source import Charts, Section, child
+from roost_core.placement.labels import NODE_PURPOSE_LABEL
+
+if TYPE_CHECKING:
+    from generator.importing.result import Draft
+
+
+def map_user_terms(draft: Draft, hub: Section) -> None:
+    """The users' own node terms come with the pods; placeholders must carry the same, or they keep the wrong seats."""
+    at = ("scheduling", "userPods", "nodeAffinity", "matchNodePurpose")
+    purpose = match_purpose(hub, "userPods")
+    if purpose not in (None, "ignore", "prefer", "require"):
+        draft.reject(hub, at, "expected ignore, prefer or require")
+    if purpose == "ignore":
+        why = "The hub's pods don't look for user nodes."
+        draft.put("podClasses.user.preferredNodeTerms", [], (*hub.path, *at), why)
+    preferred: list[object] = []
+    if purpose in (None, "prefer"):  # the chart's default
+        preferred.append({"weight": 100, "preference": _purpose_term()})
+    for item in hub.items("singleuser.extraNodeAffinity.preferred") or []:
+        if isinstance(item, Mapping):
+            preferred.append(dict(item))
+            weight = item.get("weight")
+            if isinstance(weight, int) and weight >= 50:
+                draft.notes.append(
+                    f"{hub.show('singleuser.extraNodeAffinity.preferred')}: a term of weight {weight} is as strong "
+                    "as Roost's own (100): among nodes that differ in it, it can decide alone."
+                )
+    draft.put(
+        "podClasses.placeholder.preferredNodeTerms",
+        preferred,
+        (*hub.path, *at),
+        "What the hub's users prefer, so that seats are kept where users go.",
+    )
+
+
+def match_purpose(hub: Section, pods: str) -> str | None:
+    """None: the chart's default, prefer. A null deletes that, and no term is left."""
+    dotted = f"scheduling.{pods}.nodeAffinity.matchNodePurpose"
+    return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
+
+
+def _purpose_term() -> dict[str, object]:
+    return {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]}
+
+
+def map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
+    """A user's size: as the hub writes it for `roost validate`, and (returned) in Kubernetes quantities."""
+    hub = charts.hub
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    for kind in ("cpu", "memory"):
+        for part, sizes in (("guarantee", requests), ("limit", limits)):
+            dotted = f"singleuser.{kind}.{part}"
+            value = hub.get(dotted, "any")
+            has_default = (kind, part) == ("memory", "guarantee") and charts.binder is None
+            if value is None and has_default and not hub.is_deleted(dotted):
+                # The chart's default; BinderHub's chart takes it away.
+                value = "1G"
+            if value in (None, 0, "", "0"):
+                continue
+            size = cpu_quantity(value) if kind == "cpu" else _memory(value)
+            if size is None:
+                draft.reject(hub, tuple(dotted.split(".")), _size_reason(kind))
+                continue
+            sizes[kind] = size
+            draft.put(dotted, _amount(value, size), (*hub.path, *dotted.split(".")))
+    for part, sizes in (("guarantees", requests), ("limits", limits)):
+        for name, value in hub.mapping(f"singleuser.extraResource.{part}").items():
+            amount = quantity(value)
+            if amount is not None and amount >= 0:
+                sizes[name] = str(value)
+                source = (*hub.path, "singleuser", "extraResource", part)
+                draft.put_each(f"singleuser.extraResource.{part}", {name: value}, source)
+            else:
+                key = ("singleuser", "extraResource", part, name)
+                draft.reject(hub, key, "expected a Kubernetes quantity")
+    # Kubernetes takes a limit for the request of an extended resource.
+    for name, value in limits.items():
+        if "/" in name:
+            requests.setdefault(name, value)
+    for name, least in requests.items():
+        if name in limits and (quantity(limits[name]) or 0) < (quantity(least) or 0):
+            del limits[name]
+    return {"requests": requests, "limits": limits}
+
+
+def _amount(value: object, quantity: str) -> object:
+    """`value` as zero-to-jupyterhub writes it; `quantity` says the same, should the hub have written it otherwise."""
+    if not isinstance(value, str) or re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]?", value):
+        return value
+    return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
+
+
+def _memory(value: object) -> str | None:
+    size_bytes = spawner_bytes(value)
+    return None if size_bytes is None else memory_quantity(size_bytes)
+
+
+def _size_reason(kind: str) -> str:
+    return "expected a number of CPUs" if kind == "cpu" else "expected bytes, or a number with K, M, G or T"
+
+
+def map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str, str]]) -> None:
+    """Map the hub's placeholders to one set, and where users may go to what every set inherits."""
+    at = ("scheduling", "userPlaceholder")
+    source = (*hub.path, *at)
+    replicas = hub.get("scheduling.userPlaceholder.replicas", "integer") or 0
+    image = {key: hub.text(f"scheduling.userPlaceholder.image.{key}") for key in ("name", "tag", "pullPolicy")}
+    for key, value in image.items():
+        if value:
+            draft.put(f"placeholder.image.{key}", value, (*source, "image", key))
+    map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
+    given = hub.mapping("scheduling.userPlaceholder.resources")
+    resources = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
+    comments = ["Seats as zero-to-jupyterhub kept them: no more than there."]
+    if resources:
+        comments += _raise_to_user(resources, user)
+    elif any(user.values()):
+        resources = {part: dict(sizes) for part, sizes in user.items()}
+        comments.append("One is as large as one user. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi here.")
+    resources = {part: sizes for part, sizes in resources.items() if sizes}
+    entry: dict[str, object] = {"name": "default", "replicas": replicas}
+    if resources:
+        entry["resources"] = resources
+    _map_placeholder_nodes(draft, hub)
+    if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
+        draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
+        return
+    for key in ("labels", "annotations"):
+        own = dict(hub.mapping(f"scheduling.userPlaceholder.{key}"))
+        draft.put(f"placeholder.defaults.{key}", own, (*source, key))
+    draft.put("placeholders", [entry], source, *comments)
+    if replicas != 0:
+        draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
+
+
+def _map_placeholder_nodes(draft: Draft, hub: Section) -> None:
+    """Placeholders may go where users may; as defaults, which further sets inherit."""
+    why = ("Where users may go, for every set of placeholders.",)
+    at = (*hub.path, "scheduling", "userPods", "tolerations")
+    tolerations = hub.items("scheduling.userPods.tolerations")
+    if tolerations is None:
+        default = child(draft.defaults, "placeholder", "defaults", "tolerations")
+        tolerations = default if isinstance(default, list) else []
+    extra = hub.items("singleuser.extraTolerations") or []
+    draft.put("singleuser.extraTolerations", extra, (*hub.path, "singleuser", "extraTolerations"))
+    draft.put("placeholder.defaults.tolerations", [*tolerations, *extra], at, *why)
+    selector = dict(hub.mapping("singleuser.nodeSelector"))
+    draft.put("placeholder.defaults.nodeSelector", selector, (*hub.path, "singleuser", "nodeSelector"))
+    terms = _required_terms(draft, hub)
+    at = (*hub.path, "scheduling", "userPods", "nodeAffinity")
+    draft.put(
+        "singleuser.extraNodeAffinity.required", terms, at, "Which nodes users require: the puller goes to these."
+    )
+    draft.put("placeholder.defaults.requiredNodeTerms", terms, at)
+
+
+def _required_terms(draft: Draft, hub: Section) -> list[object]:
+    """As the users' pods have them. The chart adds node-purpose as one more term, and terms are ORed."""
+    terms: list[object] = []
+    if match_purpose(hub, "userPods") == "require":
+        terms.append(_purpose_term())
+    own = [
+        item for item in hub.items("singleuser.extraNodeAffinity.required") or [] if isinstance(item, Mapping) and item
+    ]
+    if terms and own:
+        draft.notes.append(
+            f"{hub.show('singleuser.extraNodeAffinity.required')} and matchNodePurpose: require are ORed by "
+            "Kubernetes: users may go to nodes that meet either. Placeholders were given the same terms."
+        )
+    return [*terms, *own]
+
+
+def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Make a given seat at least one user's size; say what was raised."""
+    requests, limits = resources.setdefault("requests", {}), resources.setdefault("limits", {})
+    for name, value in limits.items():
+        requests.setdefault(name, value)
+    raised: list[str] = []
+    for name, least in user["requests"].items():
+        if (quantity(requests.get(name, 0)) or 0) < (quantity(least) or 0):
+            if name in requests:
+                raised.append(
+                    f"{name} raised from {requests[name]} to {least}, what one user asks for (K, M, G: powers of 1024)."
+                )
+            requests[name] = least
+        if name in limits and (quantity(limits[name]) or 0) < (quantity(requests[name]) or 0):
+            limits[name] = requests[name]
+    return raised

@@ -1,0 +1,1 @@
+"""From valid values to manifests."""

@@ -1,0 +1,219 @@
+"""Compare two sets of objects: by identity, then field by field."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import yaml
+
+from generator.faults import GeneratorError, UsageError, describe, one_line, show_path
+from generator.render.manifests import Identity
+from generator.render.order import rank
+from generator.render.output import KUSTOMIZATION, is_ours
+from generator.values.sources import MAX_FILE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from generator.faults import Path as FieldPath
+
+Objects = dict[Identity, dict[str, object]]
+
+MAX_MANIFEST_BYTES: Final = MAX_FILE_BYTES * 16
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_COLOURS: Final = {"+": "\x1b[32m", "-": "\x1b[31m", "~": "\x1b[33m"}
+_RESET: Final = "\x1b[0m"
+_CONTEXT_LINES: Final = 1
+
+
+class FieldChange(NamedTuple):
+    """One field that differs; what is missing on a side is `ABSENT`."""
+
+    path: FieldPath
+    before: object
+    after: object
+
+
+class Change(NamedTuple):
+    """One object that differs. `kind`: + (only after), - (only before), ~ (both, with `fields`)."""
+
+    kind: str
+    identity: Identity
+    fields: tuple[FieldChange, ...] = ()
+
+
+class _Absent:
+    """Stands for a field that isn't there; None is a value."""
+
+
+ABSENT: Final = _Absent()
+
+
+def compare(before: Mapping[Identity, object], after: Mapping[Identity, object]) -> list[Change]:
+    """List the objects that differ, in the order in which they are applied."""
+    changes = []
+    for identity in sorted({*before, *after}, key=lambda one: (rank(one.kind), one)):
+        if identity not in after:
+            changes.append(Change("-", identity))
+        elif identity not in before:
+            changes.append(Change("+", identity))
+        elif fields := tuple(_fields(before[identity], after[identity], ())):
+            changes.append(Change("~", identity, fields))
+    return changes
+
+
+def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldChange]:
+    # Containers are gone through even when equal: {"a": 1} == {"a": True} in Python.
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}, key=str):
+            yield from _fields(before.get(key, ABSENT), after.get(key, ABSENT), (*path, str(key)))
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _items(before, after, path)
+    elif not (type(before) is type(after) and before == after) and not _is_number_twice(before, after):
+        yield FieldChange(path, before, after)
+
+
+def _is_number_twice(before: object, after: object) -> bool:
+    """Tell whether these are 1 and 1.0, which are one number in JSON."""
+    numbers = isinstance(before, int | float) and isinstance(after, int | float)
+    return numbers and not isinstance(before, bool) and not isinstance(after, bool) and before == after
+
+
+def _items(before: list[object], after: list[object], path: FieldPath) -> Iterator[FieldChange]:
+    old, new = _by_name(before), _by_name(after)
+    if old is not None and new is not None:
+        for name in dict.fromkeys([*old, *new]):
+            yield from _fields(old.get(name, ABSENT), new.get(name, ABSENT), (*path, name))
+        return
+    for index in range(max(len(before), len(after))):
+        left = before[index] if index < len(before) else ABSENT
+        right = after[index] if index < len(after) else ABSENT
+        yield from _fields(left, right, (*path, index))
+
+
+def _by_name(items: list[object]) -> dict[str, object] | None:
+    """Items by their `name`, as Kubernetes tells containers, ports and variables apart; None when they lack one."""
+    named: dict[str, object] = {
+        item["name"]: item for item in items if isinstance(item, dict) and isinstance(item.get("name"), str)
+    }
+    return named if len(named) == len(items) else None
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_folder(path: str) -> Objects:
+    """Read all .yaml, .yml and .json of a folder and the folders in it, but kustomizations.
+
+    Raises UsageError when it holds no manifest, unless `roost render` wrote it so (`enabled: false`).
+    """
+    folder = Path(path)
+    files = sorted(one for one in folder.rglob("*") if one.suffix in _SUFFIXES and one.is_file())
+    objects = _objects(
+        (str(file), document)
+        for file in files
+        if file.name != KUSTOMIZATION
+        for document in _documents(_read(file), str(file))
+    )
+    if not objects and not is_ours(folder):
+        raise UsageError(f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests.")
+    return objects
+
+
+def parse_manifests(data: bytes, name: str) -> Objects | None:
+    """Read one file's manifests; None when these are values: some document lacks apiVersion or kind."""
+    try:
+        documents = list(_documents(data, name))
+    except GeneratorError:
+        # Not for us to say: reading it as values gives the fault with its line.
+        return None
+    if not documents or not all("apiVersion" in one and "kind" in one for one in documents):
+        return None
+    return _objects((name, document) for document in documents)
+
+
+def _objects(documents: Iterable[tuple[str, dict[str, object]]]) -> Objects:
+    objects: Objects = {}
+    for name, document in documents:
+        for body in _unpack(document):
+            identity = _identity(body, name)
+            if identity in objects:
+                raise GeneratorError(f"{name}: {identity} stands here a second time.")
+            objects[identity] = body
+    return objects
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > MAX_MANIFEST_BYTES:
+            raise UsageError(f"{file}: is too large for manifests.")
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: can't be read ({error.strerror}).") from None
+
+
+def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
+    try:
+        for document in yaml.load_all(data, Loader=yaml.CSafeLoader):
+            if document is None:
+                continue
+            if not isinstance(document, dict):
+                raise GeneratorError(f"{name}: holds a {type(document).__name__}, expected objects.")
+            yield document
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise GeneratorError(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
+
+
+def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
+    items = document.get("items")
+    if document.get("kind") == "List" and isinstance(items, list):
+        yield from (item for item in items if isinstance(item, dict))
+    else:
+        yield document
+
+
+def _identity(body: Mapping[str, object], file: str) -> Identity:
+    metadata = body.get("metadata")
+    found = metadata if isinstance(metadata, dict) else {}
+    if not (body.get("apiVersion") and body.get("kind") and found.get("name")):
+        raise GeneratorError(f"{file}: an object lacks apiVersion, kind or metadata.name.")
+    return Identity(str(body["apiVersion"]), str(body["kind"]), str(found.get("namespace") or ""), str(found["name"]))
+
+
+# --- showing ----------------------------------------------------------------------------------------------------------
+
+
+def show(changes: list[Change], *, coloured: bool) -> str:
+    """Write changes for a reader: `~ Kind namespace/name`, then each field with - and + lines."""
+    lines: list[str] = []
+    for change in changes:
+        lines.append(_paint(f"{change.kind} {change.identity}", change.kind, coloured))
+        for field in change.fields:
+            lines.append(f"    {show_path(field.path)}:")
+            is_secret = change.identity.kind == "Secret" and field.path[:1] in (("data",), ("stringData",))
+            shown = ["~ (changed; not shown)"] if is_secret else _field_lines(field.before, field.after)
+            lines.extend("      " + _paint(line, line[:1], coloured) for line in shown)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _field_lines(before: object, after: object) -> list[str]:
+    if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
+        compared = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=_CONTEXT_LINES)
+        return [one_line(line) for line in list(compared)[2:] if not line.startswith("@@")]
+    lines = []
+    if before is not ABSENT:
+        lines.append(f"- {_long(before)}")
+    if after is not ABSENT:
+        lines.append(f"+ {_long(after)}")
+    return lines
+
+
+def _long(value: object) -> str:
+    return describe(value, longest=400)
+
+
+def _paint(text: str, kind: str, coloured: bool) -> str:
+    colour = _COLOURS.get(kind, "")
+    return f"{colour}{text}{_RESET}" if coloured and colour else text

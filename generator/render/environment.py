@@ -1,0 +1,130 @@
+"""Own the restricted Jinja2 that `templates/` are written in; what a template may call is in template_functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateSyntaxError, UndefinedError, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from generator.render.functions import (
+    KEYS,
+    TemplateError,
+    context,
+    default,
+    each,
+    fail,
+    for_cluster,
+    indent,
+    items,
+    kube_minor,
+    merge,
+    minor_for_cluster,
+    plus,
+    read_key,
+    sha256_of,
+    to_int,
+    to_json,
+    to_pretty_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = [
+    "KEYS",
+    "MACROS",
+    "RestrictedEnvironment",
+    "TemplateError",
+    "context",
+    "default",
+    "fail",
+    "for_cluster",
+    "indent",
+    "items",
+    "kube_minor",
+    "make_environment",
+    "merge",
+    "minor_for_cluster",
+    "plus",
+    "render_template",
+    "template_names",
+    "to_int",
+    "to_json",
+    "to_pretty_json",
+]
+
+SUFFIX: Final = ".yaml.j2"
+# Holds macros only; never rendered by itself.
+MACROS: Final = f"_macros{SUFFIX}"
+
+
+class RestrictedEnvironment(ImmutableSandboxedEnvironment):
+    """Jinja2 less all that Go templates don't have in the same form: attributes are keys of maps, and nothing else."""
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        # A `for` over nil is an empty loop in Go.
+        template = super()._parse(source, name, filename)
+        for loop in template.find_all(nodes.For):
+            loop.iter = nodes.Filter(loop.iter, "each", [], [], None, None, lineno=loop.lineno)
+        template.set_environment(self)
+        return template
+
+    def getattr(self, obj: object, attribute: str) -> object:
+        """Read a key of a map; None when it is missing, as Go does."""
+        if isinstance(obj, StrictUndefined):
+            return super().getattr(obj, attribute)
+        return read_key(obj, attribute)
+
+    def getitem(self, obj: object, argument: object) -> object:
+        """Read `map[key]`; Go's `index`."""
+        return read_key(obj, argument)
+
+    def is_safe_callable(self, obj: object) -> bool:
+        """Tell whether a template may call `obj`: macros and the functions of its context."""
+        return callable(obj)
+
+
+def make_environment(root: Path) -> RestrictedEnvironment:
+    """Make the environment for the templates in the folder `root`. One serves any number of renders."""
+    environment = RestrictedEnvironment(
+        loader=FileSystemLoader(root),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters = {
+        "to_json": to_json,
+        "to_pretty_json": to_pretty_json,
+        "indent": indent,
+        "int": to_int,
+        "plus": plus,
+        "items": items,
+        "each": each,
+        "default": default,
+        "sha256": sha256_of,
+    }
+    environment.tests = {"none": lambda value: value is None}
+    environment.globals = {}
+    return environment
+
+
+def template_names(root: Path) -> list[str]:
+    """Names of the templates that make objects, sorted: all but those that start with an underscore."""
+    return sorted(path.name for path in root.glob(f"*{SUFFIX}") if not path.name.startswith("_"))
+
+
+def render_template(environment: RestrictedEnvironment, name: str, given: Mapping[str, object]) -> str:
+    """Render one template with a `context`; the text is YAML, maybe of several documents or of none.
+
+    Raises TemplateError, which names the template.
+    """
+    try:
+        return environment.get_template(name).render(given)
+    except TemplateError as fault:
+        raise TemplateError(str(fault), template=name) from fault
+    except (UndefinedError, TemplateSyntaxError) as error:
+        raise TemplateError(error.message or "is no template", template=name) from error

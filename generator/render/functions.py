@@ -1,0 +1,320 @@
+"""Own what a template may call: how values are printed and read, and the names of objects.
+
+Twin of `generator/compile/chart.py`: whatever a filter or function here gives, the Go template that the compiler writes
+gives too, so `roost render` and `helm template` agree. Hence Go's rules: a missing key reads as nil (None), an
+attribute of nil is a fault, numbers print as Go's encoding/json prints a float64. Free of Jinja2: compiled templates
+call these too, and its import takes longer than a render.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+
+from roost_core.placement import go_json, labels
+from roost_core.placement.managed_images import managed_images, puller_groups, with_images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
+KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "opt_out": labels.OPT_OUT_ANNOTATION,
+        "policy_revision": labels.POLICY_REVISION_ANNOTATION,
+        "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
+        "namespace_name": labels.NAMESPACE_NAME_LABEL,
+        "hostname": labels.HOSTNAME_LABEL,
+        "domain": labels.DOMAIN,
+        "puller": labels.OWN_PULLER,
+        "puller_set": labels.PULLER_SET_LABEL,
+        "popular_puller": labels.OWN_POPULAR_PULLER,
+        "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
+    }
+)
+
+# What `placeholder.defaults` says nothing of.
+_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"countBy": "pods", "windows": []})
+_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
+
+
+class ReleaseFacts(Protocol):
+    """What a template may know of the release: Helm's `--name`, `--namespace` and `--kube-version`."""
+
+    @property
+    def name(self) -> str:
+        """Name of the release."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the release."""
+
+    @property
+    def kube_version(self) -> str:
+        """The cluster's version, for example `v1.37.2`."""
+
+
+class ChartFacts(Protocol):
+    """What a template may know of the chart, as in Chart.yaml."""
+
+    @property
+    def version(self) -> str:
+        """Version of the chart."""
+
+    @property
+    def app_version(self) -> str:
+        """Version of the programs."""
+
+
+class TemplateError(Exception):
+    """A template can't be rendered with these values. Names the template; the text is for an operator."""
+
+    def __init__(self, message: str, template: str = "") -> None:
+        super().__init__(f"{template}: {message}" if template else message)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+def to_json(value: object) -> str:
+    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes. Sprig's `toJson`."""
+    try:
+        return go_json.to_json(value)
+    except ValueError as error:
+        raise TemplateError(str(error)) from None
+
+
+def to_json_exactly(value: object) -> str:
+    """`to_json` without its short cut through the C encoder."""
+    return go_json.to_json_exactly(value)
+
+
+def to_pretty_json(value: object) -> str:
+    """JSON over several lines, indented by two. Sprig's `toPrettyJson`."""
+    try:
+        return "".join(go_json.encode(value, "\n", "  ", ": "))
+    except ValueError as error:
+        raise TemplateError(str(error)) from None
+
+
+def indent(text: str, width: int) -> str:
+    """Put `width` spaces before every line, the first one too. Sprig's `indent`."""
+    pad = " " * width
+    return pad + text.replace("\n", f"\n{pad}")
+
+
+def to_int(value: object) -> int:
+    """Cut a number to an integer. Sprig's `int64`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TemplateError(f"found {value!r} where a number is needed")
+    return int(value)
+
+
+def plus(value: object, number: int) -> int:
+    """Add a constant to a number cut to an integer. Sprig's `add`; the only arithmetic there is."""
+    return to_int(value) + number
+
+
+def items(value: object) -> list[tuple[str, object]]:
+    """Key and value of each entry by sorted key, as Go's `range` goes through a map; nil is empty."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        raise TemplateError(f"found {value!r} where a map is needed")
+    return sorted(value.items(), key=lambda item: item[0])
+
+
+def each(value: object) -> Sequence[object]:
+    """What a `for` goes through: a list; nil is empty, as for Go's `range`."""
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return value
+    raise TemplateError(f"found {value!r} where a list is needed")
+
+
+def default(value: object, fallback: object) -> object:
+    """`fallback` when the value is missing or nil; 0, false and "" stay (unlike Sprig's `default`)."""
+    return fallback if value is None else value
+
+
+def sha256_of(text: str) -> str:
+    """SHA-256 of a text, in hex. Sprig's `sha256sum`."""
+    return sha256(text.encode()).hexdigest()
+
+
+def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
+    """Put maps together, not deep; a later map's entry wins, nil is empty."""
+    merged: dict[str, object] = {}
+    for one in maps:
+        merged.update(one or {})
+    return merged
+
+
+def concat(*lists: Sequence[object]) -> list[object]:
+    """Put lists together. Sprig's `concat`."""
+    return [item for one in lists for item in each(one)]
+
+
+def unique(entries: object) -> list[object]:
+    """Each entry of a list once. Sprig's `uniq`."""
+    found: list[object] = []
+    for entry in each(entries):
+        if entry not in found:
+            found.append(entry)
+    return found
+
+
+def names(entries: object) -> list[object]:
+    """The `name` of each entry of a list; nil is empty."""
+    return [read_key(entry, "name") for entry in each(entries)]
+
+
+def fail(message: str) -> NoReturn:
+    """Stop: these values can't be rendered. Sprig's `fail`."""
+    raise TemplateError(message)
+
+
+def read_key(obj: object, key: object) -> object:
+    """Read a key of a map; None when it is missing, as Go does."""
+    if not isinstance(key, str):
+        raise TemplateError(f"key {key!r} is no string")
+    if isinstance(obj, Mapping):
+        return obj.get(key)
+    raise TemplateError(f"key {key!r} of {'nil' if obj is None else repr(obj)}, which is no map")
+
+
+def kube_minor(version: str) -> tuple[int, int]:
+    """Read major and minor of `v1.36.3`, `1.36` or `v1.36.1-gke.200`. Raises ValueError."""
+    match = _MINOR.match(version)
+    if match is None:
+        raise ValueError(f"{version!r} is no Kubernetes version; give it as v1.36.3")
+    return int(match[1]), int(match[2])
+
+
+def minor_for_cluster(by_minor: Mapping[str, object], version: str) -> str:
+    """Pick the newest minor that the cluster has reached, else the oldest; "" when there is none."""
+    minors = sorted(by_minor, key=kube_minor)
+    reached = [minor for minor in minors if kube_minor(minor) <= kube_minor(version)]
+    return (reached or minors[:1] or [""])[-1]
+
+
+def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
+    """Pick the entry of `minor_for_cluster`."""
+    return by_minor.get(minor_for_cluster(by_minor, version), "")
+
+
+def puller_method(method: object, version: str) -> object:
+    """`prePuller.method` for this cluster: image volumes are on by default from 1.35 (beta), and always from 1.36."""
+    if method != "auto":
+        return method
+    return "imageVolume" if kube_minor(version) >= (1, 35) else "noop"
+
+
+def own_image(image: object, app_version: str) -> str:
+    """Roost's own image, of `image` in the values: by digest where one is given."""
+    name, digest = read_key(image, "name"), read_key(image, "digest")
+    return f"{name}@{digest}" if digest else f"{name}:{read_key(image, 'tag') or app_version}"
+
+
+def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
+    """Give the node label of each image that the puller brings, by each way to write that image."""
+    # Only needed for admission by policy: not worth the import at each start.
+    from roost_core.placement.images import normalise_reference  # noqa: PLC0415
+
+    found: dict[str, str] = {}
+    for full in managed_images(singleuser, puller):
+        path = full.removeprefix("docker.io/")
+        forms = (full, path, path.removeprefix("library/"))
+        for written in (prefix + form for form in forms for prefix in ("", "docker.io/", "index.docker.io/")):
+            # A part that looks like a registry can't lose its own: docker.io/a.b/c isn't a.b/c.
+            if normalise_reference(written) == full:
+                label = labels.pulled_label(release, namespace, full)
+                found[written] = found[written.removesuffix(":latest")] = label
+    return found
+
+
+def placeholder_sets(base: str, sets: object, defaults: object) -> list[dict[str, object]]:
+    """Give each set of `placeholders` with its StatefulSet's name, and with the defaults of what it doesn't name."""
+    found = []
+    for one in each(sets):
+        name = read_key(one, "name")
+        stateful_set = labels.object_name(base, f"placeholder-{name}", labels.MAX_STATEFULSET_NAME)
+        found.append({**complete_placeholder_set(one, defaults), "statefulSet": stateful_set})
+    return found
+
+
+def complete_placeholder_set(one: object, defaults: object) -> dict[str, object]:
+    """Lay one entry of `placeholders` over `placeholder.defaults`: a key that it names counts as a whole."""
+    named = {key: value for key, value in items(one) if value is not None}
+    return {**_SET_DEFAULTS, **dict(items(defaults)), **named}
+
+
+def container_images(containers: object) -> list[str]:
+    """Give the images of containers, each once; the rest of a container may hold secrets."""
+    return list(with_images((), each(containers)))
+
+
+def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, object]]:
+    """Give each DaemonSet of the puller: its name, where its users may go, its images in order of use."""
+    return [
+        {
+            "name": labels.object_name(base, group.component),
+            "nodeSelector": group.node_selector,
+            "tolerations": list(group.tolerations),
+            "requiredNodeTerms": list(group.required_terms),
+            "images": list(group.images),
+        }
+        for group in puller_groups(singleuser, puller)
+    ]
+
+
+def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
+    """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
+    name, namespace = release.name, release.namespace
+    base = values.get("fullnameOverride") or f"{name}-roost"
+
+    def kube_at_least(version: str) -> bool:
+        return kube_minor(release.kube_version) >= kube_minor(version)
+
+    def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
+        return labels.object_name(str(base), component, limit)
+
+    functions: dict[str, Callable[..., object]] = {
+        "kube_at_least": kube_at_least,
+        "object_name": object_name,
+        "cluster_object_name": lambda component: labels.cluster_object_name(name, namespace, component),
+        "scheduler_name": lambda profile: labels.scheduler_name(name, namespace, profile),
+        "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
+        "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
+        "startup_taint": lambda: labels.startup_taint(name, namespace),
+        "readiness_taint": lambda: labels.readiness_taint(name, namespace),
+        "pulled_prefix": lambda: labels.pulled_prefix(name, namespace),
+        "attract_prefix": lambda: labels.attract_prefix(name, namespace),
+        "images_condition": lambda: labels.images_condition(name, namespace),
+        "puller_component": labels.puller_component,
+        "puller_container": labels.puller_container,
+        "pullers": lambda singleuser, puller: pullers(str(base), singleuser, puller),
+        "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
+        "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
+        "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, release.kube_version),
+        "own_image": lambda: own_image(values["image"], chart.app_version),
+        "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
+        "placeholder_sets": lambda sets, defaults: placeholder_sets(str(base), sets, defaults),
+        "merge": merge,
+        "concat": concat,
+        "names": names,
+        "unique": unique,
+        "container_images": container_images,
+        "fail": fail,
+    }
+    return {
+        "values": values,
+        "release": {"name": name, "namespace": namespace},
+        "chart": {"version": chart.version, "app_version": chart.app_version},
+        "keys": KEYS,
+        **functions,
+    }

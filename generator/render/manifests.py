@@ -1,0 +1,171 @@
+"""Render merged, valid values to manifests, in an order that one `kubectl apply -f -` accepts."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from generator.compile.compiled import compiled
+from generator.faults import Fault, GeneratorError, ValuesError
+from generator.locations import chart_folder
+from generator.render.functions import TemplateError, context
+from generator.render.order import rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from generator.values.release import Release
+
+_SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+# The lines that say which object a document is, as every template writes them.
+_HEAD: Final = re.compile(r"^(apiVersion|kind|metadata): *(\S.*)?$|^  (name|namespace): *(\S.*)$", re.MULTILINE)
+
+
+class Chart(NamedTuple):
+    """Versions from Chart.yaml."""
+
+    version: str
+    app_version: str
+
+
+class Identity(NamedTuple):
+    """What tells one object from another in a cluster. `namespace` is "" for cluster-wide objects."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place} ({self.api_version})"
+
+
+class Manifest:
+    """One object: its YAML as rendered, which object it is, and (parsed when asked for) its body."""
+
+    def __init__(self, text: str, template: str) -> None:
+        self.text = text
+        self.template = template
+        self.identity = _read_identity(text, template)
+
+    @cached_property
+    def body(self) -> dict[str, object]:
+        """The object as data."""
+        return parse_document(self.text, self.template)
+
+
+def render(values: Mapping[str, object], release: Release) -> list[Manifest]:
+    """Render every template with `values` (merged and valid). Sorted for apply; same values, same bytes.
+
+    Raises GeneratorError when a template can't be rendered, which is a fault of Roost or of values nobody validated.
+    """
+    if values.get("enabled") is False:
+        return []
+    manifests = [
+        Manifest(text, template) for template, output in render_texts(values, release) for text in documents(output)
+    ]
+    manifests.sort(key=lambda manifest: (rank(manifest.identity.kind), manifest.identity))
+    for before, after in pairwise(manifests):
+        if before.identity == after.identity:
+            raise GeneratorError(f"{after.template}: {after.identity} is rendered twice; give one another name.")
+    return manifests
+
+
+def render_texts(values: Mapping[str, object], release: Release) -> Iterator[tuple[str, str]]:
+    """Yield each template's name and what it gives for `values`. Raises ValuesError when a template refuses them."""
+    given = context(values, release, read_chart())
+    try:
+        yield from _compiled_texts(given) or _texts_by_jinja(given)
+    except TemplateError as error:
+        raise ValuesError([Fault("values", 0, "", str(error))]) from error
+
+
+def _compiled_texts(given: Mapping[str, object]) -> list[tuple[str, str]]:
+    module = compiled()
+    texts = []
+    for name, template in module.TEMPLATES.items() if module else ():
+        try:
+            texts.append((name, template(given)))
+        except TemplateError as error:
+            raise TemplateError(str(error), template=name) from error
+    return texts
+
+
+def _texts_by_jinja(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    # Jinja2's import takes longer than a render: only where the compiled templates don't fit.
+    from generator.render.jinja_render import render_by_jinja  # noqa: PLC0415
+
+    return render_by_jinja(given)
+
+
+def stream(manifests: Sequence[Manifest]) -> str:
+    """All objects as one YAML stream for `kubectl apply -f -`."""
+    return "".join(f"---\n{manifest.text}" for manifest in manifests)
+
+
+def documents(output: str) -> list[str]:
+    """Split what a template gave into YAML documents, without empty ones and the lines between."""
+    found = []
+    for part in _SEPARATOR.split(output):
+        text = part.strip("\n")
+        if any(line.strip() and not line.lstrip().startswith("#") for line in text.split("\n")):
+            found.append(text + "\n")
+    return found
+
+
+def parse_document(text: str, name: str) -> dict[str, object]:
+    """Parse one manifest as the API server would. Raises GeneratorError when it is no object."""
+    # Rendering itself parses nothing.
+    import yaml  # noqa: PLC0415
+
+    try:
+        body = yaml.load(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise GeneratorError(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(body, dict):
+        raise GeneratorError(f"{name}: is no object but {type(body).__name__}")
+    return body
+
+
+def read_chart() -> Chart:
+    """Read the chart's versions."""
+    module = compiled()
+    if module is not None:
+        return Chart(*module.CHART)
+    version = app_version = ""
+    for line in (chart_folder() / "Chart.yaml").read_text(encoding="utf-8").splitlines():
+        key, _, value = line.partition(":")
+        if key == "version":
+            version = value.strip().strip("\"'")
+        elif key == "appVersion":
+            app_version = value.strip().strip("\"'")
+    return Chart(version, app_version)
+
+
+def _read_identity(text: str, template: str) -> Identity:
+    """Read the identity from the head's lines; parsing whole documents would take most of a render's time."""
+    top: dict[str, str] = {}
+    names: dict[str, str] = {}
+    in_metadata = False
+    for match in _HEAD.finditer(text):
+        key, value, inner, inner_value = match.groups()
+        if key:
+            in_metadata = key == "metadata"
+            top.setdefault(key, _plain(value or ""))
+        elif in_metadata:
+            names.setdefault(inner, _plain(inner_value))
+        if len(top) == 3 and len(names) == 2:
+            break
+    if not (top.get("apiVersion") and top.get("kind") and names.get("name")):
+        raise GeneratorError(f"{template}: an object lacks apiVersion, kind or metadata.name")
+    return Identity(top["apiVersion"], top["kind"], names.get("namespace", ""), names["name"])
+
+
+def _plain(value: str) -> str:
+    if value[:1] == '"':
+        return str(json.loads(value))
+    return value.strip("'")

@@ -1,0 +1,88 @@
+"""From file names and `--set` to merged values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from generator.compile.compiled import compiled
+from generator.faults import Fault, UsageError, ValuesError
+from generator.locations import chart_folder
+from generator.values.merge import NO_SETTINGS, Merged, Settings, merge_values
+from generator.values.sources import MAX_FILE_BYTES, LateSource, LoadedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+DEFAULTS_NAME: Final = "chart/values.yaml"
+
+
+def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:
+    """Read and merge the chart's defaults, `files` in their order ("-" is stdin) and the command line's settings.
+
+    Raises ValuesError with the faults of all files, UsageError for a file that can't be read.
+    """
+    merged, faults, unread = read_what_loads(files, settings)
+    if unread:
+        raise unread[0]
+    if faults:
+        raise ValuesError(faults)
+    return merged
+
+
+def read_what_loads(
+    files: Sequence[str], settings: Settings = NO_SETTINGS
+) -> tuple[Merged, list[Fault], list[UsageError]]:
+    """`read_values` without the files that hold no values or can't be read; and their faults and errors."""
+    loaded: list[LoadedFile] = []
+    faults: list[Fault] = []
+    unread: list[UsageError] = []
+    for name in files:
+        try:
+            loaded.append(_load(name))
+        except ValuesError as error:
+            faults.extend(error.faults)
+        except UsageError as error:
+            unread.append(error)
+    return merge_values(read_defaults(), loaded, settings), faults, unread
+
+
+def read_defaults() -> LoadedFile:
+    """The chart's own values.yaml."""
+    module = compiled()
+    if module is None:
+        return _load_defaults()
+    return LoadedFile(module.DEFAULTS, LateSource(DEFAULTS_NAME, lambda: _load_defaults().source))
+
+
+def _load_defaults() -> LoadedFile:
+    from generator.values.loader import load  # noqa: PLC0415 - YAML's import takes a good part of a render
+
+    return load((chart_folder() / "values.yaml").read_bytes(), DEFAULTS_NAME)
+
+
+def _load(name: str) -> LoadedFile:
+    from generator.values.loader import load  # noqa: PLC0415 - see above
+
+    return load(read_file(name), name)
+
+
+def parse_values(data: bytes, name: str) -> Merged:
+    """`read_values` for one file that was read already: a pipe gives its bytes only once."""
+    from generator.values.loader import load  # noqa: PLC0415 - see above
+
+    return merge_values(read_defaults(), [load(data, name)])
+
+
+def read_file(name: str, most_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Read a file, or stdin for "-", up to a byte more than `most_bytes`. Raises UsageError."""
+    # One byte more than accepted is enough to know that a file is too large, be it endless.
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(most_bytes + 1)
+        with Path(name).open("rb") as file:
+            return file.read(most_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"{name}: can't be read ({error.strerror}). Give the path of a values file.") from None

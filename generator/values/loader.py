@@ -1,0 +1,418 @@
+"""Read a values file as Helm does, and remember on which line each key stands.
+
+Helm reads YAML through go-yaml v2 and then JSON: plain scalars follow YAML 1.1 in go-yaml's reading (`on` is true,
+`017` is 15, `12:30:00` and dates are strings), keys become strings, and every number becomes a float64. What Helm lets
+pass but no operator means (a key twice, two documents, control characters) is a fault here.
+Source: go-yaml v2 `resolve.go` and `decode.go`; sigs.k8s.io/yaml.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+import struct
+from typing import Final
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from generator.faults import Fault, Path, ValuesError, describe, show_path
+from generator.values.sources import (
+    CONTROL,
+    MAX_DEPTH,
+    MAX_FILE_BYTES,
+    LoadedFile,
+    Places,
+    Source,
+    ValueSource,
+    normalise_float,
+)
+
+__all__ = [
+    "CONTROL",
+    "MAX_DEPTH",
+    "MAX_FILE_BYTES",
+    "LoadedFile",
+    "Places",
+    "Source",
+    "ValueSource",
+    "load",
+    "plain_scalar",
+]
+
+# Values after aliases are written out: a few nested anchors can stand for billions.
+MAX_VALUES: Final = 250_000
+# Their text, likewise: one long one may be named very often.
+MAX_CHARACTERS: Final = 2 * MAX_FILE_BYTES
+
+# Fewer can't nest deeply enough to matter.
+_MANY_MARKS: Final = 4_000
+
+_TAG: Final = "tag:yaml.org,2002:"
+# What `_PlainLoader.resolve` gives a plain scalar without a tag: its type is decided below, by go-yaml's rules.
+_PLAIN: Final = "plain"
+_MERGE_KEY: Final = "<<"
+
+_WORDS: Final[dict[str, bool | float | None]] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_NUMBER_STARTS: Final = frozenset("+-.0123456789")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_DOT_FLOAT: Final = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
+_INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_QUOTES_HINT: Final = "Use spaces, and quote the value if it holds a colon, a hash or a brace."
+
+
+class NodeSource(Source):
+    """A values file, as libyaml's nodes."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self, name: str, root: Node | None) -> None:
+        super().__init__(name)
+        self._root = root
+
+    def find(self, path: Path) -> tuple[int, int, bool]:
+        """See `Source.find`."""
+        node, line, in_list = self._root, 1, False
+        for depth, step in enumerate(path):
+            found: tuple[Node, Node] | None = None
+            if isinstance(node, MappingNode):
+                found = _last_entry(node, str(step))
+            elif isinstance(node, SequenceNode):
+                in_list = True
+                if isinstance(step, int) and step < len(node.value):
+                    found = (node.value[step], node.value[step])
+            if found is None:
+                return depth, line, in_list
+            line, node = found[0].start_mark.line + 1, found[1]
+        return len(path), line, in_list
+
+
+class _PlainLoader(yaml.CSafeLoader):
+    """libyaml's parser, with the types of scalars left undecided."""
+
+    def resolve(self, kind: type[Node], _text: str | None, implicit: tuple[bool, bool] | bool) -> str:
+        if kind is ScalarNode:
+            return _PLAIN if isinstance(implicit, tuple) and implicit[0] else f"{_TAG}str"
+        return f"{_TAG}map" if kind is MappingNode else f"{_TAG}seq"
+
+    def descend_resolver(self, current_node: Node | None, current_index: object) -> None:
+        pass
+
+    def ascend_resolver(self) -> None:
+        pass
+
+
+def load(data: bytes, name: str) -> LoadedFile:
+    """Read one values file; an empty one is {}. Raises ValuesError with every fault, each with its line."""
+    text = _decode(data, name)
+    try:
+        _check_depth(text, name)
+        loader = _PlainLoader(text)
+        try:
+            root = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise ValuesError([_syntax_fault(error, text, name)]) from None
+    if root is None:
+        return LoadedFile({}, NodeSource(name, None))
+    builder = _Builder(name)
+    values = builder.build(root)
+    if not builder.faults and values is None:
+        values = {}
+    if not isinstance(values, dict):
+        kind = "a list" if isinstance(values, list) else describe(values)
+        builder.fault(root, (), kind, "a map of keys at the top of the file", "Write `key: value` lines.")
+    if builder.faults:
+        raise ValuesError(builder.faults)
+    return LoadedFile(values if isinstance(values, dict) else {}, NodeSource(name, root))
+
+
+def _check_depth(text: str, name: str) -> None:
+    """Refuse deep nesting before nodes are made: that recurses, and takes quadratic time."""
+    if sum(text.count(mark) for mark in ("[", "{", "- ", "? ")) < _MANY_MARKS:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_PlainLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise ValuesError([_too_deep(name, event.start_mark.line + 1 if event.start_mark else 0, "")])
+
+
+def _decode(data: bytes, name: str) -> str:
+    if len(data) > MAX_FILE_BYTES:
+        found = "a larger file"
+        fix = "Is this the right file? Values are a few kB."
+        raise ValuesError([Fault(name, 0, "", found, f"at most {MAX_FILE_BYTES} bytes", fix)])
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{data[error.start]:02x}, which is not UTF-8"
+        raise ValuesError([Fault(name, line, "", found, "UTF-8 text", "Save the file as UTF-8.")]) from None
+    control = CONTROL.search(text)
+    if control is not None:
+        raise ValuesError([_control_fault(name, text.count("\n", 0, control.start()) + 1, "", control[0])])
+    return text
+
+
+class _Builder:
+    """Turns nodes into values; collects faults instead of stopping at the first."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.faults: list[Fault] = []
+        self._count = 0
+        self._characters = 0
+        self._open: set[int] = set()
+
+    def fault(self, node: Node, path: Path, found: str, expected: str, fix: str = "") -> None:
+        self.faults.append(Fault(self.name, node.start_mark.line + 1, show_path(path), found, expected, fix))
+
+    def build(self, node: Node, path: Path = ()) -> object:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            found = f"more than {MAX_VALUES} values once aliases are written out"
+            raise ValuesError(
+                [Fault(self.name, node.start_mark.line + 1, "", found, "fewer", "Remove nested aliases.")]
+            )
+        if isinstance(node, ScalarNode):
+            self._weigh(node)
+            return self._scalar(node, path)
+        if len(path) >= MAX_DEPTH:
+            raise ValuesError([_too_deep(self.name, node.start_mark.line + 1, show_path(path[:4]))])
+        if id(node) in self._open:
+            self.fault(node, path, "an alias inside its own anchor", "values that end", "Remove the alias.")
+            return None
+        self._open.add(id(node))
+        try:
+            if isinstance(node, MappingNode):
+                self._check_tag(node, path, "map")
+                return self._mapping(node, path, {})
+            self._check_tag(node, path, "seq")
+            return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
+        finally:
+            self._open.discard(id(node))
+
+    def _weigh(self, node: ScalarNode) -> None:
+        self._characters += len(node.value)
+        if self._characters > MAX_CHARACTERS:
+            found = f"more than {MAX_CHARACTERS} characters once aliases are written out"
+            line = node.start_mark.line + 1
+            raise ValuesError([Fault(self.name, line, "", found, "fewer", "Name long texts by fewer aliases.")])
+
+    def _check_tag(self, node: Node, path: Path, kind: str) -> None:
+        if node.tag != f"{_TAG}{kind}":
+            self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it.")
+
+    def _mapping(self, node: MappingNode, path: Path, built: dict[str, object]) -> dict[str, object]:
+        lines: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            # In the order of the file: in go-yaml v2 a merge after a key overrides it.
+            if _is_merge(key_node):
+                self._merge(value_node, path, built)
+                continue
+            key = self._key(key_node, path)
+            if key is None:
+                continue
+            if key in lines:
+                found = f"the key twice (first on line {lines[key]})"
+                self.fault(key_node, (*path, key), found, "each key once", "Remove one of them.")
+                continue
+            lines[key] = key_node.start_mark.line + 1
+            built[key] = self.build(value_node, (*path, key))
+        return built
+
+    def _merge(self, node: Node, path: Path, built: dict[str, object]) -> None:
+        # Earlier maps of a list win, so they are laid on last.
+        maps = list(reversed(node.value)) if isinstance(node, SequenceNode) else [node]
+        for one in maps:
+            if isinstance(one, MappingNode):
+                built.update(self._mapping_of(one, path))
+            else:
+                self.fault(one, (*path, _MERGE_KEY), "no map", "a map or a list of maps", "Merge an anchor of a map.")
+
+    def _mapping_of(self, node: MappingNode, path: Path) -> dict[str, object]:
+        value = self.build(node, path)
+        return value if isinstance(value, dict) else {}
+
+    def _key(self, node: Node, path: Path) -> str | None:
+        if not isinstance(node, ScalarNode):
+            kind = "a map" if isinstance(node, MappingNode) else "a list"
+            self.fault(node, path, f"{kind} as a key", "a name", "Quote names that start with { or [.")
+            return None
+        self._weigh(node)
+        value = _resolve(node.value) if node.tag == _PLAIN else self._scalar(node, path)
+        if value is None:
+            self.fault(node, path, "an empty key (null)", "a name", 'Quote it if it is meant: "null".')
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str):
+            return value
+        if not math.isfinite(value):
+            self.fault(node, path, f"{node.value} as a key", "a name", "Quote it.")
+            return None
+        return _go_key(value)
+
+    def _scalar(self, node: ScalarNode, path: Path) -> str | int | float | bool | None:
+        text: str = node.value
+        value: str | int | float | bool | None = text
+        if node.tag == _PLAIN:
+            value = plain_scalar(text)
+        elif node.tag != f"{_TAG}str":
+            value = self._tagged(node, path)
+        if type(value) is str:
+            control = CONTROL.search(value)
+            if control is not None:
+                self.faults.append(_control_fault(self.name, node.start_mark.line + 1, show_path(path), control[0]))
+            return value
+        if isinstance(value, float) and not math.isfinite(value):
+            self.fault(node, path, text, "a finite number", "Quote it if text is meant.")
+            return 0
+        return value
+
+    def _tagged(self, node: ScalarNode, path: Path) -> str | int | float | bool | None:
+        kind = node.tag.removeprefix(_TAG)
+        if kind == "binary":
+            try:
+                return base64.b64decode(node.value, validate=False).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                self.fault(node, path, "!!binary that is no base64 of UTF-8 text", "text", "Write the text itself.")
+                return None
+        value = plain_scalar(node.value)
+        if kind == "timestamp":
+            return str(node.value)
+        if kind == "float" and type(value) is int:
+            return value
+        accepted = {"int": int, "float": float, "bool": bool, "null": type(None)}.get(kind)
+        if accepted is None:
+            self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it; quote text instead.")
+        elif type(value) is not accepted:
+            self.fault(node, path, f"{describe(node.value)} tagged !!{kind}", "a value of that type", "Remove the tag.")
+        return value
+
+
+def plain_scalar(text: str) -> str | int | float | bool | None:
+    """Read an unquoted scalar as go-yaml v2 does, and numbers as the float64 that Helm makes of them.
+
+    Integral numbers below 10^21 come back as int (as Go prints them), -0.0 as 0; NaN and infinities as floats.
+    """
+    value = _resolve(text)
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Digits beyond 2^53 are lost in Helm, so they are lost here.
+        return int(float(value))
+    return normalise_float(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def _resolve(text: str) -> str | int | float | bool | None:
+    """Read an unquoted scalar as go-yaml v2 does: integers exact, floats as written."""
+    if text in _WORDS:
+        return _WORDS[text]
+    first = text[0]
+    if first not in _NUMBER_STARTS:
+        return text
+    if first == ".":
+        # Go's own float syntax: an underscore only between two digits.
+        return _float(text.replace("_", ""), text) if _DOT_FLOAT.fullmatch(text) else text
+    plain = text.replace("_", "")
+    integer = _INTEGER.fullmatch(plain)
+    if integer is not None:
+        sign, hexadecimal, binary, octal, decimal = integer.groups()
+        digits, base = next((d, b) for d, b in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d)
+        number = int(digits, base) if len(digits) <= 70 else 2**65
+        # int64, or without a sign uint64: Go's ParseInt and ParseUint. Larger decimals are floats, others text.
+        if number < 2**63 or (number < 2**64 and not sign) or (number == 2**63 and sign == "-"):
+            return -number if sign == "-" else number
+    return _float(plain, text) if _FLOAT.fullmatch(plain) else text
+
+
+def _float(plain: str, text: str) -> str | float:
+    value = float(plain)
+    # Out of range: Go's ParseFloat fails, and the scalar stays text.
+    return text if math.isinf(value) else value
+
+
+def _go_key(value: float) -> str:
+    """Write a number that is used as a key: integers in full, floats as Go's format 'g' writes a float32."""
+    if isinstance(value, int):
+        return str(value)
+    text = ""
+    for digits in range(9):
+        text = f"{value:.{digits}e}"
+        if _as_float32(float(text)) == _as_float32(value):
+            break
+    mantissa, _, exponent = text.partition("e")
+    if -4 <= int(exponent) < 6:
+        return f"{float(text):.{max(0, digits - int(exponent))}f}"
+    return f"{mantissa}e{int(exponent):+03d}"
+
+
+def _as_float32(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.inf
+
+
+def _is_merge(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.value == _MERGE_KEY and node.tag in {_PLAIN, f"{_TAG}merge"}
+
+
+def _last_entry(node: MappingNode, key: str) -> tuple[Node, Node] | None:
+    """Key and value nodes that gave `key` its value, looking through merge keys."""
+    found: tuple[Node, Node] | None = None
+    for key_node, value_node in node.value:
+        if _is_merge(key_node):
+            maps = value_node.value if isinstance(value_node, SequenceNode) else [value_node]
+            for one in maps:
+                merged = _last_entry(one, key) if isinstance(one, MappingNode) else None
+                if merged is not None:
+                    found = merged
+                    break
+        elif isinstance(key_node, ScalarNode):
+            name = key_node.value
+            if name == key or (key_node.tag == _PLAIN and str(plain_scalar(name)).lower() == key.lower() != name):
+                found = (key_node, value_node)
+    return found
+
+
+def _control_fault(name: str, line: int, key: str, char: str) -> Fault:
+    found = f"the control character U+{ord(char):04X}"
+    return Fault(name, line, key, found, "printable text", "Remove it; it may have come with a copied block.")
+
+
+def _too_deep(name: str, line: int, key: str) -> Fault:
+    return Fault(name, line, key, f"more than {MAX_DEPTH} levels", "fewer", "Is this the right file?")
+
+
+def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line = mark.line + 1 if mark is not None else 1
+    problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "text that is no YAML")
+    lines = text.split("\n")
+    shown = lines[line - 1] if line <= len(lines) else ""
+    if "but found another document" in problem or "expected a single document" in str(error):
+        return Fault(name, line, "", "a second document (---)", "one document", "Give each as its own -f FILE.")
+    if "\t" in shown[: len(shown) - len(shown.lstrip())] or (mark is not None and shown[mark.column :][:1] == "\t"):
+        return Fault(name, line, "", "a tab", "spaces", "YAML is indented with spaces.")
+    if "undefined alias" in problem:
+        return Fault(name, line, "", "an alias (*name)", "its anchor (&name) above it", "Define it in the same file.")
+    context = getattr(error, "context_mark", None)
+    if not shown.strip() and context is not None and context.line < min(line, len(lines)):
+        begun = describe(lines[context.line].strip())
+        return Fault(name, context.line + 1, "", f"{begun}, which nothing closes ({problem})", "YAML", _QUOTES_HINT)
+    place = describe(shown.strip()) if shown.strip() else "the end of the file"
+    return Fault(name, line, "", f"{place}, where the YAML parser stops ({problem})", "YAML", _QUOTES_HINT)

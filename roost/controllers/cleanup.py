@@ -1,0 +1,199 @@
+"""Take away everything that the controllers wrote onto the cluster, before or after an uninstall.
+
+What they made in their own namespace goes with their ServiceAccount; nodes outlive a release, so labels, taints and
+conditions have to be taken off by somebody: this. Running it again does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from roost.controllers.contract.actions import Action, ChangeNode, DeletePod, SetCondition
+from roost.controllers.runtime.apply import FIRST_REST_SECONDS, MANAGER, NOT_FOUND, Applier
+from roost.controllers.runtime.budget import MinuteBudget
+from roost.controllers.runtime.events import EventWriter
+from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.kube.leases import LEASE_SECONDS
+from roost_core.placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_PART,
+    OWN_POPULAR_PULLER,
+    PART_OF_LABEL,
+    images_condition,
+    is_own_node_label,
+    startup_taint,
+)
+from roost_core.scheduler.objects import NodeState, OddNodeError, read_node_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+log = logging.getLogger(__name__)
+
+PAGE_OBJECTS: Final = 500
+# For the controllers to end: their own grace period is 30 s.
+END_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.5
+# Phases of pods that run no more.
+FINISHED: Final = ("Succeeded", "Failed")
+# Rounds in a row after which no less is left; somebody may write a node at the same moment.
+ROUNDS: Final = 5
+WHY: Final = "Roost is being uninstalled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupOptions:
+    """What to clean up after."""
+
+    release: str
+    namespace: str
+    # Name of the controllers' Deployment, to be stopped first, and of their Lease; "": nobody runs them any more.
+    controllers: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What was found, and what is left."""
+
+    actions: tuple[Action, ...]
+    failed: tuple[Action, ...]
+
+
+def clean_up(
+    client: Client,
+    options: CleanupOptions,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> CleanupReport:
+    """Stop the controllers, then take their marks off every node. Raises ClusterError when nodes can't be read."""
+    if options.controllers and not options.dry_run:
+        _stop_controllers(client, options, sleep, clock)
+    todo = list(_find(client, options))
+    if options.dry_run:
+        return CleanupReport(tuple(todo), ())
+    unlimited = MinuteBudget(10**9, clock)
+    applier = Applier(
+        client,
+        options.namespace,
+        writes=unlimited,
+        evictions=unlimited,
+        events=EventWriter(client, "cleanup"),
+        may_write=lambda: True,
+        clock=clock,
+    )
+    found = tuple(todo)
+    fewest, idle_rounds = len(todo), 0
+    while todo and idle_rounds < ROUNDS:
+        applier.apply(todo)
+        # Again as it stands now: a node may have changed, or joined, since it was read.
+        todo = list(_find(client, options))
+        idle_rounds = 0 if len(todo) < fewest else idle_rounds + 1
+        fewest = min(fewest, len(todo))
+        if todo:
+            # What failed is left alone for a while.
+            due_seconds = applier.seconds_until_next()
+            sleep(max(POLL_SECONDS, due_seconds if due_seconds < math.inf else FIRST_REST_SECONDS))
+    return CleanupReport(found, tuple(todo))
+
+
+def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
+    for item in _items(client, "/api/v1/nodes", {}):
+        try:
+            yield from _actions_for(read_node_state(item), options)
+        except OddNodeError:
+            continue
+    labels = {
+        PART_OF_LABEL: OWN_PART,
+        OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER,
+        OWN_INSTANCE_LABEL: options.release,
+    }
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    for item in _items(client, f"/api/v1/namespaces/{options.namespace}/pods", {"labelSelector": selector}):
+        metadata = item["metadata"]
+        if not metadata.get("deletionTimestamp"):
+            yield DeletePod(namespace=options.namespace, name=metadata["name"], uid=metadata["uid"], why=WHY)
+
+
+def _actions_for(node: NodeState, options: CleanupOptions) -> Iterator[Action]:
+    release, namespace = options.release, options.namespace
+    labels = frozenset(key for key in node.fact.labels if is_own_node_label(release, namespace, key))
+    # The readiness taint goes with its NodeReadinessRule, whose controller takes it off.
+    taints = frozenset(taint.key for taint in node.fact.taints) & {startup_taint(release, namespace)}
+    if labels or taints:
+        yield ChangeNode(node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY)
+    condition = images_condition(release, namespace)
+    if condition in node.conditions:
+        yield SetCondition(node=node.name, uid=node.uid, type=condition, status=None, reason="Uninstalled", message=WHY)
+
+
+def _items(client: Client, path: str, query: dict[str, str | int | bool]) -> Iterator[dict[str, Any]]:
+    query = {**query, "limit": PAGE_OBJECTS}
+    while True:
+        page = client.get(path, query)
+        yield from page.get("items") or ()
+        token = (page.get("metadata") or {}).get("continue")
+        if not token:
+            return
+        query["continue"] = token
+
+
+def _stop_controllers(
+    client: Client, options: CleanupOptions, sleep: Callable[[float], None], clock: Callable[[], float]
+) -> None:
+    """Scale the controllers to nothing and wait for their pods to end: they would write the labels anew."""
+    path = f"/apis/apps/v1/namespaces/{options.namespace}/deployments/{options.controllers}/scale"
+    try:
+        scale = client.merge(path, {"spec": {"replicas": 0}}, MANAGER)
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            return
+        raise
+    selector = (scale.get("status") or {}).get("selector") or ""
+    started = clock()
+    lease: Any = None
+    lease_since = started
+    while selector:
+        alive = _pods_alive(client, options.namespace, selector)
+        if not alive:
+            return
+        found = _read_lease(client, options)
+        if found != lease:
+            lease, lease_since = found, clock()
+        # A pod whose node is dead is Terminating for ever; it may write only while it holds the Lease, so not when
+        # nobody has renewed that for as long as it lasts.
+        if all(alive.values()) and clock() - lease_since > LEASE_SECONDS:
+            log.warning("these pods never end, and write no more: %s", ", ".join(alive))
+            return
+        if clock() - started > END_SECONDS:
+            raise ClusterError(
+                f"pods of Deployment {options.controllers} in namespace {options.namespace} are still there after "
+                f"{END_SECONDS:.0f} s ({', '.join(alive)}): see why they don't end, then run roost cleanup again"
+            )
+        sleep(POLL_SECONDS)
+
+
+def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool]:
+    """Names of pods that may still run, and whether each is being deleted. Nobody deletes finished ones for us."""
+    found = _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
+    return {
+        pod["metadata"]["name"]: bool(pod["metadata"].get("deletionTimestamp"))
+        for pod in found
+        if (pod.get("status") or {}).get("phase") not in FINISHED
+    }
+
+
+def _read_lease(client: Client, options: CleanupOptions) -> object:
+    """Who holds the controllers' Lease, and since when: whatever changes with each renewal; "" when there is none."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{options.namespace}/leases/{options.controllers}"
+    try:
+        return client.get(path).get("spec") or ""
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            return ""
+        raise

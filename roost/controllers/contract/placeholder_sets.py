@@ -1,0 +1,46 @@
+"""Read which sets of placeholders there are, and which nodes each could use, from controllers.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roost_core.placement.labels import attract_label
+from roost_core.placement.nodes import NodeRules
+
+if TYPE_CHECKING:
+    from roost_core.placement.documents import Document, Reader
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderSet:
+    """One entry of `placeholders`."""
+
+    name: str
+    # Of its StatefulSet.
+    stateful_set: str
+    # On the node that draws its pods.
+    label: str
+    # Which nodes its pods could use.
+    rules: NodeRules
+
+
+def read_placeholder_sets(read: Reader, document: Document, release: str, namespace: str) -> tuple[PlaceholderSet, ...]:
+    """Read names and pools of `placeholders`; their counts are `headroom`'s."""
+    found = []
+    for index, entry in enumerate(read.items(document.get("placeholders"), "placeholders")):
+        at = f"placeholders[{index}]"
+        body = read.mapping(entry, at)
+        name = read.text(body.get("name"), f"{at}.name")
+        if not name:
+            read.fault(f"{at}.name", body.get("name"), "a name")
+        terms = read.items(body.get("requiredNodeTerms"), f"{at}.requiredNodeTerms")
+        rules = NodeRules(
+            node_selector=read.labels(body.get("nodeSelector"), f"{at}.nodeSelector"),
+            # The template renders no affinity for an empty list.
+            required_terms=terms or None,
+            tolerations=read.items(body.get("tolerations"), f"{at}.tolerations"),
+        )
+        stateful_set = read.text(body.get("statefulSet"), f"{at}.statefulSet")
+        found.append(PlaceholderSet(name, stateful_set, attract_label(release, namespace, name), rules))
+    return tuple(found)

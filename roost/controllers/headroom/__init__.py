@@ -1,0 +1,1 @@
+"""Headroom: how many placeholders each set has, by the clock."""

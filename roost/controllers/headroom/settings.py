@@ -1,0 +1,72 @@
+"""Read how many placeholders each set should have, and when, from controllers.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from roost.controllers.contract.placeholder_sets import read_placeholder_sets
+from roost_core.placement.documents import Reader
+from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.placement.documents import Document
+    from roost_core.placement.nodes import NodeRules
+
+
+class CountBy(StrEnum):
+    """`placeholders[].countBy`: what one replica is."""
+
+    PODS = "pods"
+    NODES = "nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadroomSet:
+    """One entry of `placeholders`."""
+
+    name: str
+    # Of its StatefulSet.
+    stateful_set: str
+    # Where no window holds.
+    replicas: int
+    count_by: CountBy
+    windows: tuple[Window, ...]
+    # Which nodes its pods could use.
+    rules: NodeRules
+    # `resources.requests`: what a pod asks for as long as nothing better is known. Resource -> quantity.
+    first_requests: Mapping[str, object] = field(default_factory=dict)
+
+
+def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
+    """Read the sets whose numbers or sizes are ours to keep: those with windows, and those that count nodes."""
+    if document.get("placeholderBackend") == "capacityBuffer":
+        return ()
+    # Its faults are told by the mover, which reads the same.
+    pools = read_placeholder_sets(Reader(), document, "", "")
+    found = []
+    for index, (pool, entry) in enumerate(
+        zip(pools, read.items(document.get("placeholders"), "placeholders"), strict=True)
+    ):
+        at = f"placeholders[{index}]"
+        body = entry if isinstance(entry, dict) else {}
+        one = HeadroomSet(
+            name=pool.name,
+            stateful_set=pool.stateful_set,
+            replicas=read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS),
+            count_by=read.choice(body.get("countBy", CountBy.PODS.value), f"{at}.countBy", CountBy),
+            windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
+            rules=pool.rules,
+            first_requests=_requests(body.get("resources")),
+        )
+        if one.windows or one.count_by is CountBy.NODES:
+            found.append(one)
+    return tuple(found)
+
+
+def _requests(resources: object) -> Mapping[str, object]:
+    found = resources.get("requests") if isinstance(resources, dict) else None
+    return found if isinstance(found, dict) else {}

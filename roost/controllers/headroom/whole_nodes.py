@@ -1,0 +1,222 @@
+"""Work out what one placeholder must ask for to fill a whole node, and when its set should be told.
+
+The smallest node of one instance type counts, and what daemon pods ask for there is left to them. That type stays the
+same as long as the pool has a node of it: of two types in turn each change would start the set's pods anew. A larger
+type is never taken up for a node that a pod of the set itself waited for: an autoscaler that reckons nodes smaller than
+they turn out to be would bring a larger one each time. A set's pods start anew when their size changes, so it changes
+seldom: nodes of one type differ by a few MiB, and daemon pods come and go.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
+from roost_core.placement.nodes import node_admits, node_is_selected
+from roost_core.placement.quantities import parse_quantity
+from roost_core.scheduler.objects import CPU, MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.headroom.settings import HeadroomSet
+    from roost_core.scheduler.objects import NodeState, PodState
+
+INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+# A node's daemon pods are there by then; and a size must have been wrong for so long.
+SETTLE_SECONDS: Final = 60.0
+# Room for that much more must have been there for so long, and sizes are so far apart in time.
+PATIENCE_SECONDS: Final = 600.0
+# Left free on the smallest node, so that one that is a little smaller still will do.
+MARGIN: Final = 0.01
+# Unused room that is worth a restart; more than the margin, or sizes would swing.
+WORTH: Final = 0.05
+# More than that, and the size was never right.
+FAR_OFF: Final = 2.0
+_CPU_STEP: Final = 10
+_MEMORY_STEP: Final = 2**20
+_DAEMONS: Final = frozenset({"DaemonSet", "Node"})
+
+
+class Size(NamedTuple):
+    """CPU in millicores, memory in bytes."""
+
+    cpu: int
+    memory: int
+
+    def fits(self, room: Size) -> bool:
+        """Whether it is within that room."""
+        return self.cpu <= room.cpu and self.memory <= room.memory
+
+    def as_requests(self) -> dict[str, str]:
+        """As a container writes it."""
+        return {CPU: f"{self.cpu}m", MEMORY: f"{self.memory // _MEMORY_STEP}Mi"}
+
+
+class Misfit(NamedTuple):
+    """A size that is wrong, and since when (steady seconds)."""
+
+    too_large: bool
+    since: float
+
+
+class Resize(NamedTuple):
+    """A size to be set now (None: not now), what to remember, and when to look again."""
+
+    size: Size | None
+    misfit: Misfit | None
+    seconds_left: float | None
+
+
+class Room(NamedTuple):
+    """What is free for a placeholder on the smallest node of that instance type."""
+
+    instance_type: str
+    size: Size
+
+
+class Pool:
+    """The nodes of one set in one snapshot."""
+
+    def __init__(self, one: HeadroomSet, snapshot: Snapshot, now: Moment) -> None:
+        """Find them."""
+        self._one = one
+        self._snapshot = snapshot
+        # Whatever befell them now.
+        self.nodes = {
+            node.name: node
+            for node in snapshot.nodes.values()
+            if not node.leaving and node_is_selected(one.rules, node.fact)
+        }
+        usable = [
+            node for node in self.nodes.values() if node.ready_since is not None and node_admits(one.rules, node.fact)
+        ]
+        self.is_without_nodes = not usable
+        self._settled = [node for node in usable if node.ready_since and now.wall - node.ready_since >= SETTLE_SECONDS]
+
+    def waited_for(self) -> frozenset[str]:
+        """uids of nodes younger than a pod of the set that is there: it was pending when they came."""
+        return frozenset(
+            node.uid
+            for pod in self._snapshot.pods.values()
+            if pod.node_name
+            and pod.labels.get(PLACEHOLDER_SET_LABEL) == self._one.name
+            and pod.labels.get(OWN_INSTANCE_LABEL) == self._snapshot.release
+            and pod.namespace == self._snapshot.namespace
+            and (node := self.nodes.get(pod.node_name)) is not None
+            and pod.created < node.created
+        )
+
+    def room(self, current: Size, in_use: str | None, waited_for: frozenset[str]) -> Room | None:
+        """The room that counts; None while there is none, and the size stays.
+
+        current: of the set. in_use: the type that counted before. waited_for: uids of nodes that the set's own pods
+        brought, now or earlier.
+        """
+        if in_use is not None and any(_instance_type(node) == in_use for node in self.nodes.values()):
+            return self._smallest(in_use)
+        newest_first = sorted(self._settled, key=lambda node: (-node.created, node.name))
+        types = list(dict.fromkeys(map(_instance_type, newest_first)))
+        rooms = [room for one in types if (room := self._smallest(one)) is not None]
+        # A new leader finds the type by the size that it led to.
+        for room in rooms:
+            if current.fits(room.size) and not _grows(current, room.size):
+                return room
+        if rooms and (is_first_size(current, self._one) or not _grows(current, rooms[0].size)):
+            return rooms[0]
+        others = {_instance_type(node) for node in newest_first if node.uid not in waited_for}
+        return next((room for room in rooms if room.instance_type in others or not _grows(current, room.size)), None)
+
+    def _smallest(self, instance_type: str) -> Room | None:
+        alike = {node.name: node for node in self._settled if _instance_type(node) == instance_type}
+        if not alike:
+            return None
+        taken = _taken_by_daemons(self._snapshot.pods.values(), alike)
+        cpu = min(node.allocatable.get(CPU, 0) - taken[name].cpu for name, node in alike.items())
+        memory = min(node.allocatable.get(MEMORY, 0) - taken[name].memory for name, node in alike.items())
+        return Room(instance_type, Size(cpu, memory)) if cpu >= _CPU_STEP and memory >= _MEMORY_STEP else None
+
+
+def is_first_size(current: Size, one: HeadroomSet) -> bool:
+    """Whether the set has still what it began with: nothing, or what the values say."""
+    return current in (Size(0, 0), read_size(one.first_requests))
+
+
+def first_size_is_due(current: Size, one: HeadroomSet, pool: Pool, resized_at: float | None, now: Moment) -> bool:
+    """Whether the set should ask for what the values say, as it asks for nothing and no node tells more.
+
+    resized_at: as for `plan_resize`.
+    """
+    return (
+        current == Size(0, 0)
+        and pool.is_without_nodes
+        and read_size(one.first_requests) != Size(0, 0)
+        and (resized_at is None or now.steady - resized_at >= SETTLE_SECONDS)
+    )
+
+
+def read_size(requests: Mapping[str, object]) -> Size:
+    """What a container asks for; what can't be read counts as nothing."""
+    return Size(ceil(_amount(requests.get(CPU)) * 1000), ceil(_amount(requests.get(MEMORY))))
+
+
+def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: float | None, now: Moment) -> Resize:
+    """Compare the size that a set has with the room there is.
+
+    misfit: as the plan before found it. resized_at: steady seconds of the last change; None: not known.
+    """
+    wanted = _wanted(room)
+    too_large = not current.fits(room)
+    gain = _gain(current, room)
+    if not too_large and gain <= 1 + WORTH:
+        return Resize(None, None, None)
+    if misfit is None or misfit.too_large != too_large:
+        misfit = Misfit(too_large, now.steady)
+    patience = SETTLE_SECONDS if too_large or gain >= FAR_OFF else PATIENCE_SECONDS
+    left = misfit.since + patience - now.steady
+    if resized_at is not None:
+        left = max(left, resized_at + PATIENCE_SECONDS - now.steady)
+    if left > 0:
+        return Resize(None, misfit, left)
+    return Resize(wanted, None, None)
+
+
+def _wanted(room: Size) -> Size:
+    return Size(_step(room.cpu, _CPU_STEP), _step(room.memory, _MEMORY_STEP))
+
+
+def _gain(current: Size, room: Size) -> float:
+    wanted = _wanted(room)
+    return max(wanted.cpu / max(1, current.cpu), wanted.memory / max(1, current.memory))
+
+
+def _grows(current: Size, room: Size) -> bool:
+    return _gain(current, room) > 1 + WORTH
+
+
+def _step(amount: int, step: int) -> int:
+    return max(step, int(amount * (1 - MARGIN)) // step * step)
+
+
+def _instance_type(node: NodeState) -> str:
+    return next((node.fact.labels[key] for key in INSTANCE_TYPE_LABELS if key in node.fact.labels), "")
+
+
+def _taken_by_daemons(pods: Iterable[PodState], nodes: Mapping[str, NodeState]) -> dict[str, Size]:
+    """What pods of DaemonSets and of the nodes themselves (static ones) ask for, by node."""
+    taken = dict.fromkeys(nodes, Size(0, 0))
+    for pod in pods:
+        if pod.node_name in taken and pod.owner is not None and pod.owner.kind in _DAEMONS and not pod.is_finished:
+            requests = dict(pod.spec.requests)
+            before = taken[pod.node_name]
+            taken[pod.node_name] = Size(before.cpu + requests.get(CPU, 0), before.memory + requests.get(MEMORY, 0))
+    return taken
+
+
+def _amount(quantity: object) -> float:
+    try:
+        return float(parse_quantity(quantity))
+    except ValueError:
+        return 0.0

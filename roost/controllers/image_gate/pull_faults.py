@@ -1,0 +1,109 @@
+"""Say in plain words why an image can't be pulled, and what to do; the words are the kubelet's and its runtime's."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.settings import GateMode
+
+if TYPE_CHECKING:
+    from roost.controllers.image_gate.facts import Fault
+
+
+class Cause(StrEnum):
+    """Why a pull fails; the values are a metric's label values."""
+
+    REGISTRY = "registry"
+    MISSING = "missing"
+    CREDENTIALS = "credentials"
+    CERTIFICATE = "certificate"
+    THROTTLED = "throttled"
+    DISK = "disk"
+    NAME = "name"
+    NEVER = "never"
+    OTHER = "other"
+
+
+# Looked for in this order, in lower case: a refusal may say "not found", too. Statuses' numbers are left out: ports and
+# digests hold the same digits.
+_WORDS: Final = (
+    (Cause.DISK, ("no space left on device", "disk quota exceeded")),
+    (Cause.THROTTLED, ("toomanyrequests", "too many requests", "pull qps exceeded", "rate limit")),
+    (Cause.CERTIFICATE, ("x509:", "certificate", "http response to https client")),
+    (
+        Cause.CREDENTIALS,
+        (
+            "unauthorized",
+            "forbidden",
+            "authorization failed",
+            "authentication required",
+            "insufficient_scope",
+            "no basic auth credentials",
+            "pull access denied",
+            "access denied",
+            "permission denied",
+        ),
+    ),
+    (
+        Cause.REGISTRY,
+        (
+            "connection refused",
+            "connection reset",
+            "no such host",
+            "i/o timeout",
+            "deadline exceeded",
+            "timeout",
+            "network is unreachable",
+            "no route to host",
+            "server misbehaving",
+            "unexpected eof",
+            ": eof",
+            "service unavailable",
+            "bad gateway",
+            "internal server error",
+        ),
+    ),
+    (Cause.MISSING, ("not found", "manifest unknown", "name unknown")),
+)
+_BY_REASON: Final = {
+    "InvalidImageName": Cause.NAME,
+    "ErrImageNeverPull": Cause.NEVER,
+    "RegistryUnavailable": Cause.REGISTRY,
+}
+_SENTENCES: Final = {
+    Cause.REGISTRY: "its registry does not answer; see that the registry is up and that the node reaches it",
+    Cause.MISSING: "the registry has no such image; mend its name and tag in the values, or push it",
+    Cause.CREDENTIALS: "the registry refuses the credentials; mend the Secrets named in imagePullSecrets",
+    Cause.CERTIFICATE: "the registry's certificate is not trusted; mend it, or the node's trust in it",
+    Cause.THROTTLED: "the registry limits its pulls; wait, or give credentials in imagePullSecrets that may pull more",
+    Cause.DISK: "the node's disk is full; remove what fills it, or take larger disks",
+    Cause.NAME: "it is no image's name; mend it in the values",
+    Cause.NEVER: "its pull policy says Never; change it to IfNotPresent",
+    Cause.OTHER: "the node's runtime says so; its words are in the status of the puller's pod",
+}
+_MEANWHILE: Final = {
+    GateMode.REQUIRE_LABEL: "its users go to other nodes that hold it, as far as there are any",
+    GateMode.PREFER: "its users may start on this node all the same",
+    GateMode.STARTUP_TAINT: "a new node stays closed until its images are there or its deadline has passed",
+    GateMode.OFF: "its users may start on this node all the same",
+}
+
+
+def find_cause(fault: Fault) -> Cause:
+    """Read a kubelet's reason and message."""
+    if fault.reason in _BY_REASON:
+        return _BY_REASON[fault.reason]
+    # A name may hold any of the words.
+    said = fault.message.lower()
+    for name in {fault.reference, fault.image.reference, fault.image.normalised}:
+        said = said.replace(name.lower(), "IMAGE")
+    return next((cause for cause, words in _WORDS if any(word in said for word in words)), Cause.OTHER)
+
+
+def describe_fault(fault: Fault, node: str, mode: GateMode) -> str:
+    """One sentence: which image, which node, why, what to do, and what it means meanwhile."""
+    what = f"Image {fault.reference} can't be pulled to node {node}"
+    if fault.reference != fault.image.reference:
+        what = f"The puller's own image {fault.reference} can't be pulled to node {node}"
+    return f"{what}: {_SENTENCES[find_cause(fault)]} ({_MEANWHILE[mode]})."

@@ -1,0 +1,162 @@
+"""Hold what the image gate is told: its mode, and which images belong on which nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import (
+    images_condition,
+    pulled_label,
+    pulled_prefix,
+    puller_container,
+    readiness_taint,
+    startup_taint,
+)
+from roost_core.placement.puller_reach import DAEMON_TOLERATIONS, selects, serving
+from roost_core.placement.selectors import untolerated
+from roost_core.placement.settings import GateMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.placement.nodes import NodeFact
+    from roost_core.placement.selectors import Taint
+
+
+class PullerPods(StrEnum):
+    """`imageGate.pullerPods`: whose pods tell that an image is there."""
+
+    ROOST = "roost"
+    ZERO_TO_JUPYTERHUB = "zeroToJupyterHub"
+
+
+@dataclass(frozen=True)
+class ManagedImage:
+    """One image that the puller brings to nodes; compared by its normalised reference."""
+
+    # As the values write it.
+    reference: str
+    normalised: str
+    # The node label that says "it is there".
+    label: str
+    # Every way in which a node's list may spell it.
+    spellings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PullerGroup:
+    """The images that one DaemonSet brings to the nodes with these labels."""
+
+    name: str
+    node_selector: Mapping[str, str]
+    images: tuple[ManagedImage, ...]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    # All that its pods tolerate; None: what `GateSettings.tolerations` says.
+    tolerations: tuple[Mapping[str, object], ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateSettings:
+    """`gate` of controllers.json, and whose it is."""
+
+    release: str
+    namespace: str
+    mode: GateMode
+    # Seconds since a node is ready; then its startup taint goes although images are missing.
+    startup_taint_deadline_seconds: int
+    # requireLabel: seconds for which a node may be closed to an image that is being pulled.
+    pull_deadline_seconds: int
+    # requireLabel: seconds that a user waits for nothing but a pull; then nodes are opened.
+    open_after_seconds: int
+    # Whether Roost's own puller stays on nodes, so that new ones get it, too.
+    has_puller: bool
+    node_condition: bool
+    puller_pods: PullerPods
+    groups: tuple[PullerGroup, ...]
+    # What the puller's pods tolerate, besides what all daemon pods do.
+    tolerations: tuple[Mapping[str, object], ...] = ()
+
+    @cached_property
+    def labels_nodes(self) -> bool:
+        """Whether nodes carry labels at all."""
+        return self.mode is not GateMode.OFF
+
+    @cached_property
+    def closes_nodes(self) -> bool:
+        """Whether nodes that pull an image keep its users off."""
+        return self.mode is GateMode.REQUIRE_LABEL
+
+    @cached_property
+    def label_prefix(self) -> str:
+        """How all labels of this hub begin."""
+        return pulled_prefix(self.release, self.namespace)
+
+    @cached_property
+    def taint_key(self) -> str:
+        """The startup taint's key."""
+        return startup_taint(self.release, self.namespace)
+
+    @cached_property
+    def condition_type(self) -> str:
+        """The node condition's type."""
+        return images_condition(self.release, self.namespace)
+
+    @cached_property
+    def images(self) -> Mapping[str, ManagedImage]:
+        """All managed images, by normalised reference."""
+        return {image.normalised: image for group in self.groups for image in group.images}
+
+    @cached_property
+    def by_container(self) -> Mapping[str, ManagedImage]:
+        """All managed images, by the name of Roost's container that pulls them."""
+        return {puller_container(image.reference): image for image in self.images.values()}
+
+    @cached_property
+    def _wanted(self) -> dict[tuple[str, ...], tuple[ManagedImage, ...]]:
+        return {}
+
+    def images_for(self, node: NodeFact) -> tuple[ManagedImage, ...]:
+        """The images of all groups that serve the node, in order of use; equal answers are one object."""
+        groups = serving(self.groups, node)
+        names = tuple(group.name for group in groups)
+        found = self._wanted.get(names)
+        if found is None:
+            images = {image.normalised: image for group in groups for image in group.images}
+            found = self._wanted[names] = tuple(images.values())
+        return found
+
+    @cached_property
+    def _tolerations(self) -> tuple[Mapping[str, object], ...]:
+        own = (self.taint_key, readiness_taint(self.release, self.namespace))
+        return (*self.tolerations, *DAEMON_TOLERATIONS, *({"key": key, "operator": "Exists"} for key in own))
+
+    def taint_against_pullers(self, node: NodeFact) -> Taint | None:
+        """The taint that keeps the puller's pods off the node; None: they may go there."""
+        if not node.taints:
+            return None
+        taint: Taint | None = None
+        groups = [group for group in self.groups if selects(group, node.name, node.labels)]
+        for tolerations in [group.tolerations for group in groups] or [None]:
+            against = untolerated(node.taints, self._tolerations if tolerations is None else tolerations)
+            if against is None:
+                return None
+            taint = taint or against
+        return taint
+
+
+def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
+    """Describe an image for one hub."""
+    normalised = normalise_reference(reference)
+    return ManagedImage(
+        reference, normalised, pulled_label(release, namespace, reference), tuple(_spellings(normalised))
+    )
+
+
+def _spellings(normalised: str) -> list[str]:
+    """The full form, and the short forms that some runtimes list for Docker's registry."""
+    prefixes = [prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)]
+    return [normalised, *map(normalised.removeprefix, prefixes)]

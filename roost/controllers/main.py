@@ -1,0 +1,317 @@
+"""Wire the controllers: settings, watches, Lease, loop and probes, from options to exit code."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import logging
+import socket
+import sys
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from roost.controllers.certificates import CertificateKeeper, Lives, service_names
+from roost.controllers.contract.snapshot import Moment
+from roost.controllers.image_gate.planner import NAME as GATE
+from roost.controllers.runtime.apply import Applier
+from roost.controllers.runtime.budget import MinuteBudget
+from roost.controllers.runtime.events import EventWriter
+from roost.controllers.runtime.loop import Loop, show_plan
+from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.runtime.watching import Scope, Watching
+from roost.controllers.settings import ControllersSettings, load_settings
+from roost_core.kube import logs
+from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.kube_version import follow_minor, wait_for_minor
+from roost_core.kube.leases import Leadership
+from roost_core.kube.ops_server import OpsError, OpsServer
+from roost_core.kube.process import stop_on_signals, version
+from roost_core.kube.readiness import Readiness, Verdict
+from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
+from roost_core.placement.documents import Fault, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from roost.controllers.contract.planner import Planner
+    from roost_core.kube.client import Client
+    from roost_core.kube.readiness import Check
+
+log = logging.getLogger(__name__)
+
+# For threads to end: the Lease is given back.
+STOP_SECONDS: Final = 5.0
+# An API server that starts together with us.
+VERSION_SECONDS: Final = 60.0
+# How long the first lists may take: --dry-run gives up then.
+LIST_SECONDS: Final = 60.0
+# A pod's JSON alone is some hundred containers, and a plan makes thousands; hardly any of it is a cycle.
+GC_THRESHOLDS: Final = (50_000, 20, 20)
+HOUR_SECONDS: Final = 3600.0
+DAY_SECONDS: Final = 24 * HOUR_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateOptions:
+    """What the leader is told of the webhook's certificates (webhook.certificates.mode: self)."""
+
+    # The MutatingWebhookConfiguration whose caBundle it keeps.
+    configuration: str
+    # What the leaf is for: the Service's names, and the host of a URL.
+    service: str = ""
+    extra_names: tuple[str, ...] = ()
+    # Where the CA is, which nobody else reads, and the leaf, which the webhook mounts.
+    ca_secret: str
+    leaf_secret: str
+    ca_days: float = 365.0
+    leaf_hours: float = 168.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllersOptions:
+    """What one replica is told at start."""
+
+    # controllers.json.
+    settings_path: Path
+    # The rendered KubeSchedulerConfiguration; None where the cluster's own scheduler places pods.
+    scheduler_configuration_path: Path | None = None
+    release: str
+    namespace: str
+    lease_name: str
+    # None: the pod's own service account.
+    kubeconfig: Path | None = None
+    bind_address: str = ""
+    port: int = 8080
+    # Who this replica is among the others. "": the host's name and a random part.
+    identity: str = ""
+    # Names of the controllers to run; empty: all.
+    only: frozenset[str] = frozenset()
+    # None: somebody else keeps the webhook's certificates, or there is no webhook.
+    certificates: CertificateOptions | None = None
+    # Pods of other namespaces may be read.
+    all_namespaces: bool = True
+    # Print one plan, write nothing, end.
+    dry_run: bool = False
+    log_level: str = "Info"
+
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """What is read at start."""
+        return self.settings_path, self.scheduler_configuration_path
+
+
+def serve(options: ControllersOptions) -> int:
+    """Run one replica until SIGTERM. 0: ended in order; 1: it could not start, and stderr says why."""
+    logs.configure(options.log_level)
+    try:
+        # Not through the metrics' client: the metrics come from the planners, which want to know the minor.
+        minor = wait_for_minor(connect(options.kubeconfig), VERSION_SECONDS)
+        settings = load_settings(options.settings_path, options.scheduler_configuration_path, minor)
+        _check_release(options, settings)
+        planners = _choose(settings.planners, options.only)
+        if options.dry_run:
+            return _print_plan(options, settings, planners)
+        _run(options, settings, planners, minor)
+    except SettingsError as error:
+        for fault in error.faults:
+            # Keys of the settings' document name no file; all else names itself.
+            names_itself = fault.key.startswith("--") or fault.key in map(str, options.files)
+            where = "" if names_itself else f"{options.settings_path}: "
+            print(f"roost controllers: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except (ClusterError, OpsError) as error:
+        print(f"roost controllers: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def _keeper(
+    options: ControllersOptions,
+    client: Client,
+    owner: Callable[[], dict[str, Any] | None],
+    is_leader: Callable[[], bool],
+    metrics: Metrics,
+) -> CertificateKeeper | None:
+    """Return who keeps the webhook's certificates. Raises SettingsError for half of what it needs."""
+    told = options.certificates
+    if told is None:
+        return None
+    if not told.ca_secret or not told.leaf_secret or not (told.service or told.extra_names):
+        found = f"--webhook-configuration={told.configuration} alone"
+        expected = "--ca-secret, --leaf-secret and --webhook-service (or --webhook-url) beside it"
+        raise SettingsError([Fault("--webhook-configuration", found, expected)])
+    names = service_names(told.service, options.namespace) if told.service else ()
+    return CertificateKeeper(
+        names=(*names, *told.extra_names),
+        ca_name=f"roost-ca.{options.release}.{options.namespace}",
+        lives=Lives(ca=told.ca_days * DAY_SECONDS, leaf=told.leaf_hours * HOUR_SECONDS),
+        ca_secret=SharedSecret(client, options.namespace, told.ca_secret, owner),
+        leaf_secret=SharedSecret(client, options.namespace, told.leaf_secret, owner),
+        bundle=BundleField(client, told.configuration),
+        is_leader=is_leader,
+        show=metrics.show_certificates,
+    )
+
+
+def _check_release(options: ControllersOptions, settings: ControllersSettings) -> None:
+    if (settings.release, settings.namespace) != (options.release, options.namespace):
+        found = f"release {settings.release!r} in namespace {settings.namespace!r}"
+        expected = f"--release={options.release} --namespace={options.namespace}: mount the release's own ConfigMap"
+        raise SettingsError([Fault("release and namespace", found, expected)])
+
+
+def _choose(planners: tuple[Planner, ...], only: frozenset[str]) -> tuple[Planner, ...]:
+    names = {planner.name for planner in planners}
+    unknown = only - names
+    if unknown:
+        accepted = ", ".join(sorted(names)) or "none, as all are off in the settings"
+        raise SettingsError([Fault("--only", ", ".join(sorted(unknown)), accepted)])
+    return tuple(planner for planner in planners if not only or planner.name in only)
+
+
+def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
+    """What the controllers watch."""
+    classes = settings.document.get("podClasses")
+    popular = settings.document.get("popularImages")
+    counted = popular.get("podClasses") if isinstance(popular, dict) else None
+    labels = [
+        dict((pod_class.get("match") or {}).get("labels") or {})
+        for name, pod_class in (classes.items() if isinstance(classes, dict) else ())
+        # Users' pods: the gate waits for their images, or their images are counted by digest.
+        if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in (counted or ()))
+    ]
+    return Scope(
+        release=settings.release,
+        namespace=settings.namespace,
+        all_namespaces=all_namespaces,
+        user_labels=tuple(labels),
+    )
+
+
+def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...], minor: int) -> None:
+    stop = threading.Event()
+    stop_on_signals(stop)
+    metrics = Metrics(version(), [gauge for planner in planners for gauge in planner.gauges])
+    client = connect(options.kubeconfig, metrics.count_request)
+    identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+
+    @functools.cache
+    def owner() -> dict[str, Any] | None:
+        return own_service_account(client, options.namespace)
+
+    loop: Loop | None = None
+
+    def wake() -> None:
+        if loop is not None:
+            loop.wake()
+
+    def wake_later() -> None:
+        if loop is not None:
+            loop.wake_later()
+
+    watching = Watching(
+        client,
+        scope_of(settings, all_namespaces=options.all_namespaces),
+        on_change=wake,
+        on_minor_change=wake_later,
+        on_error=metrics.count_watch_error,
+    )
+    # A leader whose watches are dead, or that hangs, would do nothing, and keep those from it that could. The webhook
+    # reads from the Lease whether anybody keeps the labels of nodes true.
+    leadership = Leadership(
+        client,
+        options.namespace,
+        options.lease_name,
+        identity,
+        owner=owner,
+        is_fit=lambda: watching.verdict().passed and (loop is None or loop.is_working),
+    )
+    applier = Applier(
+        client,
+        options.namespace,
+        writes=MinuteBudget(settings.writes_per_minute, time.monotonic),
+        evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
+        events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
+        may_write=lambda: leadership.is_leader and not stop.is_set(),
+        on_eviction=metrics.count_eviction,
+        on_done=lambda: loop.progressed() if loop is not None else None,
+        owner=owner,
+    )
+    loop = Loop(
+        planners,
+        watching.snapshot,
+        applier,
+        metrics,
+        is_leader=lambda: leadership.is_leader,
+        is_synced=lambda: watching.verdict().passed,
+        follow=watching.follow,
+        vital=frozenset({GATE}),
+    )
+    work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
+    checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
+    keeper = _keeper(options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics)
+    if keeper is not None:
+        work["certificates"], checks["certificates"] = keeper.run, keeper.verdict
+    ops = OpsServer(
+        options.bind_address,
+        options.port,
+        metrics_text=metrics.text,
+        is_alive=lambda: loop.is_alive,
+        readiness=Readiness(checks),
+    )
+    ops.start()
+    names = ",".join(planner.name for planner in planners)
+    log.info("running controllers=%s port=%d version=%s kubernetes=1.%d", names, ops.port, version(), minor)
+    # Lists make objects by the million, and no cycles.
+    gc.disable()
+    watching.start(stop)
+
+    def start_anew(found: int) -> None:
+        # Planners hold the rules of one minor: the kubelet starts the container again, with those of the new one.
+        log.info("the cluster is Kubernetes 1.%d now, was 1.%d: ending, to start anew by its rules", found, minor)
+        stop.set()
+
+    work["minor"] = lambda stop: follow_minor(client, minor, stop, start_anew)
+    threads = [threading.Thread(target=target, args=(stop,), name=name, daemon=True) for name, target in work.items()]
+    for thread in threads:
+        thread.start()
+    _settle_memory(watching, stop)
+    stop.wait()
+    loop.wake()
+    deadline = time.monotonic() + STOP_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    ops.stop()
+    log.info("stopped")
+
+
+def _settle_memory(watching: Watching, stop: threading.Event) -> None:
+    """Leave what the first lists brought out of garbage collection: walking it again and again costs most of all."""
+    deadline = time.monotonic() + LIST_SECONDS
+    while not watching.verdict().passed and time.monotonic() < deadline and not stop.wait(0.1):
+        pass
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
+
+
+def _print_plan(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> int:
+    stop = threading.Event()
+    client: Client = connect(options.kubeconfig)
+    watching = Watching(client, scope_of(settings, all_namespaces=options.all_namespaces), on_change=lambda: None)
+    watching.start(stop)
+    deadline = time.monotonic() + LIST_SECONDS
+    try:
+        while not (verdict := watching.verdict()).passed:
+            if time.monotonic() > deadline:
+                raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {verdict.detail}")
+            time.sleep(0.05)
+        print(show_plan(planners, watching.snapshot(), Moment(time.time(), time.monotonic())), end="")  # noqa: T201 - the answer
+    finally:
+        stop.set()
+    return 0

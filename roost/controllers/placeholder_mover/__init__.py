@@ -1,0 +1,1 @@
+"""The placeholder mover: keep placeholders on the newest node that is fit."""

@@ -1,0 +1,177 @@
+"""Choose the node that draws each set's placeholders: the newest that is fit, and not another one every minute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost.controllers.contract.actions import ChangeNode, Notice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roost.controllers.contract.actions import Action
+    from roost.controllers.contract.placeholder_sets import PlaceholderSet
+    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.placeholder_mover.nodes import NodeJudge, Unfit
+    from roost.controllers.placeholder_mover.view import View
+    from roost_core.scheduler.objects import NodeState
+
+MARK: Final = "true"
+
+
+class Mark(NamedTuple):
+    """A set's mark as this replica knows it."""
+
+    node: str
+    uid: str
+    # Steady seconds: set then, or first seen then.
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """What is to be done about marks."""
+
+    # By the set's name.
+    marks: Mapping[str, Mark]
+    actions: Sequence[Action]
+    # Seconds until a look is worth while though nothing changes.
+    waits: Sequence[float]
+
+
+class _Edits:
+    """Changes of labels, one action a node; nodes that gain a mark come first."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, tuple[NodeState, set[str], set[str], list[str]]] = {}
+
+    def add(self, node: NodeState, label: str, why: str) -> None:
+        self._of(node)[1].add(label)
+        self._of(node)[3].append(why)
+
+    def remove(self, node: NodeState, label: str, why: str) -> None:
+        self._of(node)[2].add(label)
+        self._of(node)[3].append(why)
+
+    def _of(self, node: NodeState) -> tuple[NodeState, set[str], set[str], list[str]]:
+        return self._changes.setdefault(node.name, (node, set(), set(), []))
+
+    def actions(self) -> list[Action]:
+        ordered = sorted(self._changes.values(), key=lambda change: (not change[1], change[0].name))
+        return [
+            ChangeNode(
+                node=node.name,
+                uid=node.uid,
+                set_labels=dict.fromkeys(sorted(added), MARK),
+                remove_labels=frozenset(removed - added),
+                why="; ".join(dict.fromkeys(why)),
+            )
+            for node, added, removed, why in ordered
+        ]
+
+
+def plan_marks(view: View, before: Mapping[str, Mark]) -> Marking:
+    """Mark one node for each set, and take away every other mark of this release.
+
+    before: marks as they were last planned.
+    """
+    snapshot, settings, now = view.snapshot, view.settings, view.now
+    edits, notices = _Edits(), list[Notice]()
+    marks: dict[str, Mark] = {}
+    waits: list[float] = []
+    carriers = _carriers(snapshot.nodes.values(), settings.label_prefix)
+    newest_first = sorted(snapshot.nodes.values(), key=lambda node: (-node.created, node.name)) if settings.sets else []
+    for one in settings.sets:
+        carrying = carriers.pop(one.label, [])
+        current = _current(carrying, before.get(one.name), snapshot, now)
+        chosen = _choose(one, newest_first, view.judge, waits)
+        if chosen is not None and not (current and _keeps(view, one, current, chosen, waits)):
+            notices.append(_notice(one, chosen, current))
+            current = Mark(chosen.name, chosen.uid, now.steady)
+        if current is not None:
+            marks[one.name] = current
+            marked = snapshot.nodes[current.node]
+            if one.label not in marked.fact.labels:
+                edits.add(marked, one.label, f"draws set {one.name}: the newest fit node of its pool")
+        for node in carrying:
+            if current is None or node.name != current.node:
+                edits.remove(node, one.label, f"another node draws set {one.name}")
+    for label, nodes in carriers.items():
+        for node in nodes:
+            edits.remove(node, label, "no set of this release has this mark")
+    return Marking(marks, [*edits.actions(), *notices], waits)
+
+
+def _carriers(nodes: Iterable[NodeState], prefix: str) -> dict[str, list[NodeState]]:
+    """Nodes by each mark of this release that they carry."""
+    found: dict[str, list[NodeState]] = {}
+    for node in nodes:
+        for key in node.fact.labels:
+            if key.startswith(prefix):
+                found.setdefault(key, []).append(node)
+    return found
+
+
+def _current(carrying: Sequence[NodeState], before: Mark | None, snapshot: Snapshot, now: Moment) -> Mark | None:
+    """The mark that counts: the one planned last, as its label may be on its way; else the newest that is there."""
+    if before is not None and (node := snapshot.nodes.get(before.node)) is not None and node.uid == before.uid:
+        return before
+    newest = max(carrying, key=lambda node: (node.created, node.name), default=None)
+    return None if newest is None else Mark(newest.name, newest.uid, now.steady)
+
+
+def _choose(
+    one: PlaceholderSet, newest_first: Sequence[NodeState], judge: NodeJudge, waits: list[float]
+) -> NodeState | None:
+    for node in newest_first:
+        why = judge.why_undrawn(node, one)
+        if why is None:
+            return node
+        if why.seconds_left is not None:
+            waits.append(why.seconds_left)
+    return None
+
+
+def _keeps(view: View, one: PlaceholderSet, current: Mark, chosen: NodeState, waits: list[float]) -> bool:
+    """Whether the mark stays where it is though `chosen` is the newest fit node."""
+    node = view.snapshot.nodes[current.node]
+    if chosen.name == node.name:
+        return True
+    unfit = view.judge.why_undrawn(node, one)
+    # Nodes of one second are equally new.
+    if chosen.created <= node.created:
+        return unfit is None or _outlasts(view, one, node, unfit, waits)
+    if unfit is not None:
+        return False
+    left = current.since + view.settings.keep_mark_seconds - view.now.steady
+    if left <= 0 or view.is_full(one, node):
+        return False
+    waits.append(left)
+    return True
+
+
+def _outlasts(view: View, one: PlaceholderSet, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
+    """Whether the newest node of the pool may be fit again soon: seats that went to an older one would come back."""
+    if unfit.is_for_good:
+        return False
+    patience_seconds = view.settings.flap_seconds + view.settings.keep_mark_seconds
+    left = patience_seconds - view.judge.unfit_seconds(node, one)
+    if left <= 0:
+        return False
+    waits.append(left)
+    return True
+
+
+def _notice(one: PlaceholderSet, chosen: NodeState, before: Mark | None) -> Notice:
+    instead = f" instead of {before.node}" if before is not None else ""
+    return Notice(
+        kind="Node",
+        namespace="",
+        name=chosen.name,
+        uid=chosen.uid,
+        reason="DrawsPlaceholders",
+        message=(
+            f"Placeholders of set {one.name} are drawn to this node{instead}: it is the newest fit node of their pool."
+        ),
+    )

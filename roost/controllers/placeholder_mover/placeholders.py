@@ -1,0 +1,101 @@
+"""Find Roost's own placeholders among all pods, and how much room nodes have beside the pods on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from roost_core.placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_PART,
+    OWN_PLACEHOLDER,
+    PART_OF_LABEL,
+    PLACEHOLDER_SET_LABEL,
+)
+from roost_core.scheduler.objects import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from roost.controllers.contract.placeholder_sets import PlaceholderSet
+    from roost.controllers.contract.snapshot import Snapshot
+    from roost.controllers.placeholder_mover.pods import PodWatch
+    from roost.controllers.placeholder_mover.settings import MoverSettings
+    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+
+
+@dataclass(slots=True)
+class Seats:
+    """The placeholders of one set."""
+
+    # On a node, and not on their way out.
+    bound: list[PodState] = field(default_factory=list)
+    # Everything else: pending, being deleted, finished.
+    unsettled: list[PodState] = field(default_factory=list)
+
+    @property
+    def spec(self) -> PodSpec | None:
+        """What the newest of them asks for; None when there is none."""
+        newest = max((*self.bound, *self.unsettled), key=lambda pod: pod.created, default=None)
+        return None if newest is None else newest.spec
+
+
+class SeatMap:
+    """The placeholders of a release in one snapshot, by set."""
+
+    def __init__(self, snapshot: Snapshot, settings: MoverSettings, pods: PodWatch) -> None:
+        """Look at every placeholder once; pods: has followed the snapshot."""
+        self._pods = pods
+        self.by_set: dict[str, Seats] = {one.name: Seats() for one in settings.sets}
+        # Nodes on which a pod that pre-empted others waits for its room, or a placeholder was told to go for one. A
+        # nomination may stay in a pod for ever, and name a node that has long gone.
+        self.preempted_on: set[str] = set(pods.nominated_to)
+        owners = {one.name: _owner_of(one, snapshot) for one in settings.sets}
+        for pod in pods.placeholders(snapshot.pods):
+            name = pod.labels.get(PLACEHOLDER_SET_LABEL)
+            if name is None or name not in owners or not _is_own(pod, snapshot, owners[name]):
+                continue
+            if pod.preempted and pod.node_name:
+                self.preempted_on.add(pod.node_name)
+            is_settled = pod.node_name and not pod.leaving and not pod.is_finished
+            (self.by_set[name].bound if is_settled else self.by_set[name].unsettled).append(pod)
+
+    def pods_on(self, node: str) -> Collection[PodState]:
+        """The pods that take room on a node."""
+        return self._pods.on_node(node)
+
+    def has_room(self, node: NodeState, spec: PodSpec) -> bool:
+        """Whether one more pod of this kind can be counted onto the node."""
+        pods = self.pods_on(node.name)
+        if len(pods) >= node.allocatable.get(PODS, 0):
+            return False
+        return all(
+            amount <= node.allocatable.get(resource, 0) - _requested(pods, resource)
+            for resource, amount in spec.requests
+            if amount
+        )
+
+
+def _requested(pods: Iterable[PodState], resource: str) -> int:
+    return sum(amount for pod in pods for name, amount in pod.spec.requests if name == resource)
+
+
+def _owner_of(one: PlaceholderSet, snapshot: Snapshot) -> tuple[str, str] | None:
+    """Name and uid of the set's StatefulSet; None while there is none."""
+    found = snapshot.stateful_sets.get(one.stateful_set)
+    return None if found is None or not found.uid else (found.name, found.uid)
+
+
+def _is_own(pod: PodState, snapshot: Snapshot, owner: tuple[str, str] | None) -> bool:
+    """Labels can be copied; only a pod that our StatefulSet made has its uid too."""
+    return (
+        owner is not None
+        and pod.namespace == snapshot.namespace
+        and pod.labels.get(PART_OF_LABEL) == OWN_PART
+        and pod.labels.get(OWN_COMPONENT_LABEL) == OWN_PLACEHOLDER
+        and pod.labels.get(OWN_INSTANCE_LABEL) == snapshot.release
+        and pod.owner is not None
+        and pod.owner.kind == "StatefulSet"
+        and (pod.owner.name, pod.owner.uid) == owner
+    )

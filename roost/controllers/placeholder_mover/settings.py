@@ -1,0 +1,153 @@
+"""Read what the placeholder mover goes by from controllers.json and the scheduler's configuration, typed and frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from roost.controllers.contract.placeholder_sets import PlaceholderSet, read_placeholder_sets
+from roost_core.placement.classes import Classes
+from roost_core.placement.labels import attract_prefix, pulled_label, startup_taint
+from roost_core.placement.puller_reach import read_required_terms, read_tolerations
+from roost_core.placement.settings import PodClass, read_pod_classes
+from roost_core.scheduler.plugins import OLDEST_MINOR
+from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.placement.documents import Document, Reader
+
+_KEYS: Final = (
+    "enabled",
+    "evictionsPerMinute",
+    "markAfterSeconds",
+    "keepMarkSeconds",
+    "flapSeconds",
+    "backOffSeconds",
+    "maxBackOffSeconds",
+)
+_MAX_SECONDS: Final = 7 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class WantedImages:
+    """Labels that nodes of a puller's DaemonSet carry once their images are there."""
+
+    node_selector: Mapping[str, str]
+    pulled_labels: frozenset[str]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    tolerations: tuple[Mapping[str, object], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoverSettings:
+    """`placeholderMover`, and what else its plan needs to know of the release. Without sets, it takes marks away."""
+
+    release: str
+    namespace: str
+    # Over all sets and nodes; 0: mark, and move nothing.
+    evictions_per_minute: int = 0
+    # How long a node must have been fit before it is marked.
+    mark_after_seconds: float = 0.0
+    # How long a mark stays while its node is fit and has room.
+    keep_mark_seconds: float = 0.0
+    # How long a node counts as flapping after it was not ready.
+    flap_seconds: float = 0.0
+    # After an eviction that was refused or came to nothing; doubled each time, up to the most.
+    back_off_seconds: float = 60.0
+    max_back_off_seconds: float = 900.0
+    sets: tuple[PlaceholderSet, ...] = ()
+    # Empty where no controller labels nodes.
+    images: tuple[WantedImages, ...] = ()
+    startup_taint: str = ""
+    # By schedulerName.
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    # Why `profiles` is empty though a configuration was given.
+    profile_fault: str = ""
+    classes: Mapping[str, PodClass] = field(default_factory=dict)
+    # Names of the classes whose pods are users'.
+    user_classes: frozenset[str] = frozenset()
+
+    @property
+    def label_prefix(self) -> str:
+        """How the marks of all sets of this release begin."""
+        return attract_prefix(self.release, self.namespace)
+
+    def classifier(self) -> Classes:
+        """The classes, ready to be asked for each pod."""
+        return Classes(self)
+
+
+def read_mover_settings(
+    read: Reader, document: Document, scheduler_configuration: Mapping[str, Any] | None, minor: int
+) -> MoverSettings:
+    """Read controllers.json; faults go to the reader. Switched off, the settings hold no set. minor: the cluster's."""
+    at = "placeholderMover"
+    found = read.mapping(document.get(at), at)
+    read.known(found, at, _KEYS)
+    release = read.text(document.get("release"), "release")
+    namespace = read.text(document.get("namespace"), "namespace")
+
+    def seconds(key: str, low: int = 0) -> float:
+        return float(read.whole(found.get(key), f"{at}.{key}", low, _MAX_SECONDS))
+
+    enabled = (
+        read.flag(found.get("enabled"), f"{at}.enabled") and document.get("placeholderBackend") != "capacityBuffer"
+    )
+    sets = read_placeholder_sets(read, document, release, namespace)
+    classes = read_pod_classes(read, document)
+    profiles, fault = _read_profiles(scheduler_configuration, minor)
+    return MoverSettings(
+        release=release,
+        namespace=namespace,
+        evictions_per_minute=read.whole(found.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000),
+        mark_after_seconds=seconds("markAfterSeconds"),
+        keep_mark_seconds=seconds("keepMarkSeconds"),
+        flap_seconds=seconds("flapSeconds"),
+        back_off_seconds=seconds("backOffSeconds", 1),
+        max_back_off_seconds=seconds("maxBackOffSeconds", 1),
+        sets=sets if enabled else (),
+        images=_read_images(read, document.get("gate"), release, namespace),
+        startup_taint=startup_taint(release, namespace),
+        profiles=profiles,
+        profile_fault=fault,
+        classes=classes,
+        user_classes=_user_classes(classes),
+    )
+
+
+def _read_images(read: Reader, value: object, release: str, namespace: str) -> tuple[WantedImages, ...]:
+    gate = read.mapping(value, "gate")
+    # YAML 1.1 reads a bare `off` as false.
+    if gate.get("mode") in ("off", False):
+        return ()
+    found = []
+    for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers")):
+        at = f"gate.pullers[{index}]"
+        puller = read.mapping(entry, at)
+        images = [read.text(image, f"{at}.images") for image in read.items(puller.get("images"), f"{at}.images")]
+        labels = frozenset(pulled_label(release, namespace, image) for image in images if image)
+        selector = read.labels(puller.get("nodeSelector"), f"{at}.nodeSelector")
+        terms = read_required_terms(read, puller, at)
+        found.append(WantedImages(selector, labels, terms, read_tolerations(read, puller, at, release, namespace)))
+    return tuple(found)
+
+
+def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple[Mapping[str, Profile], str]:
+    """Profiles by schedulerName. Without a configuration of ours, pods go by the cluster's own scheduler's defaults."""
+    minor = max(minor, OLDEST_MINOR)  # clusters older than that get the oldest kube-scheduler there is a tag for
+    own = {"default-scheduler": default_profile(minor)}
+    if configuration is None:
+        return own, ""
+    try:
+        return {**own, **read_profiles(configuration, minor)}, ""
+    except ProfileError as error:
+        return {}, str(error)
+
+
+def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
+    """Those whose pods wait for images, and those that placeholders keep away from."""
+    gated = {one.name for one in classes.values() if one.image_gate and not one.attract}
+    avoided = {name for one in classes.values() if one.attract for name in one.avoid}
+    return frozenset((gated | avoided) & classes.keys())

@@ -1,0 +1,1 @@
+"""Popular images: bring what many users run to nodes that lack it."""

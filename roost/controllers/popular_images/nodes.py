@@ -1,0 +1,157 @@
+"""Tell what a node holds, how full it is, and whether popular images may be brought there.
+
+Owns one node's view; knows nothing of popularity. Views are kept from plan to plan and made anew only for nodes that
+changed, so that a plan for 5,000 nodes looks closely at a few of them.
+
+Never against the kubelet: it deletes unused images when the disk is fuller than imageGCHighThresholdPercent (85), so
+pulling ends well below; nothing is brought to a node under pressure. Never against an image cleaner: BinderHub's
+cordons its node for as long as it deletes. Never against an autoscaler: not to a node that is marked to go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.popular_images.settings import DISK_BYTES_PER_IMAGE_BYTE
+from roost_core.placement.images import normalise_reference, split_reference
+from roost_core.placement.leaving import LEAVING_TAINTS
+from roost_core.placement.nodes import NodeRules, node_admits
+from roost_core.placement.puller_reach import serving
+from roost_core.placement.selectors import untolerated
+from roost_core.scheduler.objects import EPHEMERAL_STORAGE, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roost.controllers.popular_images.settings import PopularSettings
+    from roost_core.scheduler.objects import NodeState
+
+# Conditions that make a kubelet evict pods and delete images.
+PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
+# Any hub's: nodes join with them, and lose them once their own images are there.
+STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """What one NodeState comes to."""
+
+    state: NodeState
+    # Normalised names, by tag and by digest.
+    holds: frozenset[str]
+    # Of all images that it reports, each once; as reported.
+    image_bytes: int
+    # The smallest that it reports when it may hold more than it reports; 0 when its report is whole.
+    unseen_below_bytes: int
+    # Its report may be cut: what the rest fills is known to nobody.
+    is_cut: bool
+    # Bytes of disk that images may fill; None: the node doesn't say how large its disk is.
+    disk_bytes: int | None
+    # Bit i: a pod with the i-th of the plan's rules may run here.
+    admits: int
+    # Bit i: the i-th puller works here.
+    pullers: int
+    # All that those pullers bring is here, as far as the gate's labels tell.
+    is_managed_complete: bool
+    # Why nothing may be brought here, as far as the node itself tells; "" when nothing speaks against it.
+    closed: str
+    most_pods: int
+
+
+class NodeViews:
+    """Makes views for one set of rules."""
+
+    def __init__(self, settings: PopularSettings, rules: Sequence[NodeRules], *, same_rules: bool) -> None:
+        """Prepare; `rules`: of the pods whose images may be wanted; same_rules: earlier views were made for them."""
+        self._settings = settings
+        self._rules = rules
+        self._same_rules = same_rules
+
+    def view(self, state: NodeState, before: NodeView | None) -> NodeView:
+        """The view of `state`; an earlier view of the node is reused where nothing changed."""
+        if before is not None and before.state is state and self._same_rules:
+            return before
+        settings, fact = self._settings, state.fact
+        if before is not None and before.state.images == state.images:
+            holds, image_bytes = before.holds, before.image_bytes
+        else:
+            holds, image_bytes = _read_images(state)
+        is_cut = 0 <= settings.reported_images <= state.image_count
+        disk = state.allocatable.get(EPHEMERAL_STORAGE)
+        if self._same_rules and before is not None and before.state.fact == fact:
+            admits, pullers, is_complete = before.admits, before.pullers, before.is_managed_complete
+        else:
+            admits = sum(1 << bit for bit, rules in enumerate(self._rules) if node_admits(rules, fact))
+            at_work = serving(settings.managed, fact)
+            pullers = sum(1 << bit for bit, managed in enumerate(settings.managed) if managed in at_work)
+            is_complete = all(
+                fact.labels.get(label) == "true"
+                for bit, managed in enumerate(settings.managed)
+                if pullers >> bit & 1
+                for label in managed.pulled_labels
+            )
+        return NodeView(
+            state=state,
+            holds=holds,
+            image_bytes=image_bytes,
+            unseen_below_bytes=min(state.images.values(), default=0) if is_cut else 0,
+            is_cut=is_cut,
+            disk_bytes=None if disk is None else int(disk * settings.disk_share),
+            admits=admits,
+            pullers=pullers,
+            is_managed_complete=is_complete,
+            closed=_closed(state, settings),
+            most_pods=state.allocatable.get(PODS, 110),
+        )
+
+
+def disk_bytes_of(image_bytes: int) -> int:
+    """What images of so many reported bytes take on disk, rather too much than too little."""
+    return int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
+
+
+def image_sizes(images: Mapping[str, int]) -> Iterable[tuple[str, int]]:
+    """Normalised names of a node's report, with bytes."""
+    return zip(map(_normal, images), images.values(), strict=True)
+
+
+def _closed(state: NodeState, settings: PopularSettings) -> str:
+    fact = state.fact
+    if state.leaving:
+        return "leaving"
+    if not fact.ready:
+        return "not-ready"
+    if fact.unschedulable:
+        return "cordoned"
+    for condition in PRESSURES:
+        if state.conditions.get(condition) == "True":
+            return "pressure"
+    for taint in fact.taints:
+        if taint.key in LEAVING_TAINTS:
+            return "leaving"
+        if taint.key in settings.startup_taints or taint.key.startswith(STARTUP_TAINT_PREFIX):
+            return "starting"
+    if untolerated(fact.taints, settings.pull_pod.tolerations) is not None:
+        return "tainted"
+    return ""
+
+
+def _read_images(state: NodeState) -> tuple[frozenset[str], int]:
+    images = state.images
+    # A node gives an image up to five names, all with the same bytes. Two images of one repository that are equal to
+    # the byte are one, or as good as.
+    distinct = set(zip(map(_repository, images), images.values(), strict=True))
+    return frozenset(map(_normal, images)), sum(size for _, size in distinct)
+
+
+# Nodes mostly hold the same images under the same names.
+@lru_cache(maxsize=65536)
+def _normal(name: str) -> str:
+    return normalise_reference(name)
+
+
+@lru_cache(maxsize=65536)
+def _repository(name: str) -> str:
+    return split_reference(normalise_reference(name))[0]

@@ -1,0 +1,292 @@
+"""Bring images that many users run to nodes that lack them: what is missed most for its size, within every limit.
+
+Popularity only says which images (`popular_wanted`); all that is there, and all that may go wrong, is read from the
+cluster (`popular_pulls`). Memory is never needed for safety.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Outcome, Planned
+from roost.controllers.popular_images.memory import PopularMemory
+from roost.controllers.popular_images.nodes import disk_bytes_of
+from roost.controllers.popular_images.popularity import UNCOUNTED, Launch, count_users, launch_from, users_by_use
+from roost.controllers.popular_images.pulls import Pulls
+from roost.controllers.popular_images.scene import Scene
+from roost.controllers.popular_images.settings import EMPTY_NODE_SECONDS, NEW_NODE_SECONDS
+from roost.controllers.popular_images.wanted import find_popular, large_uses, wanted_lists
+from roost_core.placement.classes import Classes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from roost.controllers.contract.actions import Done
+    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.popular_images.nodes import NodeView
+    from roost.controllers.popular_images.popularity import Use
+    from roost.controllers.popular_images.settings import PopularSettings
+    from roost.controllers.popular_images.wanted import Wanted
+    from roost_core.scheduler.objects import PodState
+
+PLAN_AGAIN_SECONDS: Final = 60.0
+WATCH_PULLS_SECONDS: Final = 10.0
+PACE_SECONDS: Final = 10.0
+
+GAUGES: Final = (
+    GaugeDefinition("popular_images", "Images that enough users run to be brought to nodes."),
+    GaugeDefinition("popular_image_users", "Users of the most wanted images, decayed.", ("image",)),
+    GaugeDefinition("popular_images_missing", "Wanted images that nodes lack, summed over nodes."),
+    GaugeDefinition("popular_images_held", "Wanted images that nodes hold, summed over nodes."),
+    GaugeDefinition("popular_images_pulling", "Popular images being pulled, over all nodes."),
+    GaugeDefinition(
+        "popular_images_backing_off", "Popular images that failed to be pulled and wait for their next try."
+    ),
+    GaugeDefinition("popular_images_budget_bytes", "Bytes that may be pulled right now."),
+    GaugeDefinition(
+        "popular_images_nodes", "Nodes by whether popular images may be brought there, and why not.", ("state",)
+    ),
+)
+
+
+def plan_at_pace(
+    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
+) -> Planned[PopularMemory]:
+    """`plan_popular_images`, a few times a minute: the cluster changes more often, and nothing here is urgent."""
+    if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
+        rest = memory.as_of + PACE_SECONDS - now.steady
+        return Planned(actions=(), memory=memory, wake_after_seconds=rest, gauges=memory.gauges)
+    return plan_popular_images(snapshot, memory, settings, now)
+
+
+def plan_popular_images(
+    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
+) -> Planned[PopularMemory]:
+    """Count users, look after the pulls under way, and begin those that are worth most and allowed."""
+    popularity = count_users(
+        memory.popularity,
+        snapshot.pods.values(),
+        LaunchReader(settings),
+        settings.half_life_seconds,
+        now.steady,
+    )
+    return plan_pulls(snapshot, replace(memory, popularity=popularity), settings, now, users_by_use(popularity))
+
+
+def plan_pulls(
+    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment, users: Mapping[Use, float]
+) -> Planned[PopularMemory]:
+    """The same for a demand that is known: `memory.popularity` is counted, `users` is what to go by."""
+    scene = Scene(snapshot, memory, settings, now)
+    pulls = Pulls(scene, memory, settings, now)
+    pulls.look_after()
+    pulls.look_for_lost_images()
+    work = _Work(scene, pulls, memory, settings, now)
+    work.begin_pulls(users)
+    return work.planned()
+
+
+def note_popular_images(memory: PopularMemory, done: Sequence[Done], _now: Moment) -> PopularMemory:
+    """Forget what was surely not done: its bytes may be used for something else.
+
+    What failed may have been carried out without an answer, and is looked out for as if it were.
+    """
+    asked, dismissed, budget = dict(memory.asked), dict(memory.dismissed), memory.budget
+    for action, outcome in done:
+        if isinstance(action, CreatePod) and outcome in (Outcome.HELD_BACK, Outcome.REFUSED):
+            lost = asked.pop(action.body["metadata"]["name"], None)
+            budget += lost.pull.image_bytes if lost is not None else 0
+        elif isinstance(action, DeletePod) and outcome not in (Outcome.DONE, Outcome.GONE):
+            dismissed.pop(action.uid, None)
+    return replace(memory, asked=asked, dismissed=dismissed, budget=budget)
+
+
+class LaunchReader:
+    """Tells what a pod counts for: asked as `count_users` asks."""
+
+    def __init__(self, settings: PopularSettings) -> None:
+        """Prepare."""
+        self._classes = Classes(settings)
+        self._counted = settings.counted
+        # Most pods share few specs and images.
+        self._launches: dict[tuple[int, tuple[str, ...]], Launch] = {}
+
+    def __call__(self, pod: PodState) -> Launch | None:
+        """None for a pod without a class, UNCOUNTED for one of a class that doesn't count."""
+        # The labels of namespaces aren't watched: classes can name namespaces, not describe them.
+        found = self._classes.classify(pod.labels, pod.namespace, None)
+        if found is None:
+            return None
+        if found.name not in self._counted:
+            return UNCOUNTED
+        key = (id(pod.spec), tuple([container.image_id for container in pod.containers]))
+        launch = self._launches.get(key)
+        if launch is None:
+            launch = self._launches[key] = launch_from(pod)
+        return launch
+
+
+class _Work:
+    """One plan in the making."""
+
+    def __init__(
+        self, scene: Scene, pulls: Pulls, memory: PopularMemory, settings: PopularSettings, now: Moment
+    ) -> None:
+        self.scene = scene
+        self.pulls = pulls
+        self.memory = memory
+        self.settings = settings
+        self.now = now
+        passed = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
+        self.budget = min(float(settings.bytes_per_minute), memory.budget + passed * settings.bytes_per_minute / 60.0)
+        self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
+        self.wait_for_budget: float | None = None
+
+    def begin_pulls(self, users: Mapping[Use, float]) -> None:
+        """Begin what is worth most, as far as every limit allows."""
+        users = large_uses(users, self.settings.min_users)
+        popular = find_popular(users, self.settings.min_users)
+        self._gauge("popular_images", len(popular))
+        top = sorted(popular, key=lambda image: (-popular[image], image))[: self.settings.per_node]
+        self.gauges["popular_image_users"] = {(image,): popular[image] for image in top}
+        lists = wanted_lists(users, popular, self.scene, self.settings, self.memory.popularity.digests)
+        queue: list[tuple[float, float, str, int]] = []
+        # Of a node that has its turn: what it lacks, best first.
+        lacking: dict[str, list[Wanted]] = {}
+        states: Counter[str] = Counter()
+        missing = held = 0
+        for name, view in self.scene.views.items():
+            wanted = lists.get((view.admits, view.pullers), ())
+            lacks = self._lacks(name, view, wanted)
+            missing += len(lacks)
+            held += len(wanted) - len(lacks)
+            state = self._why_not(name, view)
+            states[state or "open"] += 1
+            if state or not lacks:
+                continue
+            lacking[name] = lacks
+            heapq.heappush(queue, self._turn(name, view, lacks, 0))
+        self._gauge("popular_images_missing", missing)
+        self._gauge("popular_images_held", held)
+        self.gauges["popular_images_nodes"] = {(state,): float(count) for state, count in states.items()}
+        slots = self.settings.parallel_per_cluster - self.pulls.count
+        while queue and slots > 0:
+            _, _, name, index = heapq.heappop(queue)
+            view, one = self.scene.views[name], lacking[name][index]
+            if index + 1 < len(lacking[name]):
+                heapq.heappush(queue, self._turn(name, view, lacking[name], index + 1))
+            if not self._may_begin(name, view, one):
+                continue
+            price = min(one.image_bytes, self.settings.bytes_per_minute)
+            if self.budget < price:
+                # What is worth most waits for its bytes; lesser ones don't overtake it, or it would never get them.
+                self.wait_for_budget = (price - self.budget) * 60.0 / self.settings.bytes_per_minute
+                break
+            self.pulls.begin(name, view, one)
+            self.budget -= one.image_bytes
+            slots -= 1
+        self._gauge("popular_images_pulling", self.pulls.count)
+        self._gauge("popular_images_backing_off", len(self.pulls.images_backing_off()))
+        self._gauge("popular_images_budget_bytes", max(0.0, self.budget))
+
+    def _lacks(self, name: str, view: NodeView, wanted: Iterable[Wanted]) -> list[Wanted]:
+        brought = self.pulls.brought.get(view.state.uid, {})
+        comes = [pull.reference for pull in self.pulls.on(name)]
+        holds = view.holds
+        return [
+            one
+            for one in wanted
+            if one.image not in holds
+            and one.digest not in holds
+            and one.image not in brought
+            and one.digest not in brought
+            and one.image not in comes
+            and one.digest not in comes
+        ]
+
+    def _why_not(self, name: str, view: NodeView) -> str:
+        """Why nothing is brought to a node now; "" when something may be."""
+        if view.closed:
+            return view.closed
+        state = view.state
+        if self.pulls.is_resting(state.uid):
+            return "resting"
+        ready_seconds = math.inf if state.ready_since is None else self.now.wall - state.ready_since
+        if not view.is_managed_complete and ready_seconds < self.settings.managed_deadline_seconds:
+            return "starting"
+        if view.disk_bytes is None:
+            return "disk-unknown"
+        if disk_bytes_of(view.image_bytes) >= view.disk_bytes:
+            return "full"
+        if view.is_cut:
+            # Any number of smaller images may fill the rest.
+            return "disk-unknown"
+        if name in self.scene.starting:
+            return "busy"
+        empty_since = self.scene.empty_since.get(name)
+        if (
+            empty_since is not None
+            and ready_seconds >= NEW_NODE_SECONDS
+            and self.now.steady - empty_since < EMPTY_NODE_SECONDS
+        ):
+            # An autoscaler may be waiting for it to stay without pods.
+            return "empty"
+        return ""
+
+    def _turn(self, name: str, view: NodeView, lacks: Sequence[Wanted], index: int) -> tuple[float, float, str, int]:
+        """A place in the queue: what is worth most first; among equals the newest node, for it holds least."""
+        return -lacks[index].use_per_byte, -view.state.created, name, index
+
+    def _may_begin(self, name: str, view: NodeView, one: Wanted) -> bool:
+        under_way = self.pulls.on(name)
+        if len(under_way) >= self.settings.parallel_per_node or self.pulls.backs_off(one.image):
+            return False
+        # Those that were asked for and aren't bound yet count, too. Without a place, a pod pushes out placeholders.
+        if self.scene.pods_on[name] + len(under_way) >= view.most_pods:
+            return False
+        unreported = self.pulls.unreported_bytes(view)
+        coming = sum(pull.image_bytes for pull in under_way)
+        room = (view.disk_bytes or 0) - disk_bytes_of(view.image_bytes + unreported + coming)
+        return disk_bytes_of(one.image_bytes) <= room
+
+    # What comes of it
+
+    def _gauge(self, name: str, value: float) -> None:
+        self.gauges[name] = {(): float(value)}
+
+    def planned(self) -> Planned[PopularMemory]:
+        """All of it as a plan."""
+        uids = {view.state.uid for view in self.scene.views.values()}
+        waits = list(self._waits())
+        return Planned(
+            actions=self.pulls.actions,
+            memory=PopularMemory(
+                popularity=self.memory.popularity,
+                rules=self.scene.rules,
+                views=self.scene.views,
+                sizes=self.scene.sizes,
+                budget=self.budget,
+                as_of=self.now.steady,
+                asked=self.pulls.asked,
+                dismissed=self.pulls.dismissed,
+                brought={uid: found for uid, found in self.pulls.brought.items() if uid in uids},
+                backing_off=self.pulls.backing_off,
+                resting={uid: rest for uid, rest in self.pulls.resting.items() if uid in uids},
+                failed_on={uid: image for uid, image in self.pulls.failed_on.items() if uid in uids},
+                empty_since=self.scene.empty_since,
+                gauges=self.gauges,
+            ),
+            wake_after_seconds=min(waits),
+            gauges=self.gauges,
+        )
+
+    def _waits(self) -> Iterator[float]:
+        yield PLAN_AGAIN_SECONDS
+        if self.pulls.asked or self.pulls.dismissed:
+            yield WATCH_PULLS_SECONDS
+        if self.wait_for_budget is not None:
+            yield max(1.0, self.wait_for_budget)

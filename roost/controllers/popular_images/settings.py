@@ -1,0 +1,206 @@
+"""Read what the popular images' plan goes by from controllers.json, typed and frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import pulled_label, startup_taint
+from roost_core.placement.puller_reach import read_required_terms, read_tolerations
+from roost_core.placement.settings import PodClass, read_pod_classes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.placement.documents import Document, Reader
+
+# kubelets' default: how many images a node reports, the largest.
+REPORTED_IMAGES: Final = 50
+# Bytes an image is thought to have while no node tells: repo2docker's median of 1.6 GB on disk, as compressed.
+ASSUMED_IMAGE_BYTES: Final = 570_000_000
+# Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
+# unpacked content, which is 2.8 times as large. Shared layers are counted anew for each image, so this errs upwards.
+DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
+# What a pull saves who would have waited for it: a second of round trips, and its layers at 25 MB/s (compressed),
+# which is what unpacking one layer after the other takes on an SSD.
+PULL_BYTES_PER_SECOND: Final = 25_000_000
+PULL_ROUND_TRIPS_SECONDS: Final = 1.0
+# Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
+PULL_SECONDS: Final = 1800.0
+# How long after that a pod that pulls ends by itself: nobody may lead any more who would end it.
+PULL_SLACK_SECONDS: Final = 600.0
+# A node that has seen no user for so long isn't wanted by an autoscaler either, or it would be gone.
+EMPTY_NODE_SECONDS: Final = 3600.0
+# A node that joined so lately is there for users to come.
+NEW_NODE_SECONDS: Final = 600.0
+
+_KEYS: Final = (
+    "enabled",
+    "podClasses",
+    "perNode",
+    "halfLifeHours",
+    "minUsers",
+    "diskHeadroomPercent",
+    "parallelPerNode",
+    "parallelPerCluster",
+    "bytesPerMinute",
+    "nodeStatusMaxImages",
+)
+
+
+class PullMethod(StrEnum):
+    """How a pod brings an image: `prePuller.method`, decided."""
+
+    IMAGE_VOLUME = "imageVolume"
+    NOOP = "noop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullPod:
+    """What the pods that pull are made of; shared with the puller's DaemonSets."""
+
+    method: PullMethod
+    # Roost's own image: holds the program that does nothing.
+    image: str
+    # Mounts the images, or waits after them.
+    pause_image: str
+    pull_secrets: tuple[str, ...] = ()
+    # As in a manifest.
+    tolerations: tuple[Mapping[str, object], ...] = ()
+    priority_class: str = ""
+    service_account: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedImages:
+    """Images that a puller's DaemonSet brings to the nodes with these labels: not ours to pull."""
+
+    node_selector: Mapping[str, str]
+    # Normalised.
+    images: frozenset[str]
+    # Node labels that say "this image is here"; empty where nobody writes them.
+    pulled_labels: tuple[str, ...]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    tolerations: tuple[Mapping[str, object], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopularSettings:
+    """`popularImages`, and what else the plan needs to know of the release."""
+
+    release: str
+    namespace: str
+    classes: Mapping[str, PodClass]
+    # Names of the classes whose pods count.
+    counted: frozenset[str]
+    # How many of the most wanted images a node should have.
+    per_node: int
+    half_life_seconds: float
+    min_users: float
+    # Share of a node's disk that images may fill, 0 to 1.
+    disk_share: float
+    parallel_per_node: int
+    parallel_per_cluster: int
+    bytes_per_minute: int
+    # As kubelets are told: a node that reports so many images may hold more. Below 0: they report all.
+    reported_images: int = REPORTED_IMAGES
+    managed: tuple[ManagedImages, ...] = ()
+    # A node that lacks managed images for longer than this gets popular ones all the same.
+    managed_deadline_seconds: float = 600.0
+    startup_taints: frozenset[str] = frozenset()
+    pull_pod: PullPod = field(default_factory=lambda: PullPod(method=PullMethod.IMAGE_VOLUME, image="", pause_image=""))
+
+
+def read_popular_settings(read: Reader, document: Document) -> PopularSettings | None:
+    """Read controllers.json; None when popular images are switched off. Faults go to the reader."""
+    found = read.mapping(document.get("popularImages"), "popularImages")
+    if not found or not read.flag(found.get("enabled", False), "popularImages.enabled"):
+        return None
+    read.known(found, "popularImages", _KEYS)
+    release = read.text(document.get("release"), "release")
+    namespace = read.text(document.get("namespace"), "namespace")
+    classes = read_pod_classes(read, document)
+    names = [
+        read.text(name, f"popularImages.podClasses[{index}]")
+        for index, name in enumerate(read.items(found.get("podClasses", ("user",)), "popularImages.podClasses"))
+    ]
+    for index, name in enumerate(names):
+        if name not in classes:
+            read.fault(f"popularImages.podClasses[{index}]", name, f"one of {', '.join(classes)}")
+
+    def whole(key: str, low: int, high: int) -> int:
+        return read.whole(found.get(key), f"popularImages.{key}", low, high)
+
+    half_life = read.number(found.get("halfLifeHours"), "popularImages.halfLifeHours")
+    if half_life <= 0:
+        read.fault("popularImages.halfLifeHours", half_life, "a number of hours above 0")
+        half_life = 24.0
+    return PopularSettings(
+        release=release,
+        namespace=namespace,
+        classes=classes,
+        counted=frozenset(names),
+        per_node=whole("perNode", 0, 1000),
+        half_life_seconds=half_life * 3600.0,
+        min_users=read.number(found.get("minUsers"), "popularImages.minUsers"),
+        disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
+        parallel_per_node=whole("parallelPerNode", 1, 100),
+        parallel_per_cluster=whole("parallelPerCluster", 1, 10_000),
+        bytes_per_minute=whole("bytesPerMinute", 1, 2**60),
+        reported_images=whole("nodeStatusMaxImages", -1, 100_000),
+        managed=_read_managed(read, document.get("gate"), release, namespace),
+        managed_deadline_seconds=_read_deadline(read, document.get("gate")),
+        startup_taints=frozenset({startup_taint(release, namespace)}),
+        pull_pod=_read_pull_pod(read, document.get("puller")),
+    )
+
+
+def _read_managed(read: Reader, value: object, release: str, namespace: str) -> tuple[ManagedImages, ...]:
+    gate = read.mapping(value, "gate")
+    # YAML 1.1 reads a bare `off` as false.
+    is_labelled = gate.get("mode", "off") not in ("off", False)
+    managed = []
+    for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers")):
+        at = f"gate.pullers[{index}]"
+        puller = read.mapping(entry, at)
+        written = [
+            read.text(image, f"{at}.images[{position}]")
+            for position, image in enumerate(read.items(puller.get("images"), f"{at}.images"))
+        ]
+        images = [normalise_reference(image) for image in written if image]
+        managed.append(
+            ManagedImages(
+                node_selector=read.labels(puller.get("nodeSelector"), f"{at}.nodeSelector"),
+                images=frozenset(images),
+                pulled_labels=tuple(pulled_label(release, namespace, image) for image in images if is_labelled),
+                required_terms=read_required_terms(read, puller, at),
+                tolerations=read_tolerations(read, puller, at, release, namespace),
+            )
+        )
+    return tuple(managed)
+
+
+def _read_deadline(read: Reader, value: object) -> float:
+    gate = read.mapping(value, "gate")
+    return float(read.whole(gate.get("startupTaintDeadlineSeconds", 600), "gate.startupTaintDeadlineSeconds", 0, 10**6))
+
+
+def _read_pull_pod(read: Reader, value: object) -> PullPod:
+    puller = read.mapping(value, "puller")
+    return PullPod(
+        method=read.choice(puller.get("method"), "puller.method", PullMethod),
+        image=read.text(puller.get("image"), "puller.image"),
+        pause_image=read.text(puller.get("pauseImage"), "puller.pauseImage"),
+        pull_secrets=tuple(
+            read.text(name, f"puller.pullSecrets[{index}]")
+            for index, name in enumerate(read.items(puller.get("pullSecrets"), "puller.pullSecrets"))
+        ),
+        tolerations=tuple(
+            read.mapping(one, f"puller.tolerations[{index}]")
+            for index, one in enumerate(read.items(puller.get("tolerations"), "puller.tolerations"))
+        ),
+        priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
+        service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),
+    )

@@ -1,0 +1,24 @@
+"""List the controllers, in the order in which their actions are carried out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.headroom.planner import make_headroom
+from roost.controllers.image_gate.planner import make_image_gate
+from roost.controllers.placeholder_mover.planner import make_placeholder_mover
+from roost.controllers.popular_images.planner import make_popular_images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from roost.controllers.contract.planner import Planner, Sources
+    from roost_core.placement.documents import Reader
+
+# Each reads its part of the settings (faults go to the reader) and returns None when it is switched off there.
+FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (
+    make_image_gate,
+    make_placeholder_mover,
+    make_headroom,
+    make_popular_images,
+)

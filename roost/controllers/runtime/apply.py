@@ -1,0 +1,259 @@
+"""Carry out what plans ask for: one request an action, each bound to the very object that the plan saw.
+
+Guarantee: no action changes an object that was replaced since, overwrites what somebody else wrote meanwhile, or goes
+beyond the budgets.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from roost.controllers.contract.actions import (
+    Action,
+    ChangeNode,
+    CreatePod,
+    DeletePod,
+    Done,
+    EvictPod,
+    Notice,
+    Outcome,
+    ResizeSet,
+    ScaleSet,
+    SetCondition,
+)
+from roost.controllers.runtime.events import timestamp
+from roost_core.kube.client import ApiError, ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from roost.controllers.runtime.budget import MinuteBudget
+    from roost.controllers.runtime.events import EventWriter
+    from roost_core.kube.client import Client, JSONObject
+
+log = logging.getLogger(__name__)
+
+MANAGER: Final = "roost-controllers"
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+UNPROCESSABLE: Final = 422
+TOO_MANY: Final = 429
+# How long to wait for the Lease, or for the loop to see that it is lost.
+LEADER_SECONDS: Final = 1.0
+# A plan that takes longer to carry out is made anew.
+PLAN_SECONDS: Final = 60.0
+# After a failed write the same object is left alone for so long, doubling.
+FIRST_REST_SECONDS: Final = 5.0
+LAST_REST_SECONDS: Final = 300.0
+MAX_RESTING: Final = 10_000
+# Somebody else writes the same node now and then: the kubelet, a cloud's controller.
+TAINT_TRIES: Final = 4
+
+
+class Applier:
+    """Applies plans within two budgets: one for evictions, one for all writes. One loop owns it."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        writes: MinuteBudget,
+        evictions: MinuteBudget,
+        events: EventWriter,
+        may_write: Callable[[], bool],
+        on_eviction: Callable[[], None] = lambda: None,
+        on_done: Callable[[], None] = lambda: None,
+        owner: Callable[[], JSONObject | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare. `may_write` is asked before each request: a leader that lost its Lease stops in the middle.
+
+        on_done: told after each action. owner: gives an ownerReference for the pods that are made.
+        """
+        self._client = client
+        self._namespace = namespace
+        self.writes = writes
+        self.evictions = evictions
+        self._events = events
+        self._may_write = may_write
+        self._on_eviction = on_eviction
+        self._on_done = on_done
+        self._clock = clock
+        # What failed lately -> when it may be tried again, and how long it waited for that.
+        self._resting: dict[tuple[str, ...], tuple[float, float]] = {}
+        # When the first of what the last plan held back may be done.
+        self._due_at = math.inf
+        self._owner = owner
+
+    def apply(self, actions: Iterable[Action]) -> list[Done]:
+        """Carry out the actions in order, and tell what became of each. Never raises for what the cluster says."""
+        self._due_at = math.inf
+        began_at = self._clock()
+        done: list[Done] = []
+        for action in actions:
+            done.append(Done(action, self._apply_one(action, began_at)))
+            self._on_done()
+        return done
+
+    def seconds_until_next(self) -> float:
+        """How long to wait before the first thing that the last plan held back may be done; infinity: nothing was."""
+        return max(0.0, self._due_at - self._clock())
+
+    def _hold_back(self, wait_seconds: float) -> Outcome:
+        self._due_at = min(self._due_at, self._clock() + wait_seconds)
+        return Outcome.HELD_BACK
+
+    def _apply_one(self, action: Action, began_at: float) -> Outcome:
+        if not self._may_write():
+            return self._hold_back(LEADER_SECONDS)
+        if isinstance(action, Notice) and not self._events.is_due(action):
+            return Outcome.DONE
+        if self._clock() - began_at > PLAN_SECONDS:
+            # The rest of the plan rests on a cluster of long ago.
+            return self._hold_back(0.0)
+        if self.writes.left <= 0:
+            return self._hold_back(self.writes.seconds_until_next())
+        if isinstance(action, EvictPod) and self.evictions.left <= 0:
+            return self._hold_back(self.evictions.seconds_until_next())
+        rest_until, rest_seconds = self._resting.get(_target(action), (0.0, 0.0))
+        if rest_until > self._clock():
+            return self._hold_back(rest_until - self._clock())
+        # Taken before the request, and never given back: a request without an answer may have been carried out.
+        self.writes.take()
+        if isinstance(action, EvictPod):
+            self.evictions.take()
+            self._on_eviction()
+        try:
+            outcome = self._perform(action)
+        except ApiError as error:
+            outcome = _outcome_of(action, error)
+            if outcome is Outcome.FAILED:
+                log.warning("failed: %s: %s", action, error)
+        except ClusterError as error:
+            log.warning("failed: %s: %s", action, error)
+            outcome = Outcome.FAILED
+        if outcome is Outcome.FAILED:
+            self._rest(action, rest_seconds)
+        else:
+            self._resting.pop(_target(action), None)
+            log.info("%s: %s", outcome, action)
+        return outcome
+
+    def _rest(self, action: Action, rested_seconds: float) -> None:
+        """Leave the object alone for a while: what is refused once is mostly refused again, and costs the others."""
+        now = self._clock()
+        if len(self._resting) >= MAX_RESTING:
+            self._resting = {key: rest for key, rest in self._resting.items() if rest[0] > now}
+        rest_seconds = min(LAST_REST_SECONDS, max(FIRST_REST_SECONDS, 2 * rested_seconds))
+        self._resting[_target(action)] = (now + rest_seconds, rest_seconds)
+
+    def _perform(self, action: Action) -> Outcome:
+        match action:
+            case ChangeNode():
+                return self._change_node(action)
+            case SetCondition():
+                return self._set_condition(action)
+            case EvictPod():
+                path = f"/api/v1/namespaces/{action.namespace}/pods/{action.name}/eviction"
+                metadata = {"name": action.name, "namespace": action.namespace}
+                options = {"preconditions": {"uid": action.uid}}
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+                self._client.create(path, body)
+            case ScaleSet():
+                path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
+                body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}
+                self._client.merge(path, body, MANAGER)
+            case ResizeSet():
+                path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}"
+                container = {"name": action.container, "resources": {"requests": action.requests, "limits": None}}
+                template = {"spec": {"containers": [container]}}
+                self._client.merge_by_key(
+                    path, {"metadata": {"uid": action.uid}, "spec": {"template": template}}, MANAGER
+                )
+            case CreatePod():
+                self._client.create(f"/api/v1/namespaces/{self._namespace}/pods", self._owned(action.body))
+            case DeletePod():
+                self._client.delete(f"/api/v1/namespaces/{action.namespace}/pods/{action.name}", action.uid)
+            case Notice():
+                self._events.write(action)
+        return Outcome.DONE
+
+    def _owned(self, body: JSONObject) -> JSONObject:
+        """The pod as our account's: it goes when that goes, and drains and autoscalers take it for a controller's."""
+        owner = self._owner()
+        if owner is None:
+            return body
+        return {**body, "metadata": {**body["metadata"], "ownerReferences": [{**owner, "controller": True}]}}
+
+    def _change_node(self, action: ChangeNode) -> Outcome:
+        path = f"/api/v1/nodes/{quote(action.node)}"
+        labels: JSONObject = {**action.set_labels, **dict.fromkeys(action.remove_labels)}
+        metadata: JSONObject = {"uid": action.uid, **({"labels": labels} if labels else {})}
+        if not action.remove_taints:
+            self._client.merge(path, {"metadata": metadata}, MANAGER)
+            return Outcome.DONE
+        # Taints are one list with many authors: read, change, and write only onto what was read.
+        for attempt in range(TAINT_TRIES):
+            if not self._may_write():
+                return self._hold_back(LEADER_SECONDS)
+            node = self._client.get(path)
+            if node["metadata"]["uid"] != action.uid:
+                return Outcome.GONE
+            taints = [one for one in node["spec"].get("taints") or [] if one.get("key") not in action.remove_taints]
+            version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            try:
+                self._client.merge(path, {"metadata": {**metadata, **version}, "spec": {"taints": taints}}, MANAGER)
+            except ApiError as error:
+                if error.status == CONFLICT and attempt < TAINT_TRIES - 1:
+                    continue
+                raise
+            break
+        return Outcome.DONE
+
+    def _set_condition(self, action: SetCondition) -> Outcome:
+        path = f"/api/v1/nodes/{quote(action.node)}/status"
+        condition: JSONObject = {"type": action.type}
+        if action.status is None:
+            condition["$patch"] = "delete"
+        else:
+            condition |= {"status": action.status, "reason": action.reason, "message": action.message}
+            now = timestamp()
+            condition |= {"lastHeartbeatTime": now, **({"lastTransitionTime": now} if action.is_transition else {})}
+        body = {"metadata": {"uid": action.uid}, "status": {"conditions": [condition]}}
+        self._client.merge_by_key(path, body, MANAGER)
+        return Outcome.DONE
+
+
+def _outcome_of(action: Action, error: ApiError) -> Outcome:
+    if isinstance(action, CreatePod) and error.status == CONFLICT:
+        return Outcome.DONE
+    if isinstance(action, EvictPod) and error.status == TOO_MANY:
+        return Outcome.REFUSED
+    # The uid isn't the object's: it was replaced since. Preconditions say 409, patches that it can't be changed.
+    if error.status == UNPROCESSABLE and "metadata.uid" in str(error):
+        return Outcome.GONE
+    is_precondition = isinstance(action, EvictPod | DeletePod) or "UID in precondition" in str(error)
+    if error.status == NOT_FOUND or (error.status == CONFLICT and is_precondition):
+        return Outcome.GONE
+    return Outcome.FAILED
+
+
+def _target(action: Action) -> tuple[str, ...]:
+    """What an action writes: the same for two that would fail alike."""
+    kind = type(action).__name__
+    match action:
+        case ChangeNode() | SetCondition():
+            return kind, action.node
+        case CreatePod():
+            return kind, str(action.body["metadata"]["name"])
+        case Notice():
+            return kind, action.namespace, action.name, action.reason
+        case EvictPod() | DeletePod():
+            return kind, action.namespace, action.name
+        case ScaleSet() | ResizeSet():
+            return kind, action.name

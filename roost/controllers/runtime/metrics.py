@@ -1,0 +1,160 @@
+"""Hold every Prometheus metric of the controllers, in a registry of its own.
+
+What plans find out (`Planned.gauges`) is shown as it last was; the rest counts what was done. Names follow the
+conventions: base units, `_total` on counters.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges
+
+PREFIX: Final = "roost_controllers_"
+# Seconds. A cycle on a large cluster takes tenths of a second.
+CYCLE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class _PlannedGauges(Collector):
+    """The gauges of the last plans, by controller."""
+
+    def __init__(self, definitions: Iterable[GaugeDefinition]) -> None:
+        self._definitions = {definition.name: definition for definition in definitions}
+        self._lock = threading.Lock()
+        self._latest: dict[str, Gauges] = {}
+
+    def show(self, controller: str, gauges: Gauges) -> None:
+        unknown = gauges.keys() - self._definitions.keys()
+        if unknown:
+            raise KeyError(f"gauges without a definition: {', '.join(sorted(unknown))}")
+        with self._lock:
+            self._latest[controller] = gauges
+
+    def clear(self) -> None:
+        with self._lock:
+            self._latest.clear()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        with self._lock:
+            latest: dict[str, Mapping[tuple[str, ...], float]] = {}
+            for gauges in self._latest.values():
+                latest.update(gauges)
+        for name, definition in self._definitions.items():
+            family = GaugeMetricFamily(PREFIX + name, definition.help, labels=definition.labels)
+            for values, amount in sorted(latest.get(name, {}).items()):
+                family.add_metric(values, amount)
+            yield family
+
+
+class Metrics:
+    """All metrics; one object a process, handed to whom it concerns."""
+
+    def __init__(self, version: str, definitions: Iterable[GaugeDefinition] = ()) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._planned = _PlannedGauges(definitions)
+        self.registry.register(self._planned)
+        self._leader = Gauge(PREFIX + "leader", "1 while this replica holds the Lease.", registry=self.registry)
+        self._actions = Counter(
+            PREFIX + "actions",
+            "What the plans asked for, by controller, kind and outcome.",
+            ("controller", "kind", "outcome"),
+            registry=self.registry,
+        )
+        self._cycles = Histogram(
+            PREFIX + "plan_duration_seconds",
+            "Time to make one plan, by controller.",
+            ("controller",),
+            buckets=CYCLE_BUCKETS,
+            registry=self.registry,
+        )
+        self._plan_failures = Counter(
+            PREFIX + "plan_failures",
+            "Plans that ended in a fault of Roost's; nothing was done.",
+            ("controller",),
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            PREFIX + "api_requests", "Requests sent to the API server.", ("verb",), registry=self.registry
+        )
+        self._watch_errors = Counter(
+            PREFIX + "watch_errors", "Broken watches and failed lists, by kind.", ("kind",), registry=self.registry
+        )
+        self._budget = Gauge(
+            PREFIX + "budget_left", "Actions that may be done right now.", ("budget",), registry=self.registry
+        )
+        self._evictions = Counter(
+            PREFIX + "evictions", "Eviction requests sent, whatever the answer.", registry=self.registry
+        )
+        self._eviction_budget = Gauge(
+            PREFIX + "eviction_budget_per_minute", "Evictions allowed within any minute.", registry=self.registry
+        )
+        self._certificate_expiry = Gauge(
+            PREFIX + "certificate_expiry_timestamp_seconds",
+            "When the webhook's certificates that the leader keeps end, in Unix time.",
+            ("kind",),
+            registry=self.registry,
+        )
+        info = Gauge(PREFIX + "build_info", "1 for the version that runs.", ("version",), registry=self.registry)
+        info.labels(version).set(1)
+
+    def show_leader(self, is_leader: bool) -> None:
+        """Say whether this replica leads; one that doesn't has no findings to show."""
+        self._leader.set(is_leader)
+        if not is_leader:
+            self._planned.clear()
+
+    def show_certificates(self, ends: Mapping[str, float]) -> None:
+        """When `ca` and `leaf` end, in Unix time, and nothing else."""
+        self._certificate_expiry.clear()
+        for kind, ends_at in ends.items():
+            self._certificate_expiry.labels(kind).set(ends_at)
+
+    def show_plan(self, controller: str, gauges: Gauges, seconds: float) -> None:
+        """Show what a plan found and how long it took."""
+        self._planned.show(controller, gauges)
+        # From 0 on: a counter whose first value is 1 has not increased, to Prometheus.
+        self._plan_failures.labels(controller)
+        self._cycles.labels(controller).observe(seconds)
+
+    def count_plan_failure(self, controller: str) -> None:
+        """Count a plan that failed."""
+        self._plan_failures.labels(controller).inc()
+
+    def count_done(self, controller: str, done: Iterable[Done]) -> None:
+        """Count what became of actions."""
+        for action, outcome in done:
+            self._actions.labels(controller, type(action).__name__, outcome.value).inc()
+
+    def count_eviction(self) -> None:
+        """Count one eviction request."""
+        self._evictions.inc()
+
+    def count_request(self, verb: str) -> None:
+        """Count one request to the API server."""
+        self._requests.labels(verb).inc()
+
+    def count_watch_error(self, kind: str) -> None:
+        """Count one broken watch."""
+        self._watch_errors.labels(kind).inc()
+
+    def show_budgets(self, left: Mapping[str, int], evictions_per_minute: int) -> None:
+        """Show what may still be done."""
+        for name, amount in left.items():
+            self._budget.labels(name).set(amount)
+        self._eviction_budget.set(evictions_per_minute)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self.registry)

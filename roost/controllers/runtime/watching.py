@@ -1,0 +1,227 @@
+"""Keep a snapshot of the cluster by watches; each object is reduced as it arrives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from roost.controllers.contract.gated_pods import waits_at_gate
+from roost.controllers.contract.pullers import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
+from roost.controllers.contract.snapshot import PullEvent, Snapshot, StatefulSetState
+from roost_core.kube.readiness import Verdict
+from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+from roost_core.placement.moments import read_moment
+from roost_core.placement.pods import OddPodError
+from roost_core.scheduler.objects import NodeState, OddNodeError, PodSpec, PodState, read_node_state, read_pod_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from roost_core.kube.client import Client, JSONObject
+
+# Longer without a word from the server: plans would rest on a cluster of long ago.
+STALE_SECONDS: Final = 180.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What to watch."""
+
+    release: str
+    namespace: str
+    # False: only pods of our namespace may be read.
+    all_namespaces: bool = True
+    # Pods of a hub's users by their labels: their containers' image ids are kept, too.
+    user_labels: tuple[Mapping[str, str], ...] = ()
+
+
+class Watching:
+    """All watches and the snapshot made of them. `snapshot` belongs to one thread."""
+
+    def __init__(
+        self,
+        client: Client,
+        scope: Scope,
+        *,
+        on_change: Callable[[], None],
+        on_minor_change: Callable[[], None] = lambda: None,
+        on_error: Callable[[str], None] = lambda _kind: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is asked yet. on_minor_change: told of what no plan waits for, such as users' pods."""
+        self._scope = scope
+        self._read_pod = PodReader(scope)
+        own = f"/namespaces/{scope.namespace}"
+
+        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, **more: Any) -> WatchCache[Any]:  # noqa: ANN401 - handed on
+            return WatchCache(
+                client, path, read, kind=kind, on_change=on_change, on_error=on_error, clock=clock, **more
+            )
+
+        self._nodes: WatchCache[NodeState] = cache("/api/v1/nodes", _read_node, "nodes")
+        pods_path = "/api/v1/pods" if scope.all_namespaces else f"/api/v1{own}/pods"
+        self._pods: WatchCache[PodState] = cache(
+            pods_path, self._read_pod, "pods", is_minor=_is_minor, on_minor_change=on_minor_change
+        )
+        self._sets: WatchCache[StatefulSetState] = cache(
+            f"/apis/apps/v1{own}/statefulsets",
+            read_stateful_set,
+            "statefulsets",
+            label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
+            keeps_changes=False,
+        )
+        self._pulls: WatchCache[PullEvent] = cache(
+            f"/api/v1{own}/events",
+            _read_pull_event,
+            "events",
+            # Other reasons aren't fetched: one field selector takes one value.
+            field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
+            has_bookmarks=False,
+            keeps_changes=False,
+            # Users' pods pull, too, and nobody waits to hear of it.
+            is_minor=lambda before, now: not any(one and PULLER_WORD in one.pod for one in (before, now)),
+            on_minor_change=on_minor_change,
+        )
+        self._nodes_now: dict[str, NodeState] = {}
+        self._pods_now: dict[str, PodState] = {}
+
+    @property
+    def caches(self) -> tuple[WatchCache[Any], ...]:
+        """Every watch."""
+        return (self._nodes, self._pods, self._sets, self._pulls)
+
+    def start(self, stop: threading.Event) -> None:
+        """Give each watch its thread."""
+        for cache in self.caches:
+            threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
+
+    def verdict(self) -> Verdict:
+        """Whether every watch has listed, and was heard of lately."""
+        for cache in self.caches:
+            if not cache.synced:
+                return Verdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
+            if cache.age_seconds() > STALE_SECONDS:
+                return Verdict(False, f"nothing heard of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
+        return Verdict(True)
+
+    def follow(self) -> None:
+        """Take in what changed; else changes pile up while nobody asks for a snapshot."""
+        _follow(self._nodes_now, self._nodes)
+        _follow(self._pods_now, self._pods)
+        self._read_pod.forget_all_but(self._pods_now)
+
+    def snapshot(self) -> Snapshot:
+        """Take the cluster as it is known now. Mappings of an earlier snapshot change with it: plan, then ask again."""
+        self.follow()
+        return Snapshot(
+            release=self._scope.release,
+            namespace=self._scope.namespace,
+            nodes=self._nodes_now,
+            pods=self._pods_now,
+            stateful_sets={one.name: one for one in self._sets.objects().values()},
+            pull_events=self._pulls.objects(),
+        )
+
+
+class PodReader:
+    """Reduces pods as they arrive; equal specs become one object."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._user_labels = scope.user_labels
+        self._specs: dict[PodSpec, PodSpec] = {}
+
+    def __call__(self, item: JSONObject) -> PodState | None:
+        """Read one pod; None for those that hold nothing."""
+        labels = item["metadata"].get("labels") or {}
+        is_own = labels.get(PART_OF_LABEL) == OWN_PART
+        keeps_containers = (
+            is_own or is_z2jh_puller(labels) or any(wanted.items() <= labels.items() for wanted in self._user_labels)
+        )
+        try:
+            pod = read_pod_state(item, keeps_containers, specs=self._specs)
+        except OddPodError:
+            return None
+        # Finished pods hold nothing any more; only those of our own have to be cleared away.
+        return None if pod.is_finished and not is_own else pod
+
+    def forget_all_but(self, pods: Mapping[str, PodState]) -> None:
+        """Let go of specs that no pod has any more, once they are many."""
+        if len(self._specs) > 2 * len(pods) + 1000:
+            self._specs = {pod.spec: pod.spec for pod in pods.values()}
+
+
+def _is_minor(before: PodState | None, now: PodState | None) -> bool:
+    """Tell that a pod's change may wait: pullers say what a node holds, and who waits at the gate has waited enough."""
+    if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
+        return before is not None and before.unschedulable_since is not None
+    return not any(pod is not None and _pulls(pod.labels) for pod in (before, now))
+
+
+def _pulls(labels: Mapping[str, str]) -> bool:
+    return is_puller(labels) or is_popular_puller(labels) or is_z2jh_puller(labels)
+
+
+def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
+    for key, found in cache.take_changes().items():
+        if found is None:
+            known.pop(key, None)
+        else:
+            known[key] = found
+
+
+def _read_node(item: JSONObject) -> NodeState | None:
+    try:
+        return read_node_state(item)
+    except OddNodeError:
+        return None
+
+
+def read_stateful_set(item: JSONObject) -> StatefulSetState:
+    """Read one of our StatefulSets."""
+    replicas = item["spec"].get("replicas")
+    status = item.get("status") or {}
+    containers = item["spec"].get("template", {}).get("spec", {}).get("containers") or [{}]
+    return StatefulSetState(
+        name=item["metadata"]["name"],
+        uid=item["metadata"].get("uid") or "",
+        replicas=1 if replicas is None else int(replicas),
+        ready_replicas=int(status.get("readyReplicas") or 0),
+        is_rolling=_is_rolling(item["metadata"], status),
+        requests=(containers[0].get("resources") or {}).get("requests") or {},
+        container=str(containers[0].get("name") or ""),
+    )
+
+
+def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
+    """Whether its controller hasn't seen the last change yet, or is at it."""
+    is_behind = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
+    is_at_it = bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision")
+    return is_behind or is_at_it
+
+
+def _read_pull_event(item: JSONObject) -> PullEvent | None:
+    about = item.get("involvedObject") or {}
+    message = str(item.get("message") or "")
+    said_at = item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp")
+    image = _quoted(message)
+    if not image:
+        return None
+    return PullEvent(
+        pod=str(about.get("name") or ""),
+        pod_uid=str(about.get("uid") or ""),
+        node=str((item.get("source") or {}).get("host") or item.get("reportingInstance") or ""),
+        image=image,
+        reason=str(item.get("reason") or ""),
+        message=message,
+        at=read_moment(said_at) or 0.0,
+    )
+
+
+def _quoted(message: str) -> str:
+    """The first text in double quotes: kubelets name the image so."""
+    _, quote, rest = message.partition('"')
+    text, end, _ = rest.partition('"')
+    return text if quote and end else ""

@@ -1,0 +1,80 @@
+"""Read controllers.json, the document that the chart renders for `roost controllers`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from roost.controllers.contract.planner import Planner, Sources
+from roost.controllers.registry import FACTORIES
+from roost_core.placement.documents import DNS_NAME, Document, Fault, Reader, SettingsError, describe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllersSettings:
+    """What the program as a whole needs; each controller's own settings are inside its planner."""
+
+    release: str
+    namespace: str
+    # Over all controllers; Events count too.
+    writes_per_minute: int
+    evictions_per_minute: int
+    document: Document
+    planners: tuple[Planner, ...]
+
+
+def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
+    """Read both files; minor: the cluster's. Raises SettingsError with every fault at once; each names its file."""
+    document = _load_object(path, json.loads, "JSON")
+    configuration = None
+    if scheduler_configuration_path is not None:
+        configuration = _load_object(scheduler_configuration_path, _load_yaml, "YAML")
+    return parse_settings(document, configuration, minor)
+
+
+def parse_settings(document: Document, scheduler_configuration: Document | None, minor: int) -> ControllersSettings:
+    """Check the document and make the planners. Raises SettingsError with every fault at once."""
+    read = Reader()
+    if document.get("version") != VERSION:
+        read.fault("version", document.get("version"), str(VERSION))
+    release = read.name(document.get("release"), "release", DNS_NAME, "a release's name")
+    namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
+    writes = read.whole(document.get("writesPerMinute"), "writesPerMinute", 1, 1_000_000)
+    mover = read.mapping(document.get("placeholderMover"), "placeholderMover")
+    evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
+    sources = Sources(document, scheduler_configuration, minor)
+    planners = tuple(planner for make in FACTORIES if (planner := make(read, sources)) is not None)
+    if read.faults:
+        raise SettingsError(read.faults)
+    return ControllersSettings(
+        release=release,
+        namespace=namespace,
+        writes_per_minute=writes,
+        evictions_per_minute=evictions,
+        document=document,
+        planners=planners,
+    )
+
+
+def _load_yaml(text: bytes) -> Any:  # noqa: ANN401 - a document can be anything
+    return yaml.load(text, Loader=yaml.CSafeLoader)
+
+
+def _load_object(path: Path, load: Any, form: str) -> Document:  # noqa: ANN401 - json.loads or _load_yaml
+    try:
+        found = load(path.read_bytes())
+    except OSError as error:
+        raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", f"a {form} object")]) from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise SettingsError([Fault(str(path), f"no {form} ({type(error).__name__})", f"a {form} object")]) from None
+    if not isinstance(found, dict):
+        raise SettingsError([Fault(str(path), describe(found), f"a {form} object")])
+    return found

@@ -1,0 +1,130 @@
+"""Make one HTML file of sections with plots and tables, that asks no network for anything.
+
+Texts are escaped by the template, and a content security policy lets only the page's own two scripts run, known by
+their hashes, and nothing be loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+
+from roost.pages.table import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from roost.pages.drawing import Figure
+    from roost.pages.table import Cell, Column, Table
+
+
+class MissingPlotlyError(Exception):
+    """The package that draws isn't installed; the message says how to get it."""
+
+
+class Tile(NamedTuple):
+    """One number at the head of the page."""
+
+    name: str
+    value: str
+    about: str
+
+
+class Part(NamedTuple):
+    """A section as it is planned: what is in it, by key."""
+
+    key: str
+    title: str
+    about: str
+    figures: Sequence[str]
+    tables: Sequence[str]
+    # What stands there when there is nothing to draw.
+    nothing: str
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _PageTable:
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[tuple[Cell, Column]]]
+
+
+def render(
+    *,
+    title: str,
+    about: str,
+    footer: str,
+    notices: Sequence[str],
+    tiles: Sequence[Tile],
+    parts: Sequence[Part],
+    figures: Mapping[str, Figure],
+    tables: Mapping[str, Table],
+    show: Callable[[Cell, Unit], str],
+    more_css: str = "",
+) -> str:
+    """The whole page, of the parts that have something in them. show: a cell for people.
+
+    more_css: variables of colours of its own. Raises MissingPlotlyError.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
+    template = environment.from_string(_own("page.html.j2"))
+    sections = [section for section in (_section(part, figures, tables) for part in parts) if section is not None]
+    plotly, script = (_plotly(), _own("page.js")) if sections else ("", "")
+    return template.render(
+        title=title,
+        about=about,
+        notices=notices,
+        tiles=tiles,
+        sections=sections,
+        footer=footer,
+        policy=_policy(plotly, script),
+        css=_own("page.css") + more_css,
+        plotly=plotly,
+        script=script,
+        figures=_script_safe({key: figure.as_json() for key, figure in figures.items()}),
+    )
+
+
+def _section(part: Part, drawn: Mapping[str, Figure], by_name: Mapping[str, Table]) -> dict[str, Any] | None:
+    found = [drawn[key] for key in part.figures if key in drawn]
+    listed = [by_name[name] for name in part.tables]
+    if not part.figures and not any(table.rows for table in listed):
+        return None
+    shown = [
+        _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])
+        for table in listed
+    ]
+    return {**part._asdict(), "figures": found, "tables": shown}
+
+
+def _policy(*scripts: str) -> str:
+    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts if text)
+    allowed = hashes or "'none'"
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
+
+
+def _script_safe(value: object) -> str:
+    # JSON in a script element: no text may look like its end, or like a comment.
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _own(name: str) -> str:
+    return (resources.files("roost.pages") / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    """Plotly's script, as its Python package carries it; nothing else of the package is loaded."""
+    try:
+        text = (resources.files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    except (ModuleNotFoundError, FileNotFoundError):
+        raise MissingPlotlyError("--format html needs the package plotly: pip install plotly") from None
+    # The end of a script element, were it in one of its strings, would end ours.
+    return text.replace("</script", "<\\/script")

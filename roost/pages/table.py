@@ -1,0 +1,103 @@
+"""Tables for people and for programs: columns with units, and how a cell of each unit is shown."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from roost.pages.moments import as_date
+from roost.pages.phrases import show_bytes, show_span
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+US: Final = 1_000_000
+Cell = str | int | float | bool | None
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+
+
+class Unit(StrEnum):
+    """What a column's values are; decides how people see them."""
+
+    TEXT = "text"
+    # A word that is named otherwise for people.
+    PHASE = "phase"
+    # Microseconds since 1970; ISO 8601 in JSON and CSV.
+    MOMENT = "moment"
+    SECONDS = "seconds"
+    BYTES = "bytes"
+    COUNT = "count"
+    # Averages of counts.
+    MEAN = "mean"
+    # 0 to 1.
+    SHARE = "share"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its key in JSON and CSV, its heading, its unit."""
+
+    key: str
+    heading: str
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. A cell is None where nothing is known."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[tuple[Cell, ...]]
+    # Too long for the page; JSON and CSV have it.
+    only_data: bool = False
+
+
+def show(cell: Cell, unit: Unit) -> str:
+    """A cell for people."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, str):
+        return cell
+    match unit:
+        case Unit.MOMENT:
+            return moment(int(cell))[:16].replace("T", " ")
+        case Unit.SECONDS:
+            return show_span(round(cell * US))
+        case Unit.BYTES:
+            return show_bytes(int(cell))
+        case Unit.SHARE:
+            # 100 % means all of them.
+            text = f"{cell * 100:.1f}"
+            return f"{'99.9' if text == '100.0' and cell < 1 else text} %"
+        case Unit.MEAN:
+            return f"{cell:,.1f}"
+        case _:
+            return f"{cell:,}"
+
+
+def moment(at_us: int) -> str:
+    """ISO 8601, UTC, of any number."""
+    return as_date(at_us).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def data_cell(cell: Cell, unit: Unit) -> Cell:
+    """A cell for programs."""
+    if unit is Unit.MOMENT and isinstance(cell, int):
+        return moment(cell)
+    return round(cell, 6) if isinstance(cell, float) else cell
+
+
+def csv_cell(cell: Cell) -> Cell:
+    """A cell of `data_cell` for CSV: text that a spreadsheet would take for a formula gets an apostrophe in front.
+
+    Pods choose names of images and repositories, and whoever opens the report runs what they hold.
+    Source: OWASP, "CSV Injection".
+    """
+    if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell

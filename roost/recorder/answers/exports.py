@@ -1,0 +1,124 @@
+"""Hand the recorded on: scheduler-sniffer's lines, and a launch trace for the simulator."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from roost.pages.moments import as_date
+from roost.recorder.answers.sniffer import node_lines, pod_lines
+from roost.recorder.store import schema
+from roost.recorder.store.records import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost.recorder.answers.queries import Row
+    from roost.recorder.store.database import Store
+
+LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"
+LAUNCH_VERSION: Final = 2
+# Pods whose rows are fetched together.
+CHUNK: Final = 500
+_US: Final = 1_000_000
+
+
+def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
+    """scheduler-sniffer's JSON lines of all nodes, and of the pods created since."""
+    with store.reading() as connection:
+        nodes = [dict(row) for row in connection.execute(sa.select(schema.node)).mappings()]
+    for node in nodes:
+        yield from node_lines(node)
+    for pods in _pods(store, since_us):
+        uids = [pod["uid"] for pod in pods]
+        phases = _by_pod(store, schema.phase, uids)
+        binds = _by_pod(store, schema.decision, uids)
+        for pod in pods:
+            bind = next((row for row in binds.get(pod["uid"], ()) if row["kind"] == "bind"), None)
+            yield from pod_lines(pod, phases.get(pod["uid"], ()), bind)
+
+
+def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({"user"})) -> Iterator[str]:
+    """One JSON object a launch, by creation: what the simulator needs to play it again.
+
+    timestamp (of its creation; UTC, µs), class, repository, image, image_bytes (null: unknown), cpu_millicores,
+    memory_bytes, ready_seconds and seconds (until it was ready, until it was gone; both from its creation, null: not
+    yet, or never seen), status.
+    """
+    sizes = _image_sizes(store)
+    for pods in _pods(store, since_us, classes):
+        ready = _ready(store, [pod["uid"] for pod in pods])
+        for pod in pods:
+            created_us, ended_us = pod["created_us"], pod["deleted_us"]
+            yield _json(
+                timestamp=as_date(created_us).isoformat(timespec="microseconds"),
+                schema=LAUNCH_SCHEMA,
+                version=LAUNCH_VERSION,
+                **{"class": pod["pod_class"]},
+                name=f"{pod['namespace']}/{pod['name']}",
+                repository=pod["repo"],
+                ref=pod["ref"],
+                image=pod["image"],
+                image_bytes=sizes.get(pod["image"]),
+                cpu_millicores=pod["cpu_millicores"],
+                memory_bytes=pod["memory_bytes"],
+                ready_seconds=_after(created_us, ready.get(pod["uid"])),
+                seconds=_after(created_us, ended_us),
+                status=pod["end_reason"] or "running",
+            )
+
+
+def _pods(store: Store, since_us: int, classes: frozenset[str] | None = None) -> Iterator[list[Row]]:
+    """Pods by creation, a few hundred at a time; a page begins after the last one's key, so that rows may come."""
+    pod = schema.pod.c
+    last = (since_us - 1, "~")
+    while True:
+        query = (
+            sa.select(schema.pod)
+            .where(sa.or_(pod.created_us > last[0], sa.and_(pod.created_us == last[0], pod.uid > last[1])))
+            .order_by(pod.created_us, pod.uid)
+            .limit(CHUNK)
+        )
+        if classes is not None:
+            query = query.where(pod.pod_class.in_(sorted(classes)))
+        with store.reading() as connection:
+            rows: list[Row] = [dict(row) for row in connection.execute(query).mappings()]
+        if not rows:
+            return
+        yield rows
+        last = (rows[-1]["created_us"], rows[-1]["uid"])
+
+
+def _by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Row]]:
+    query = sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us)
+    found: dict[str, list[Row]] = {}
+    with store.reading() as connection:
+        for row in connection.execute(query).mappings():
+            found.setdefault(row["pod_uid"], []).append(dict(row))
+    return found
+
+
+def _ready(store: Store, uids: list[str]) -> dict[str, int]:
+    phase = schema.phase.c
+    query = sa.select(phase.pod_uid, phase.at_us).where(
+        phase.pod_uid.in_(uids), phase.phase == str(Phase.READY), phase.detail == ""
+    )
+    with store.reading() as connection:
+        return {row.pod_uid: row.at_us for row in connection.execute(query)}
+
+
+def _after(created_us: int, at_us: int | None) -> float | None:
+    return None if at_us is None else (at_us - created_us) / _US
+
+
+def _image_sizes(store: Store) -> dict[str, int]:
+    image = schema.image_on_node.c
+    query = sa.select(image.image, sa.func.max(image.image_bytes).label("size")).group_by(image.image)
+    with store.reading() as connection:
+        return {row.image: row.size for row in connection.execute(query) if row.size}
+
+
+def _json(**entry: Any) -> str:  # noqa: ANN401 - JSON values
+    return json.dumps(entry, separators=(",", ":"))

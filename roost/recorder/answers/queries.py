@@ -1,0 +1,197 @@
+"""Ask the database what people ask: of one pod everything, of many pods the start phases, of nodes what ran on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from roost.recorder.store import schema
+from roost.recorder.store.records import DecisionKind, Phase, unpack_candidates
+
+if TYPE_CHECKING:
+    from roost.recorder.store.database import Store
+
+Row = Mapping[str, Any]
+_MANY: Final = 500
+_US: Final = 1_000_000
+# A scheduler says where a pod is to go within the try in which it pre-empts; victims tell the moment to the second.
+NOMINATION_US: Final = 10 * _US
+
+
+@dataclass(frozen=True, slots=True)
+class PodStory:
+    """All that is known of one pod; rows as schema.py names their columns."""
+
+    pod: Row
+    # By time.
+    phases: Sequence[Row]
+    decisions: Sequence[Row]
+    # Of the binding, best first; see `unpack_candidates`.
+    candidates: Sequence[Row]
+    pulls: Sequence[Row]
+    preemption: Row | None
+    # Those within its start: until it was ready, was gone, or now.
+    gaps: Sequence[Row]
+    autoscaler: Sequence[Row]
+    # For whom it had to go: uid, namespace, name ("": not recorded), is_told (or likely: the place was meant for it).
+    preemptor: Row | None = None
+    # Who had to go for it: namespace, name ("": not recorded), node_name.
+    victims: Sequence[Row] = ()
+    # Where it was bound.
+    node: Row | None = None
+
+    def at(self, phase: Phase, detail: str | None = None) -> int | None:
+        """When it reached a phase (the last of several details), in µs; None when it did not, or nobody knows."""
+        found = [
+            row["at_us"] for row in self.phases if row["phase"] == phase and (detail is None or row["detail"] == detail)
+        ]
+        return max(found, default=None)
+
+
+def find_pods(store: Store, name: str, namespace: str | None = None, at_us: int | None = None) -> list[Row]:
+    """Pods of that name, newest first; with `at_us` those that were there then."""
+    pod = schema.pod.c
+    query = sa.select(schema.pod).where(pod.name == name).order_by(pod.created_us.desc()).limit(_MANY)
+    if namespace is not None:
+        query = query.where(pod.namespace == namespace)
+    if at_us is not None:
+        query = query.where(pod.created_us <= at_us, sa.or_(pod.deleted_us.is_(None), pod.deleted_us >= at_us))
+    with store.reading() as connection:
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
+    """Names that begin alike, newest first: for a message about a name that isn't there."""
+    pod = schema.pod.c
+    head = name[: max(3, len(name) // 2)].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    query = (
+        sa.select(pod.namespace, pod.name)
+        .where(pod.name.like(f"%{head}%", escape="\\"))
+        .order_by(pod.created_us.desc())
+        .limit(limit)
+    )
+    with store.reading() as connection:
+        return [f"{row.namespace}/{row.name}" for row in connection.execute(query)]
+
+
+def read_story(store: Store, pod: Row) -> PodStory:
+    """Everything about one pod, as `find_pods` gave it."""
+    uid = pod["uid"]
+    with store.reading() as connection:
+
+        def rows(query: sa.Select[Any]) -> list[Row]:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+        phases = rows(sa.select(schema.phase).where(schema.phase.c.pod_uid == uid).order_by(schema.phase.c.at_us))
+        decisions = rows(
+            sa.select(schema.decision).where(schema.decision.c.pod_uid == uid).order_by(schema.decision.c.at_us)
+        )
+        packed = connection.execute(
+            sa.select(schema.candidates.c.nodes).where(schema.candidates.c.decision_id == f"{uid}/{DecisionKind.BIND}")
+        ).scalar()
+        pulls = rows(sa.select(schema.pull).where(schema.pull.c.pod_uid == uid).order_by(schema.pull.c.at_us))
+        preemption = rows(sa.select(schema.preemption).where(schema.preemption.c.victim_uid == uid))
+        # Its start: a pod that waits still may be told of by an autoscaler long after its own last word.
+        ready_us = [row["at_us"] + row["resolution_us"] for row in phases if row["phase"] == Phase.READY]
+        until_us = min(ready_us, default=pod["deleted_us"])
+        gap, autoscaler = schema.gap.c, schema.autoscaler.c
+        is_begun = [gap.from_us <= until_us] if until_us is not None else []
+        gaps = rows(sa.select(schema.gap).where(gap.to_us >= pod["created_us"], *is_begun).order_by(gap.from_us))
+        about = f"Pod/{pod['namespace']}/{pod['name']}"
+        is_told = [autoscaler.at_us <= until_us] if until_us is not None else []
+        told = rows(
+            sa.select(schema.autoscaler)
+            .where(autoscaler.about == about, autoscaler.at_us >= pod["created_us"], *is_told)
+            .order_by(autoscaler.at_us)
+        )
+        victims = _victims(connection, decisions)
+        bind = next((row for row in decisions if row["kind"] == DecisionKind.BIND), None)
+        nodes = rows(sa.select(schema.node).where(schema.node.c.uid == bind["node_uid"])) if bind is not None else []
+        preemptor = _preemptor(connection, pod, preemption[0]) if preemption else None
+    ranked = sorted(
+        unpack_candidates(packed) if packed is not None else (),
+        key=lambda row: (row["score_total"] is None, -(row["score_total"] or 0), row["node_name"]),
+    )
+    return PodStory(
+        pod,
+        phases,
+        decisions,
+        ranked,
+        pulls,
+        preemption[0] if preemption else None,
+        gaps,
+        told,
+        preemptor,
+        victims,
+        nodes[0] if nodes else None,
+    )
+
+
+def _victims(connection: sa.Connection, decisions: Sequence[Row]) -> list[Row]:
+    """Who had to go, by the pod's own decisions: their ids end with the victim's uid."""
+    made = {row["id"].rpartition("/")[2]: row for row in decisions if row["kind"] == DecisionKind.PREEMPT}
+    pod = schema.pod.c
+    query = sa.select(pod.uid, pod.namespace, pod.name).where(pod.uid.in_(made))
+    known = {row.uid: row for row in connection.execute(query)} if made else {}
+    return [
+        {
+            "namespace": known[uid].namespace if uid in known else "",
+            "name": known[uid].name if uid in known else "",
+            "node_name": row["node_name"],
+        }
+        for uid, row in made.items()
+    ]
+
+
+def _preemptor(connection: sa.Connection, victim: Row, preemption: Row) -> Row | None:
+    """For whom a pod had to go; None where nobody is known."""
+    pod, decision = schema.pod.c, schema.decision.c
+    if preemption["by_uid"] is not None:
+        query = sa.select(pod.uid, pod.namespace, pod.name).where(pod.uid == preemption["by_uid"])
+        found = connection.execute(query).mappings().first()
+        known = dict(found) if found is not None else {"uid": preemption["by_uid"], "namespace": "", "name": ""}
+        return {**known, "is_told": True}
+    if preemption["kind"] != "preempted":
+        return None
+    # The Event that names it is lost: it is likely to be the one for which that place was meant then.
+    query = (
+        sa.select(pod.uid, pod.namespace, pod.name)
+        .join(schema.decision, decision.pod_uid == pod.uid)
+        .where(
+            decision.kind == DecisionKind.NOMINATE,
+            decision.node_name == preemption["node_name"],
+            decision.at_us.between(preemption["at_us"], preemption["at_us"] + NOMINATION_US),
+            pod.priority > victim["priority"],
+        )
+        .order_by(decision.at_us)
+        .limit(1)
+    )
+    found = connection.execute(query).mappings().first()
+    return {**found, "is_told": False} if found is not None else None
+
+
+def occupancy(store: Store, from_us: int, to_us: int) -> Iterator[Row]:
+    """Who was on which node from when to when: node_name, pod_uid, pod_class, from_us, to_us (None: still there)."""
+    bind, pod = schema.decision.c, schema.pod.c
+    query = (
+        sa.select(
+            bind.node_name,
+            pod.uid.label("pod_uid"),
+            pod.pod_class,
+            bind.at_us.label("from_us"),
+            pod.deleted_us.label("to_us"),
+        )
+        .join(schema.pod, pod.uid == bind.pod_uid)
+        .where(
+            bind.kind == "bind",
+            bind.at_us <= to_us,
+            sa.or_(pod.deleted_us.is_(None), pod.deleted_us >= from_us),
+        )
+        .order_by(bind.at_us)
+    )
+    with store.reading() as connection:
+        for row in connection.execution_options(yield_per=_MANY).execute(query).mappings():
+            yield dict(row)

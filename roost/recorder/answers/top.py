@@ -1,0 +1,394 @@
+"""Show the cluster as it is: each node as a bar of users, placeholders and builds, what it pulls, what was decided.
+
+`read_picture` is pure; `show` draws it with Rich; `watch` keeps it fresh in the terminal until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from roost.pages.phrases import show_plain, show_span
+from roost.recorder.recording.reading import SeenEvent, SeenNode, SeenPod, read_event, read_node, read_pod
+from roost_core.kube.watch_cache import WatchCache
+from roost_core.placement.classes import Classes
+from roost_core.placement.images import normalise_reference
+from roost_core.scheduler.objects import CPU, MEMORY, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rich.console import Console, RenderableType
+
+    from roost.recorder.recording.settings import RecorderSettings
+    from roost_core.kube.client import Client, JSONObject
+    from roost_core.scheduler.objects import ContainerState
+
+USER, PLACEHOLDER, BUILD, OTHER = "user", "placeholder", "build", "other"
+# Drawn in this order; the letter also tells classes apart without colour.
+MARKS: Final = (
+    (USER, "U", "green"),
+    (BUILD, "B", "magenta"),
+    (PLACEHOLDER, "p", "yellow"),
+    (OTHER, ".", "bright_black"),
+)
+# Decisions, and images that are awaited, that are shown at most; on a low terminal, at least.
+MOST_WORDS: Final = 8
+LEAST_WORDS: Final = 2
+COLUMNS: Final = 100
+# Narrower terminals show less of each node.
+NARROW_COLUMNS: Final = 60
+LEAST_BAR: Final = 4
+LEAST_CELL: Final = 4
+GAP: Final = "  "
+BOUND: Final = "->"
+NODE, PODS_HEADING = "node", "pods"
+REFRESH_SECONDS: Final = 1.0
+# A container that waits with one of these may have its image on the way; with the last two it can't be had.
+PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
+FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
+SYNC_SECONDS: Final = 30.0
+_US: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pulling:
+    """An image that containers on a node wait for."""
+
+    # As the first of its pods writes it.
+    image: str
+    pods: int
+    # Of the pod that was created first.
+    waits_seconds: float
+    # The kubelet said that it can't be had.
+    is_failing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """One node."""
+
+    name: str
+    # Ready, NotReady, cordoned, leaving.
+    state: str
+    counts: Mapping[str, int]
+    # Share of allocatable that is asked for, 0 to 1: of the scarcer of CPU and memory, of pods where there is neither.
+    fullness: float
+    images: int
+    # Longest awaited first.
+    pulling: Sequence[Pulling]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The cluster at one moment."""
+
+    nodes: Sequence[NodeLine]
+    # Class -> pods without a node, and how long the oldest of them waits, in seconds.
+    pending: Mapping[str, tuple[int, float]]
+    # Newest first.
+    decisions: Sequence[SeenEvent]
+
+
+def read_picture(
+    nodes: Mapping[str, SeenNode],
+    pods: Mapping[str, SeenPod],
+    events: Mapping[str, SeenEvent],
+    classify: Callable[[Mapping[str, str], str], str],
+    now: float,
+) -> Picture:
+    """Draw together what is known; `now` in seconds since 1970."""
+    by_node: dict[str, list[tuple[str, SeenPod]]] = {}
+    pending: dict[str, tuple[int, float]] = {}
+    for key, pod in pods.items():
+        if pod.state.is_finished:
+            continue
+        if pod.state.node_name:
+            by_node.setdefault(pod.state.node_name, []).append((key, pod))
+        else:
+            kind = _kind(pod, classify)
+            count, oldest = pending.get(kind, (0, 0.0))
+            pending[kind] = count + 1, max(oldest, now - pod.state.created)
+    lines = [_node_line(node, by_node.get(name, []), classify, now) for name, node in sorted(nodes.items())]
+    decided = sorted(events.values(), key=lambda event: -event.last_us)[:MOST_WORDS]
+    return Picture(lines, pending, decided)
+
+
+def _kind(pod: SeenPod, classify: Callable[[Mapping[str, str], str], str]) -> str:
+    found = classify(pod.state.labels, pod.state.namespace)
+    return found if found in (USER, PLACEHOLDER, BUILD) else OTHER
+
+
+def _node_line(
+    node: SeenNode,
+    pods: Sequence[tuple[str, SeenPod]],
+    classify: Callable[[Mapping[str, str], str], str],
+    now: float,
+) -> NodeLine:
+    counts = Counter(_kind(pod, classify) for _, pod in pods)
+    fact, allocatable = node.state.fact, node.state.allocatable
+    asked: Counter[str] = Counter({PODS: len(pods)})
+    for _, pod in pods:
+        asked.update(dict(pod.state.spec.requests))
+    shares = [asked[name] / allocatable[name] for name in (CPU, MEMORY, PODS) if allocatable.get(name)]
+    state = "Ready" if fact.ready else "NotReady"
+    if node.state.leaving:
+        state = "leaving"
+    elif fact.unschedulable:
+        state = "cordoned"
+    return NodeLine(
+        name=fact.name,
+        state=state,
+        counts=counts,
+        fullness=max(shares, default=0.0),
+        images=len(node.state.images),
+        pulling=_pulling(node, pods, now),
+    )
+
+
+def _pulling(node: SeenNode, pods: Sequence[tuple[str, SeenPod]], now: float) -> list[Pulling]:
+    there = node.state.images
+    found: dict[str, Pulling] = {}
+    for _, pod in pods:
+        awaited = {normalise_reference(one.image): one for one in _next_containers(pod) if one.image}
+        for name, container in awaited.items():
+            if name in there or container.image in there:
+                # It waits for something else: a volume, its network.
+                continue
+            before = found.get(name, Pulling(container.image, 0, 0.0, is_failing=False))
+            found[name] = Pulling(
+                before.image,
+                before.pods + 1,
+                max(before.waits_seconds, now - pod.state.created),
+                before.is_failing or container.waiting_reason in FAILING_REASONS,
+            )
+    return sorted(found.values(), key=lambda one: (-one.waits_seconds, one.image))
+
+
+def _next_containers(pod: SeenPod) -> list[ContainerState]:
+    """Those that the kubelet would start now, were their image there: init containers are taken one by one."""
+    containers = pod.state.containers
+    left = [one for one in containers if one.init and not (one.terminated or one.running)]
+    due = left[:1] or [one for one in containers if not one.init]
+    return [one for one in due if one.waiting_reason in PULLING_REASONS and not one.image_id]
+
+
+def show(picture: Picture, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
+    """The picture for a terminal of that size; where lines are too few, the fullest nodes and the last words."""
+    most = min(MOST_WORDS, max(LEAST_WORDS, lines // 6)) if lines is not None else MOST_WORDS
+    waiting = [
+        f"{count} {kind}{'' if count == 1 else 's'}, oldest {_show_age(age)}"
+        for kind, (count, age) in sorted(picture.pending.items())
+    ]
+    pending = _line(f"pending: {'; '.join(waiting) or 'none'}")
+    words = [pending, *_pulls(picture.nodes, columns, most), *_decisions(picture.decisions[:most], columns)]
+    # Legend, headings, and how many nodes aren't shown.
+    most_nodes = max(LEAST_WORDS, lines - 3 - len(words)) if lines is not None else len(picture.nodes)
+    return Group(_legend(), *_nodes(picture.nodes, columns, most_nodes), *words)
+
+
+def _nodes(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
+    if not lines:
+        return [_line("no nodes", "red")]
+    shown = lines
+    if len(lines) > most:
+        fullest = sorted(lines, key=lambda one: -one.fullness)[:most]
+        shown = sorted(fullest, key=lambda one: one.name)
+    is_narrow = columns < NARROW_COLUMNS
+    name_width = max(len(NODE), min(max(len(one.name) for one in shown), columns // 3))
+    numbers_width = max(len(_numbers(one.counts)) for one in shown)
+    # Beside bar and numbers: full, and where there is room state and images; each with the gap before it.
+    others_width = 6 if is_narrow else 6 + 10 + 8
+    bar_width = max(LEAST_BAR, columns - name_width - len(GAP) - numbers_width - 1 - others_width)
+    # No wider than the longest bar needs.
+    pods_width = max(len(PODS_HEADING), *(len(bar(one.counts, bar_width)) for one in shown))
+    heading = _line(NODE.ljust(name_width) + GAP + ("" if is_narrow else f"{'state':8}{GAP}"), "bold")
+    heading.append(PODS_HEADING.ljust(pods_width) + GAP + ("full" if is_narrow else f"full{GAP}images"))
+    found = [heading]
+    for one in shown:
+        style = "" if one.state == "Ready" else "red"
+        line = _line(_cut(one.name, name_width).ljust(name_width) + GAP, style)
+        if not is_narrow:
+            line.append(f"{one.state:8}{GAP}")
+        # In its own colours.
+        pods = bar(one.counts, bar_width)
+        pods.pad_right(pods_width - len(pods))
+        line.append_text(pods)
+        line.append(f"{GAP}{one.fullness:4.0%}", style)
+        if not is_narrow:
+            line.append(f"{GAP}{one.images:6d}", style)
+        found.append(line)
+    hidden = len(lines) - len(shown)
+    return [*found, _line(f"and {hidden} nodes that are less full")] if hidden else found
+
+
+def _pulls(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
+    pulls = sorted(((line.name, one) for line in lines for one in line.pulling), key=lambda one: -one[1].waits_seconds)
+    if not pulls:
+        return []
+    shown = pulls[:most]
+    rows = [
+        (
+            show_plain(one.image),
+            show_plain(name),
+            _show_age(one.waits_seconds),
+            f"{one.pods} pod{'' if one.pods == 1 else 's'}{', fails' if one.is_failing else ''}",
+        )
+        for name, one in shown
+    ]
+    found = [_line("images awaited", "bold")]
+    for row, (_, one) in zip(_fitted(rows, columns, 2), shown, strict=True):
+        found.append(_line(row, "red" if one.is_failing else "cyan"))
+    return [*found, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else found
+
+
+def _decisions(events: Sequence[SeenEvent], columns: int) -> list[Text]:
+    if not events:
+        return []
+    rows = []
+    for event in events:
+        is_bound = event.reason == "Scheduled"
+        rows.append(
+            (
+                show_plain("/".join(event.about[1:3])),
+                time.strftime("%H:%M:%S", time.gmtime(event.last_us / _US)),
+                BOUND if is_bound else show_plain(event.reason),
+                show_plain(event.note.rpartition(" to ")[2] if is_bound else event.note),
+            )
+        )
+    names = _fitted([(name,) for name, *_ in rows], columns // 3, 1)
+    found = [_line("last decisions (UTC)", "bold")]
+    for name, (_, when, what, where) in zip(names, rows, strict=True):
+        head = GAP.join((when, name.ljust(max(map(len, names))), what, ""))
+        # Of a message the beginning counts.
+        found.append(_line(head + (_cut(where, max(LEAST_CELL, columns - len(head))) if what == BOUND else where)))
+    return found
+
+
+def _fitted(rows: Sequence[Sequence[str]], columns: int, number: int) -> list[str]:
+    """Rows as lines of that width: the first cells, so many, share what the others leave, and lose their beginnings."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    room = columns - sum(widths[number:]) - len(GAP) * (len(widths) - 1)
+    for index in range(number):
+        # Who needs less than an equal share leaves more to those that follow.
+        rest = sum(min(width, room // number) for width in widths[index + 1 : number])
+        widths[index] = max(LEAST_CELL, min(widths[index], room - rest))
+        room -= widths[index]
+    return [
+        GAP.join(
+            (_cut(cell, width) if index < number else cell).ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _line(text: str, style: str = "") -> Text:
+    """One line, and never two; not a plain string, in which there might be markup."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _cut(name: str, width: int) -> str:
+    """As much of a name's end as fits: there pods, nodes and images differ."""
+    plain = show_plain(name)
+    return plain if len(plain) <= width else f"…{plain[len(plain) - width + 1 :]}"
+
+
+def _show_age(seconds: float) -> str:
+    return show_span(round(seconds) * _US) if seconds >= 1 else "0 s"
+
+
+def bar(counts: Mapping[str, int], width: int) -> Text:
+    """Pods as letters; more than fit are drawn to scale, and never less than one letter a class; then their numbers."""
+    total = sum(counts.values())
+    lengths = {kind: max(1, count * width // total) for kind, count in counts.items() if count}
+    if total <= width:
+        lengths = {kind: counts[kind] for kind in lengths}
+    while sum(lengths.values()) > max(width, len(lengths)):
+        lengths[max(lengths, key=lambda kind: lengths[kind])] -= 1
+    text = Text()
+    for kind, letter, colour in MARKS:
+        text.append(letter * lengths.get(kind, 0), style=colour)
+    numbers = _numbers(counts)
+    text.append(f" {numbers}" if numbers else "-", style="dim")
+    return text
+
+
+def _numbers(counts: Mapping[str, int]) -> str:
+    return " ".join(f"{counts[kind]}{letter}" for kind, letter, _ in MARKS if counts.get(kind))
+
+
+def _legend() -> Text:
+    text = Text()
+    for kind, letter, colour in MARKS:
+        text.append(f"{letter} {kind}  ", style=colour)
+    return text
+
+
+class Watcher:
+    """Watches what the picture needs."""
+
+    def __init__(self, client: Client, settings: RecorderSettings) -> None:
+        self._classes = Classes(settings)
+
+        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, fields: str = "") -> WatchCache[Any]:
+            return WatchCache(client, path, read, kind=kind, field_selector=fields, has_bookmarks=kind != "events")
+
+        self._nodes = cache("/api/v1/nodes", read_node, "nodes")
+        self._pods = cache("/api/v1/pods", lambda item: read_pod(item, (), {}, keep_containers=True), "pods")
+        self._events = cache("/apis/events.k8s.io/v1/events", read_event, "events", "reason=Scheduled")
+        self._failures = cache("/apis/events.k8s.io/v1/events", read_event, "events", "reason=FailedScheduling")
+        self._namespaces = cache("/api/v1/namespaces", lambda item: item["metadata"].get("labels") or {}, "namespaces")
+        self._caches = (self._nodes, self._pods, self._events, self._failures, self._namespaces)
+
+    def start(self, stop: threading.Event) -> None:
+        """Give each watch its thread."""
+        for one in self._caches:
+            threading.Thread(target=one.run, args=(stop,), daemon=True).start()
+
+    @property
+    def fault(self) -> str:
+        """What isn't there yet, and why; "" when all is."""
+        return next((one.fault or f"{one.kind} not listed yet" for one in self._caches if not one.synced), "")
+
+    def picture(self) -> Picture:
+        """The cluster now."""
+        namespaces = self._namespaces.objects()
+
+        def classify(labels: Mapping[str, str], namespace: str) -> str:
+            found = self._classes.classify(labels, namespace, namespaces)
+            return found.name if found is not None else ""
+
+        events = {**self._events.objects(), **self._failures.objects()}
+        return read_picture(self._nodes.objects(), self._pods.objects(), events, classify, time.time())
+
+
+def watch(client: Client, settings: RecorderSettings, console: Console, *, once: bool) -> str:
+    """Draw until Ctrl-C, or once. Returns what could not be read, "" when all could."""
+    stop = threading.Event()
+    watcher = Watcher(client, settings)
+    watcher.start(stop)
+    try:
+        deadline = time.monotonic() + SYNC_SECONDS
+        while watcher.fault:
+            if time.monotonic() > deadline:
+                return watcher.fault
+            time.sleep(0.05)
+        if once:
+            console.print(show(watcher.picture(), console.width))
+            return ""
+        with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(show(watcher.picture(), console.width, console.height), refresh=True)
+                time.sleep(REFRESH_SECONDS)
+    finally:
+        stop.set()
+    return ""

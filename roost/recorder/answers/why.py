@@ -1,0 +1,268 @@
+"""Tell the story of one pod's start in plain sentences: where it went, what else was possible, what it waited for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from roost.pages.phrases import _US, show_bytes, show_moment, show_plain, show_span
+from roost.recorder.store.records import DecisionKind, Phase, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost.recorder.answers.queries import PodStory, Row
+
+MAX_CANDIDATES: Final = 6
+MAX_FAILURES: Final = 3
+# A step that the sources tell to the second may seem to come before the one that it follows.
+_WHOLE_SECONDS: Final = "about "
+
+
+def _plain(rows: Sequence[Row]) -> list[Row]:
+    return [{key: show_plain(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows]
+
+
+def tell(story: PodStory) -> str:
+    """The whole story, in lines."""
+    story = replace(
+        story,
+        pod=_plain([story.pod])[0],
+        decisions=_plain(story.decisions),
+        candidates=_plain(story.candidates),
+        pulls=_plain(story.pulls),
+        gaps=_plain(story.gaps),
+        autoscaler=_plain(story.autoscaler),
+        phases=_plain(story.phases),
+        victims=_plain(story.victims),
+        preemptor=_plain([story.preemptor])[0] if story.preemptor is not None else None,
+    )
+    parts = (_head(story), _where(story), _alternatives(story), _waits(story), _end(story), _doubts(story))
+    return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
+
+
+def _head(story: PodStory) -> Iterator[str]:
+    pod = story.pod
+    kind = f"a pod of class {pod['pod_class']}" if pod["pod_class"] else "a pod of no class"
+    about = ", ".join(
+        filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
+    )
+    yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({about})' if about else ''}"
+    ready_us = story.at(Phase.READY)
+    created = f"Created {show_moment(pod['created_us'])}"
+    if ready_us is not None:
+        # Both are told to the second.
+        span_us = ready_us - pod["created_us"]
+        yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= _US else 'within the same second'}."
+    else:
+        yield f"{created}; it never became ready{'' if pod['deleted_us'] else ' so far'}."
+
+
+def _bind(story: PodStory) -> Row | None:
+    return next((row for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
+
+
+def _where(story: PodStory) -> Iterator[str]:
+    bind = _bind(story)
+    if bind is None:
+        yield "Where it went: nowhere; no scheduler has bound it."
+    else:
+        after = show_span(bind["at_us"] - story.pod["created_us"])
+        by = f" by {bind['scheduler']}" if bind["scheduler"] else ""
+        yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
+        chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
+        if chosen is not None:
+            yield (
+                f"  There were then {_count(chosen['users'], 'user')}, {_count(chosen['placeholders'], 'placeholder')} "
+                f"and {_count(chosen['builds'], 'build')} on it; its image was "
+                f"{'there already' if chosen['has_image'] else 'not there yet'}."
+            )
+        yield from _node_lines(story, bind)
+        if bind["nodes_feasible"] == 1 and bind["model"] == Verdict.AGREES:
+            yield "  No other node was possible."
+        elif bind["model"] == Verdict.AGREES:
+            note = f" ({bind['model_note']})" if bind["model_note"] else ""
+            yield f"  The scheduler's rules, asked again, say the same{note}."
+        elif bind["model"] == Verdict.AGREES_EARLIER:
+            yield f"  The scheduler's rules say the same of the nodes {bind['model_note']}."
+        elif bind["model"] == Verdict.DIFFERS:
+            yield f"  The scheduler's rules, asked again, say otherwise: {bind['model_note']}."
+    for row in story.decisions:
+        if row["kind"] == DecisionKind.NOMINATE:
+            yield f"  Room was made for it on {row['node_name']} at {show_moment(row['at_us'])}."
+    for row in story.victims:
+        who = f"{row['namespace']}/{row['name']}" if row["name"] else "a pod of lower priority"
+        yield f"  For it {who} had to go from {row['node_name'] or 'its node'}."
+
+
+def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
+    node = story.node
+    if node is None or not 0 < node["created_us"] <= bind["at_us"]:
+        return
+    filled_us = node["images_ready_us"]
+    images = ""
+    if filled_us is not None:
+        span = show_span(abs(bind["at_us"] - filled_us))
+        images = f", and held all images of the hub {span} {'before' if filled_us <= bind['at_us'] else 'after'}"
+    yield f"  The node had joined {show_span(bind['at_us'] - node['created_us'])} before{images}."
+
+
+def _alternatives(story: PodStory) -> Iterator[str]:
+    bind = _bind(story)
+    others = [row for row in story.candidates if bind is None or row["node_name"] != bind["node_name"]]
+    if not others or bind is None:
+        return
+    chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
+    is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
+    fitted = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes fitted)" if is_counted else ""
+    yield f"What else was possible{fitted}:"
+    for row in others[:MAX_CANDIDATES]:
+        room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])} free"
+        there = "image there" if row["has_image"] else "image not there"
+        verdict = f"didn't fit: {row['refused']}" if row["refused"] else _compare(chosen, row)
+        yield f"  {row['node_name']}: {_count(row['users'], 'user')}, {room}, {there}; {verdict}"
+    if len(others) > MAX_CANDIDATES:
+        yield f"  and {len(others) - MAX_CANDIDATES} more."
+
+
+def _compare(chosen: Row | None, other: Row) -> str:
+    if chosen is None or chosen["score_total"] is None or other["score_total"] is None:
+        return "fitted"
+    behind = chosen["score_total"] - other["score_total"]
+    if behind == 0:
+        return "had as many points"
+    differences = {plugin: chosen["scores"].get(plugin, 0) - points for plugin, points in other["scores"].items()}
+    decisive = max(differences, key=lambda plugin: differences[plugin] * (1 if behind > 0 else -1), default="")
+    return f"{'fewer' if behind > 0 else 'more'} points, most of it by {decisive}"
+
+
+def _waits(story: PodStory) -> Iterator[str]:
+    yield "What it waited for:"
+    created_us = story.pod["created_us"]
+    scheduled_us = story.at(Phase.SCHEDULED)
+    bind = _bind(story)
+    if scheduled_us is None and bind is not None:
+        scheduled_us = bind["at_us"]
+    failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
+    gates, ungated_us = _gates(story), story.at(Phase.UNGATED)
+    gone_us = story.at(Phase.TERMINATING) or story.pod["deleted_us"]
+    is_looked_at = scheduled_us is not None or ungated_us is not None or bool(failures)
+    if gates and ungated_us is not None:
+        yield f"  {show_span(ungated_us - created_us)} for {gates} to be taken away"
+    elif gates and is_looked_at:
+        yield f"  at first for {gates} to be taken away; nobody saw when"
+    elif gates and gone_us is not None:
+        yield f"  {show_span(gone_us - created_us)} for {gates} to be taken away, in vain"
+    elif gates:
+        yield f"  {gates} to be taken away: until then no scheduler looks at it"
+    since_us = ungated_us if gates and ungated_us is not None else created_us
+    if scheduled_us is not None:
+        yield f"  {show_span(scheduled_us - since_us)} for a node{_tries(failures)}"
+    elif gates and not is_looked_at:
+        pass
+    elif gone_us is not None:
+        yield f"  {show_span(gone_us - since_us)} for a node, in vain{_tries(failures)}"
+    else:
+        yield f"  a node{_tries(failures)}"
+    yield from _some([f"{show_moment(row['at_us'])}: {_reasons(row)}" for row in failures], "tries that found none")
+    yield from _some([_autoscaler(row) for row in story.autoscaler], "words of an autoscaler")
+    for row in story.pulls:
+        yield f"  {_pull(row)}"
+    steps: Sequence[tuple[str, int | None, int | None]] = (
+        ("from its node to the kubelet", scheduled_us, story.at(Phase.ACCEPTED)),
+        ("for init containers", story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)),
+        (
+            "from the first step on the node until its containers ran",
+            story.at(Phase.INITIALIZED),
+            story.at(Phase.STARTED),
+        ),
+        ("from running to ready", story.at(Phase.STARTED), story.at(Phase.READY)),
+    )
+    for what, from_us, to_us in steps:
+        if from_us is not None and to_us is not None and to_us - from_us >= _US:
+            yield f"  {_WHOLE_SECONDS}{show_span(to_us - from_us)} {what}"
+
+
+def _gates(story: PodStory) -> str:
+    names = sorted({row["detail"] for row in story.phases if row["phase"] == Phase.GATED})
+    if not names:
+        return ""
+    named = ", ".join(filter(None, names))
+    return f"its scheduling gate{'s' if len(names) > 1 else ''}{f' {named}' if named else ''}"
+
+
+def _some(lines: Sequence[str], what: str) -> Iterator[str]:
+    """The first ones and the last one: how it began, and how it stands."""
+    for line in lines[: MAX_FAILURES - 1]:
+        yield f"    {line}"
+    left = len(lines) - MAX_FAILURES
+    if left > 0:
+        yield f"    … {left} more {what} …"
+    for line in lines[MAX_FAILURES - 1 :][-1:]:
+        yield f"    {line}"
+
+
+def _autoscaler(row: Row) -> str:
+    again = f" ({row['count']} times, last {show_moment(row['last_us'])})" if row["count"] > 1 else ""
+    return f"{show_moment(row['at_us'])}: {row['reason']}: {row['message']}{again}"
+
+
+def _tries(failures: Sequence[Row]) -> str:
+    tries = sum(row["tries"] for row in failures)
+    return f", after at least {_count(tries, 'try', 'tries')} that found none:" if tries else ""
+
+
+def _reasons(row: Row) -> str:
+    reasons = json.loads(row["reasons"])
+    if not reasons:
+        return row["message"] or "no reason was given"
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda one: -one[1]))
+    of_all = f"of {row['nodes_total']} nodes: " if row["nodes_total"] is not None else ""
+    return show_plain(f"{of_all}{listed}")
+
+
+def _pull(row: Row) -> str:
+    if row["warm"]:
+        return f"nothing for image {row['image']}: it was on {row['node_name']} already"
+    size = f", {show_bytes(row['image_bytes'])}" if row["image_bytes"] else ""
+    whole_us = row["pull_and_wait_us"] or 0
+    queued_us = whole_us - (row["pull_us"] or whole_us)
+    queue = f", {show_span(queued_us)} of it behind other pulls" if queued_us >= _US // 10 else ""
+    return f"{show_span(whole_us)} for image {row['image']} to be pulled to {row['node_name']}{size}{queue}"
+
+
+def _end(story: PodStory) -> Iterator[str]:
+    pod = story.pod
+    if pod["deleted_us"] is None:
+        return
+    words = {
+        "preempted": f"it had to go for {_preemptor(story.preemptor)}",
+        "evicted": "it was evicted",
+        "finished": "it had finished",
+        "failed": "it had failed",
+        "node-gone": "its node was gone",
+        "unseen": "nobody watched, so the moment is the latest possible",
+        "deleted": "it was deleted",
+    }
+    why = words.get(pod["end_reason"], pod["end_reason"])
+    yield f"Gone {show_moment(pod['deleted_us'])}{f': {why}' if why else ''}."
+
+
+def _preemptor(row: Row | None) -> str:
+    if row is None or not (row["name"] or row["is_told"]):
+        return "a pod of higher priority"
+    who = f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
+    return who if row["is_told"] else f"a pod of higher priority, likely {who}"
+
+
+def _doubts(story: PodStory) -> Iterator[str]:
+    for gap in story.gaps:
+        yield (
+            f"Beware: from {show_moment(gap['from_us'])} to {show_moment(gap['to_us'])} some {gap['kind']} "
+            f"may have been missed ({gap['why']})."
+        )
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,169 @@
+"""Wire the recorder: settings, database, streams and probes, from options to exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from roost.recorder.recording.metrics import Metrics
+from roost.recorder.recording.model import Model
+from roost.recorder.recording.recorder import Recording, RecordingError
+from roost.recorder.recording.settings import load_settings
+from roost.recorder.store.database import Store, StoreError, Unavailable
+from roost_core.kube import logs
+from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.kube_version import read_minor
+from roost_core.kube.ops_server import OpsError, OpsServer
+from roost_core.kube.process import stop_on_signals, version
+from roost_core.kube.readiness import Readiness
+from roost_core.placement.documents import Fault, SettingsError, describe
+from roost_core.scheduler.plugins import OLDEST_MINOR
+from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roost.recorder.recording.settings import RecorderSettings
+    from roost_core.kube.client import Client
+    from roost_core.scheduler.profile import Profile
+
+log = logging.getLogger(__name__)
+
+# A database that starts together with us.
+START_SECONDS: Final = 120.0
+RETRY_SECONDS: Final = 2.0
+FORGET_SECONDS: Final = 3600.0
+_DAY_US: Final = 86_400 * 1_000_000
+_CONFIGURATION: Final = "KubeSchedulerConfiguration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderOptions:
+    """What the recorder is told at start."""
+
+    # recorder.json.
+    settings_path: Path
+    # The rendered KubeSchedulerConfiguration; its profiles and the cluster's default one are judged.
+    scheduler_configuration_path: Path | None = None
+    # A file of SQLite, or postgresql://…
+    database: str
+    # None: the pod's own service account.
+    kubeconfig: Path | None = None
+    bind_address: str = ""
+    port: int = 8080
+    log_level: str = "Info"
+
+
+def serve(options: RecorderOptions) -> int:
+    """Record until SIGTERM. 0: ended in order; 1: it could not start or go on, and stderr says why."""
+    logs.configure(options.log_level)
+    try:
+        _run(options, load_settings(options.settings_path))
+    except SettingsError as error:
+        for fault in error.faults:
+            # Keys of the settings' document name no file; files name themselves.
+            names_itself = fault.key in (str(options.settings_path), str(options.scheduler_configuration_path))
+            where = "" if names_itself else f"{options.settings_path}: "
+            print(f"roost record: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except (ClusterError, OpsError, RecordingError, StoreError) as error:
+        print(f"roost record: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    except Exception as error:  # a fault of ours: whoever starts it again must see that it ended, and of what
+        log.exception("ended by an unforeseen fault")
+        print(f"roost record: unforeseen {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - as above
+        return 1
+    return 0
+
+
+def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
+    stop = threading.Event()
+    stop_on_signals(stop)
+    client = connect(options.kubeconfig)
+    profiles = _profiles(options.scheduler_configuration_path, client)
+    metrics = Metrics(version())
+    store = Store.open(options.database)
+    _migrate(store, stop)
+    if stop.is_set():
+        return
+    run_id = store.start_run(client.api_client.configuration.host, version(), settings.settings_hash)
+    recording = Recording(client, settings, store, metrics, model=Model(profiles))
+    metrics.ask(is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds)
+    ops = OpsServer(
+        options.bind_address,
+        options.port,
+        metrics_text=metrics.text,
+        is_alive=lambda: True,
+        readiness=Readiness({"recording": recording.verdict}),
+    )
+    ops.start()
+    if settings.retention_days:
+        threading.Thread(
+            target=_forget, args=(store, settings.retention_days, stop), name="forget", daemon=True
+        ).start()
+    log.info("recording database=%s port=%d version=%s", store.shown_url, ops.port, version())
+    try:
+        recording.run(stop)
+    finally:
+        with contextlib.suppress(StoreError):
+            store.end_run(run_id)
+        ops.stop()
+        store.close()
+    log.info("stopped")
+
+
+def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
+    """The release's own profiles, and the default scheduler's, by the cluster's minor. Raises SettingsError."""
+    minor = max(read_minor(client), OLDEST_MINOR)
+    profiles = {"default-scheduler": default_profile(minor)}
+    if path is None:
+        return profiles
+    try:
+        configuration = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        kind = configuration.get("kind") if isinstance(configuration, dict) else configuration
+        if kind != _CONFIGURATION:
+            raise SettingsError([Fault(str(path), describe(kind), f"the kind {_CONFIGURATION}")])
+        return profiles | read_profiles(configuration, minor)
+    except OSError as error:
+        raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
+    except (yaml.YAMLError, ProfileError, TypeError, RecursionError) as error:
+        found = " ".join(str(error).split())
+        raise SettingsError([Fault(str(path), found, f"a {_CONFIGURATION}")]) from None
+
+
+def _migrate(store: Store, stop: threading.Event) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not stop.is_set():
+        try:
+            store.migrate()
+        except Unavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("waiting for the database: %s", error)
+            stop.wait(RETRY_SECONDS)
+        else:
+            return
+
+
+def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            counts = store.forget_before(time.time_ns() // 1000 - retention_days * _DAY_US)
+            given = store.give_room_back()
+        except StoreError as error:
+            log.warning("nothing forgotten: %s", error)
+        except Exception:  # the thread must outlive any fault: without it the database would only grow
+            log.exception("nothing forgotten")
+        else:
+            if any(counts.values()):
+                log.info("forgotten: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count))
+            if given:
+                log.info("given back: %d MiB of the file", given >> 20)
+        stop.wait(FORGET_SECONDS)

@@ -1,0 +1,1 @@
+"""Turn what the API server's watches tell into records."""

@@ -1,0 +1,110 @@
+"""Hold every Prometheus metric of the recorder, in a registry of its own."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Counting
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from roost.recorder.store.records import GapRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from roost.recorder.store.records import Record
+
+PREFIX: Final = "roost_recorder_"
+WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
+
+
+class Metrics:
+    """All metrics; one object a process."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._told = Counter(
+            PREFIX + "changes", "Changes that the API server told.", ("kind", "change"), registry=self.registry
+        )
+        self._rows = Counter(PREFIX + "rows", "Rows sent to the database.", ("table",), registry=self.registry)
+        self._rows.labels(GapRecord.TABLE)
+        self._writes = Histogram(
+            PREFIX + "write_duration_seconds",
+            "Time of one transaction.",
+            buckets=WRITE_BUCKETS,
+            registry=self.registry,
+        )
+        self._odd = Counter(
+            PREFIX + "odd_objects", "Objects that could not be recorded.", ("kind",), registry=self.registry
+        )
+        self._waits = Counter(PREFIX + "waits", "Seconds that streams waited for the database.", registry=self.registry)
+        self._store_errors = Counter(
+            PREFIX + "store_errors", "Times that the database began to fail.", registry=self.registry
+        )
+        self._stream_errors = Counter(
+            PREFIX + "stream_errors", "Broken streams, by kind.", ("kind",), registry=self.registry
+        )
+        self._database_fails = Gauge(
+            PREFIX + "database_failing", "1 while the database takes no rows.", registry=self.registry
+        )
+        self._gap_ended = Gauge(
+            PREFIX + "last_gap_timestamp_seconds",
+            "When the last gap was marked, in Unix time; 0: none since the start.",
+            registry=self.registry,
+        )
+        self._records = Gauge(
+            PREFIX + "recording",
+            "1 while all is heard of that should be, and stored.",
+            registry=self.registry,
+        )
+        self._behind = Gauge(
+            PREFIX + "behind_seconds",
+            "Age of the oldest change that was told and is not stored yet; 0: none waits.",
+            registry=self.registry,
+        )
+        info = Gauge(PREFIX + "build_info", "1 for the version that runs.", ("version",), registry=self.registry)
+        info.labels(version).set(1)
+
+    def ask(self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]) -> None:
+        """Show, from now on, what these say at each scrape."""
+        self._records.set_function(is_recording)
+        self._behind.set_function(behind_seconds)
+
+    def count_told(self, kind: str, change: str) -> None:
+        """Count one change."""
+        self._told.labels(kind, change).inc()
+
+    def count_rows(self, records: Sequence[Record], seconds: float) -> None:
+        """Count the rows of one transaction."""
+        for table, count in Counting(record.TABLE for record in records).items():
+            self._rows.labels(table).inc(count)
+            if table == GapRecord.TABLE:
+                self._gap_ended.set(time.time())
+        self._writes.observe(seconds)
+        self._database_fails.set(0)
+
+    def count_odd(self, kind: str) -> None:
+        """Count one object that could not be recorded."""
+        self._odd.labels(kind).inc()
+
+    def count_wait(self) -> None:
+        """Count one second of waiting."""
+        self._waits.inc()
+
+    def count_store_error(self) -> None:
+        """Count one failure of the database."""
+        self._store_errors.inc()
+        self._database_fails.set(1)
+
+    def count_stream_error(self, kind: str) -> None:
+        """Count one broken stream."""
+        self._stream_errors.labels(kind).inc()
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self.registry)

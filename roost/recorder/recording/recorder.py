@@ -1,0 +1,366 @@
+"""Record one cluster: streams in their threads, one thread that turns what they tell into rows, one database.
+
+Backpressure is the whole of the buffering: when the database is down the rows wait, then the queue fills, then the
+streams stop reading, and go on from where they stood. Nothing is dropped here; what the API server forgets meanwhile is
+marked as a gap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from roost.recorder.recording.assembler import EVENTS, NODES, PODS, Assembler, Judgement
+from roost.recorder.recording.pod_lines import PodLines
+from roost.recorder.recording.reading import MICRO_US, Unreadable, read_event, read_node, unreadable
+from roost.recorder.store.database import Refused, StoreError
+from roost.recorder.store.records import DecisionRecord
+from roost.recorder.store.records import Verdict as ModelVerdict
+from roost_core.kube.event_stream import Change, EventStream, Told
+from roost_core.kube.readiness import Verdict
+from roost_core.kube.watch_cache import WatchCache
+from roost_core.placement.classes import Classes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from roost.recorder.recording.metrics import Metrics
+    from roost.recorder.recording.model import Model
+    from roost.recorder.recording.reading import SeenNode, SeenPod
+    from roost.recorder.recording.settings import RecorderSettings
+    from roost.recorder.store.database import Store
+    from roost.recorder.store.records import Record
+    from roost_core.kube.client import Client, JSONObject
+
+log = logging.getLogger(__name__)
+
+PATHS: Final[Mapping[str, str]] = {
+    NODES: "/api/v1/nodes",
+    PODS: "/api/v1/pods",
+    EVENTS: "/apis/events.k8s.io/v1/events",
+}
+# Things told and not yet turned into rows: reduced objects, a few kilobytes each.
+MAX_WAITING: Final = 10_000
+# Rows that wait for the database at most; then nothing more is taken from the queue.
+MAX_ROWS: Final = 20_000
+# A transaction a second at most at rest, so that a burst shares one.
+FLUSH_SECONDS: Final = 0.5
+RETRY_SECONDS: Final = 2.0
+STALE_SECONDS: Final = 180.0
+_US: Final = 1_000_000
+# After these, all up to their version has been told.
+_MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, Change.BOOKMARK)
+
+
+class RecordingError(Exception):
+    """Recording can't go on; the message says why."""
+
+
+class _Judge:
+    """The model, whose faults cost its judgements and no row."""
+
+    def __init__(self, model: Model, metrics: Metrics) -> None:
+        self._model = model
+        self._metrics = metrics
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # whatever the model trips over, what was told of the pod is to be stored
+            log.exception("the model failed")
+            self._metrics.count_odd(DecisionRecord.TABLE)
+
+    def relisted(self, at_us: int) -> None:
+        with self._counted():
+            self._model.relisted(at_us)
+
+    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
+        with self._counted():
+            self._model.node_changed(name, node, at_us)
+
+    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
+        with self._counted():
+            self._model.pod_changed(key, pod, pod_class, at_us)
+
+    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement | None:
+        with self._counted():
+            return self._model.judge(decision_id, pod, node_name, at_us)
+        return Judgement(ModelVerdict.UNKNOWN, note="the model failed, see the recorder's log")
+
+    def settle(self, now_us: int | None) -> Iterator[tuple[str, Judgement]]:
+        # A fault in this ends no more than this: see Recording._settle.
+        return self._model.settle(now_us)
+
+
+class Recording:
+    """One run of the recorder. `run` blocks until `stop`."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: RecorderSettings,
+        store: Store,
+        metrics: Metrics,
+        *,
+        model: Model | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Prepare: read from the database where an earlier run left off. Raises StoreError."""
+        self._settings = settings
+        self._store = store
+        self._metrics = metrics
+        self._classes = Classes(settings)
+        self._queue: queue.Queue[Told] = queue.Queue(MAX_WAITING)
+        self._rows: list[Record] = []
+        self._positions: dict[str, tuple[str, int]] = {}
+        # When the oldest thing was told that isn't stored yet; None: nothing waits.
+        self._waits_since: float | None = None
+        self._stop = threading.Event()
+        self._fault = ""
+        positions = store.positions()
+        self._versions = {kind: version for kind, (version, _) in positions.items()}
+        # Kind -> since when what is told late may have happened.
+        self._late_since_us: dict[str, int] = {}
+        self._model = model
+        self._wall = wall
+        judge = _Judge(model, metrics) if model is not None else None
+        self._assembler = Assembler(self._classify, store.known(), judge, settings.gate_labels)
+        self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
+            client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
+        )
+        pods = PodLines(settings.key_sources)
+        readers: Mapping[str, Callable[[JSONObject], Any]] = {
+            NODES: lambda item: read_node(item) or unreadable(item),
+            PODS: lambda item: pods.read(item) or unreadable(item),
+            EVENTS: read_event,
+        }
+        self._streams = [
+            EventStream(
+                client,
+                path,
+                kind,
+                _guarded(readers[kind]),
+                self._take,
+                position=self._versions.get(kind, ""),
+                has_bookmarks=kind != EVENTS,
+                on_error=metrics.count_stream_error,
+                wall=wall,
+                load=pods.load if kind == PODS else orjson.loads,
+            )
+            for kind, path in PATHS.items()
+        ]
+
+    def verdict(self) -> Verdict:
+        """Whether every stream has listed and is heard of, and the database takes rows."""
+        for stream in self._streams:
+            if not stream.is_listed:
+                return Verdict(False, f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}")
+            if stream.age_seconds() > STALE_SECONDS:
+                return Verdict(False, f"nothing heard of {stream.kind} for {stream.age_seconds():.0f} s")
+        return Verdict(not self._fault, self._fault)
+
+    def behind_seconds(self) -> float:
+        """How long ago the oldest thing was told that isn't stored yet; 0 while nothing waits. For any thread."""
+        since = self._waits_since
+        return 0.0 if since is None else max(0.0, self._wall() - since)
+
+    def run(self, stop: threading.Event) -> None:
+        """Record until `stop`; what was told by then is stored, as far as the database takes it.
+
+        Raises RecordingError when it would go on without hearing all.
+        """
+        self._stop = stop
+        cache = threading.Thread(target=self._namespaces.run, args=(stop,), name="watch-namespaces", daemon=True)
+        cache.start()
+        while not stop.wait(0.02) and not (self._namespaces.synced or self._namespaces.is_forbidden):
+            # A pod's class may hang on its namespace's labels.
+            pass
+        threads = [
+            threading.Thread(target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True)
+            for stream in self._streams
+        ]
+        for thread in threads:
+            thread.start()
+        flushed_at = time.monotonic()
+        while not stop.is_set():
+            self._collect(flushed_at + FLUSH_SECONDS)
+            self._settle(int(self._wall() * _US))
+            if time.monotonic() - flushed_at >= FLUSH_SECONDS or len(self._rows) >= MAX_ROWS:
+                self._flush()
+                flushed_at = time.monotonic()
+                dead = [thread.name for thread in threads if not thread.is_alive()]
+                if dead and not stop.is_set():
+                    # Streams outlive their faults; whatever ended this one, nobody would listen from now on.
+                    raise RecordingError(f"{dead[0]} has ended, and nothing more of it would be recorded: start again")
+        # What has been told already; the streams take nothing more.
+        while not self._queue.empty() and len(self._rows) < MAX_ROWS:
+            self._follow(self._queue.get_nowait())
+        self._settle(None)
+        self._try_flush()
+
+    def _take(self, told: Told) -> None:
+        """Called in a stream's thread; waits while the queue is full."""
+        while not self._stop.is_set():
+            try:
+                self._queue.put(told, timeout=1.0)
+            except queue.Full:
+                self._metrics.count_wait()
+            else:
+                return
+
+    def _collect(self, until: float) -> None:
+        while len(self._rows) < MAX_ROWS:
+            wait_seconds = until - time.monotonic()
+            try:
+                told = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if self._model is not None and self._namespaces.take_changes():
+                self._model.namespaces_changed(self._namespaces.objects())
+            self._follow(told)
+            if self._stop.is_set():
+                return
+
+    def _follow(self, told: Told) -> None:
+        now_us = int(told.at * _US)
+        try:
+            self._rows += self._records(told, now_us, self._late_us(told, now_us))
+        except Exception:  # one odd object must not end the recording; it is counted, and its key is in the log
+            log.exception("not recorded kind=%s key=%s", told.kind, told.key)
+            self._metrics.count_odd(told.kind)
+        self._metrics.count_told(told.kind, told.change.value)
+        # A list of exactly the old position leads no further than that, whenever it was had.
+        if told.change in _MOVING and told.version != self._versions.get(told.kind):
+            self._versions[told.kind] = told.version
+            self._positions[told.kind] = (told.version, now_us)
+            self._assembler.heard(told.kind, now_us)
+        if self._waits_since is None and (self._rows or self._positions):
+            self._waits_since = told.at
+
+    def _settle(self, now_us: int | None) -> None:
+        try:
+            self._rows += self._assembler.settle(now_us)
+        except Exception:  # what the model can't judge must not end the recording: that binding stays unjudged
+            log.exception("not judged")
+            self._metrics.count_odd(DecisionRecord.TABLE)
+
+    def _late_us(self, told: Told, now_us: int) -> int:
+        """How much earlier than now it may have been."""
+        if not told.is_late:
+            self._late_since_us.pop(told.kind, None)
+            return MICRO_US
+        heard_us = self._assembler.heard_us(told.kind)
+        since_us = self._late_since_us.setdefault(told.kind, now_us if heard_us is None else heard_us)
+        return max(MICRO_US, now_us - since_us)
+
+    def _records(self, told: Told, now_us: int, late_us: int) -> list[Record]:  # one case a change; each is one line
+        assembler, kind = self._assembler, told.kind
+        if isinstance(told.item, Unreadable):
+            return self._unreadable(told, told.item, now_us, late_us)
+        match told.change:
+            case Change.LISTING:
+                assembler.listing(kind)
+            case Change.LOST:
+                assembler.lost(kind, str(told.item))
+            case Change.SYNCED:
+                return assembler.synced(kind, now_us)
+            case Change.BOOKMARK:
+                return []
+            case Change.DELETED if kind == PODS:
+                return assembler.pod_deleted(told.key, told.item, now_us, late_us=late_us)
+            case Change.DELETED if kind == NODES:
+                return assembler.node_deleted(told.key, now_us)
+            case Change.DELETED:
+                # An Event that expired says nothing.
+                return []
+            case _ if kind == PODS:
+                listed = told.change is Change.LISTED
+                return assembler.pod(told.key, told.item, now_us, listed=listed, late_us=late_us)
+            case _ if kind == NODES:
+                listed = told.change is Change.LISTED
+                return assembler.node(told.key, told.item, now_us, listed=listed, late_us=late_us)
+            case _ if told.item is not None:
+                return assembler.event(told.item)
+        return []
+
+    def _unreadable(self, told: Told, item: Unreadable, now_us: int, late_us: int) -> list[Record]:
+        log.warning("not recorded kind=%s key=%s: it has not the shape of one", told.kind, told.key)
+        self._metrics.count_odd(told.kind)
+        if told.change is not Change.DELETED:
+            self._assembler.unreadable(told.kind, told.key, item.uid)
+            return []
+        if told.kind == PODS:
+            return self._assembler.pod_deleted(told.key, None, now_us, late_us=late_us)
+        return self._assembler.node_deleted(told.key, now_us) if told.kind == NODES else []
+
+    def _flush(self) -> None:
+        """Store what waits; try until it is stored or we are stopped."""
+        while not self._try_flush():
+            if self._stop.wait(RETRY_SECONDS):
+                return
+
+    def _try_flush(self) -> bool:
+        if not self._rows and not self._positions:
+            return True
+        began_at = time.monotonic()
+        try:
+            self._write(self._rows, self._positions)
+        except StoreError as error:
+            self._note_fault(str(error))
+            return False
+        self._note_fault("")
+        self._metrics.count_rows(self._rows, time.monotonic() - began_at)
+        self._rows = []
+        self._positions = {}
+        self._waits_since = None
+        return True
+
+    def _write(self, rows: Sequence[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        """Store rows; those that the database refuses are left out, counted and told of. Raises StoreError."""
+        try:
+            self._store.write(rows, positions)
+        except Refused as error:
+            if len(rows) > 1:
+                half = len(rows) // 2
+                self._write(rows[:half], {})
+                self._write(rows[half:], positions)
+                return
+            for row in rows:
+                key = "/".join(str(getattr(row, name)) for name in row.KEY)
+                log.error("row left out table=%s key=%.200s: %s", row.TABLE, key, error)  # noqa: TRY400 - it says all
+                self._metrics.count_odd(row.TABLE)
+            self._store.write([], positions)
+
+    def _note_fault(self, fault: str) -> None:
+        if fault and fault != self._fault:
+            log.warning("rows wait: %s", fault)
+            self._metrics.count_store_error()
+        elif self._fault and not fault:
+            log.info("rows are stored again")
+        self._fault = fault
+
+    def _classify(self, labels: Mapping[str, str], namespace: str) -> str:
+        namespaces = self._namespaces.objects() if self._namespaces.synced else None
+        found = self._classes.classify(labels, namespace, namespaces)
+        return found.name if found is not None else ""
+
+
+def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
+    return namespace["metadata"].get("labels") or {}
+
+
+def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
+    def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see Told.item
+        try:
+            return read(item)
+        except Exception:  # noqa: BLE001 - one odd object must not hold up all that come after it
+            return unreadable(item)
+
+    return read_any

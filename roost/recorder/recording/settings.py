@@ -1,0 +1,117 @@
+"""Read recorder.json, the document that the chart renders for `roost record`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.documents import DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.placement.labels import HOSTNAME_LABEL, pulled_label
+from roost_core.placement.puller_reach import read_required_terms, selects
+from roost_core.placement.settings import GateMode, KeySource, PodClass, read_pod_classes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+VERSION: Final = 1
+# BinderHub gives a user's pod no label or annotation with the repository; this variable is the build's own text.
+BINDER_REPOSITORY: Final = KeySource("env", "BINDER_REPO_URL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateGroup:
+    """The image gate's labels that belong on the nodes with these labels, once they hold their images."""
+
+    node_selector: Mapping[str, str]
+    labels: frozenset[str]
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    tolerations: None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderSettings:
+    """What `roost record` is told by the values."""
+
+    release: str
+    namespace: str
+    classes: Mapping[str, PodClass]
+    # Where a pod names its repository, in this order.
+    key_sources: tuple[KeySource, ...]
+    # None where the gate labels no nodes.
+    gate: tuple[GateGroup, ...]
+    # Days after which what has ended is forgotten; 0: never.
+    retention_days: int
+    # First 12 hex digits of the document's SHA-256.
+    settings_hash: str
+
+    def gate_labels(self, node_labels: Mapping[str, str]) -> frozenset[str]:
+        """The labels with which the image gate says that a node with these labels holds all that belongs on it."""
+        name = node_labels.get(HOSTNAME_LABEL, "")
+        found = [group.labels for group in self.gate if selects(group, name, node_labels)]
+        return frozenset().union(*found)
+
+
+def load_settings(path: Path) -> RecorderSettings:
+    """Read recorder.json. Raises SettingsError with every fault at once."""
+    try:
+        text = path.read_bytes()
+        document = json.loads(text)
+    except OSError as error:
+        raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a JSON object")]) from None
+    except ValueError as error:
+        raise SettingsError([Fault(str(path), f"no JSON ({type(error).__name__})", "a JSON object")]) from None
+    if not isinstance(document, dict):
+        raise SettingsError([Fault(str(path), describe(document), "a JSON object")])
+    return parse_settings(document, sha256(text).hexdigest()[:12])
+
+
+def parse_settings(document: Document, settings_hash: str = "") -> RecorderSettings:
+    """Check the document. Raises SettingsError with every fault at once."""
+    read = Reader()
+    if document.get("version") != VERSION:
+        read.fault("version", document.get("version"), str(VERSION))
+    release = read.name(document.get("release"), "release", DNS_NAME, "a release's name")
+    namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
+    classes = read_pod_classes(read, document)
+    retention_days = read.whole(document.get("retentionDays"), "retentionDays", 0, 36_500)
+    gate = _read_gate(read, document, release, namespace)
+    if read.faults:
+        raise SettingsError(read.faults)
+    homes = [pod_class.home for pod_class in classes.values() if pod_class.home is not None]
+    sources = dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])
+    return RecorderSettings(
+        release=release,
+        namespace=namespace,
+        classes=classes,
+        key_sources=tuple(sources),
+        gate=gate,
+        retention_days=retention_days,
+        settings_hash=settings_hash,
+    )
+
+
+def _read_gate(read: Reader, document: Document, release: str, namespace: str) -> tuple[GateGroup, ...]:
+    """`gate`, as controllers.json has it; not there in documents of an earlier Roost."""
+    gate = read.mapping(document.get("gate"), "gate")
+    if not gate or read.choice(gate.get("mode"), "gate.mode", GateMode) is GateMode.OFF:
+        return ()
+    groups = []
+    for index, one in enumerate(read.items(gate.get("pullers"), "gate.pullers")):
+        key = f"gate.pullers[{index}]"
+        group = read.mapping(one, key)
+        images = [
+            read.text(image, f"{key}.images[{number}]")
+            for number, image in enumerate(read.items(group.get("images"), f"{key}.images"))
+        ]
+        labels = frozenset(pulled_label(release, namespace, image) for image in images if image)
+        groups.append(
+            GateGroup(
+                node_selector=read.labels(group.get("nodeSelector"), f"{key}.nodeSelector"),
+                labels=labels,
+                required_terms=read_required_terms(read, group, key),
+            )
+        )
+    return tuple(groups)

@@ -1,0 +1,1 @@
+"""Sum the records up as a report: queries, tables, figures, page."""

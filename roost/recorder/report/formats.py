@@ -1,0 +1,108 @@
+"""Write a report for programs: JSON, CSV, and OpenMetrics histograms of the start phases."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import CollectorRegistry, HistogramMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from roost.pages.table import csv_cell, data_cell, moment
+from roost.recorder.report.statistics import BOUNDS_SECONDS
+from roost.recorder.report.tables import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost.recorder.report.gather import Report
+    from roost.recorder.report.statistics import Spans
+
+SCHEMA: Final = "roost.hub.jupyter.org/report"
+VERSION: Final = 1
+US: Final = 1_000_000
+
+
+def to_json(report: Report) -> str:
+    """One object: schema, version, since, until, step_seconds, and `tables`: name -> list of rows by column."""
+    document = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "since": moment(report.window.from_us),
+        "until": moment(report.window.to_us),
+        "step_seconds": report.steps.step_us // US,
+        "tables": {
+            table.name: [
+                {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
+                for row in table.rows
+            ]
+            for table in tables(report)
+        },
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def to_csv(report: Report) -> str:
+    """All tables in one, a line a cell: table, row (from 1), column, value. Cells without a value have no line."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("table", "row", "column", "value"))
+    for table in tables(report):
+        for number, row in enumerate(table.rows, start=1):
+            for column, cell in zip(table.columns, row, strict=True):
+                if cell is not None:
+                    writer.writerow((table.name, number, column.key, csv_cell(data_cell(cell, column.unit))))
+    return text.getvalue()
+
+
+def to_openmetrics(report: Report) -> str:
+    """Histograms in OpenMetrics' text format: start phases by class, profile and node's age, by image; new nodes."""
+    registry = CollectorRegistry()
+    registry.register(_Histograms(report))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # prometheus_client gives no types here
+    return text.decode()
+
+
+class _Histograms:
+    """What a scrape of the report would give."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        starts = HistogramMetricFamily(
+            "roost_start_phase_seconds",
+            "Time that pods took for a phase of their start.",
+            labels=("phase", "pod_class", "scheduler", "node_age"),
+            unit="seconds",
+        )
+        for key, spans in sorted(self._report.starts.items()):
+            _add(starts, tuple(key), spans)
+        yield starts
+        by_image = HistogramMetricFamily(
+            "roost_image_start_phase_seconds",
+            "The same by image, without placeholders; phase pull: of images that weren't on the node.",
+            labels=("phase", "image"),
+            unit="seconds",
+        )
+        for image, found in self._report.starts_by_image.items():
+            for name, spans in found.items():
+                _add(by_image, (name, image), spans)
+        yield by_image
+        of_nodes = HistogramMetricFamily(
+            "roost_node_phase_seconds",
+            "Time that new nodes took until they were ready, and from then until they had all images of the hub.",
+            labels=("phase",),
+            unit="seconds",
+        )
+        for name, spans in self._report.nodes.items():
+            _add(of_nodes, (name,), spans)
+        yield of_nodes
+
+
+def _add(family: HistogramMetricFamily, labels: tuple[str, ...], spans: Spans) -> None:
+    bounds = [*(str(bound) for bound in BOUNDS_SECONDS), "+Inf"]
+    counts = [*spans.at_most(), spans.count]
+    family.add_metric(labels, list(zip(bounds, counts, strict=True)), sum_value=spans.sum_us / US)

@@ -1,0 +1,171 @@
+"""Make the report's page: what stands where in it, and the few numbers at its head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost.pages.html_page import Part, Tile, render
+from roost.pages.phrases import show_span
+from roost.pages.table import Unit, moment
+from roost.recorder.recording.assembler import EVENTS, PODS
+from roost.recorder.report.figures import figures
+from roost.recorder.report.tables import show, tables
+
+if TYPE_CHECKING:
+    from roost.recorder.report.gather import Report
+
+US: Final = 1_000_000
+TITLE: Final = "How pods started, and where they went"
+_STARTS_ABOUT: Final = (
+    "Moments that the API server keeps in whole seconds (creation, containers running, ready) make a phase seem up to "
+    "a second longer or shorter; percentiles are exact to one part in a hundred."
+)
+_PARTS: Final = (
+    Part(
+        "starts-by-class",
+        "Start phases by class and profile",
+        _STARTS_ABOUT,
+        ("starts_by_class",),
+        ("starts_by_class",),
+        "No pod started in this time.",
+    ),
+    Part(
+        "starts-by-image",
+        "Start phases by image",
+        "",
+        ("starts_by_image",),
+        ("starts_by_image",),
+        "No pod with an image started in this time.",
+    ),
+    Part(
+        "starts-by-node-age",
+        "Start phases by age of the node",
+        "",
+        ("starts_by_node_age",),
+        ("starts_by_node_age",),
+        "No pod started in this time.",
+    ),
+    Part(
+        "new-nodes",
+        "New nodes",
+        "",
+        (),
+        ("new_nodes",),
+        "Of nodes that joined in this time and were seen to get every image that the hub's image gate puts on them.",
+    ),
+    Part(
+        "warm-share",
+        "Warm pulls",
+        "A pull is warm when the image was on the node already.",
+        ("pulls_over_time", "pulls_by_image"),
+        ("pulls_over_time", "pulls_by_image"),
+        "No pull was recorded in this time.",
+    ),
+    Part(
+        "occupancy",
+        "What stood on the nodes",
+        "",
+        ("occupancy_over_time", "occupancy_by_node"),
+        ("occupancy_over_time", "occupancy_by_node"),
+        "No pod was on a node in this time.",
+    ),
+    Part(
+        "failures",
+        "Tries that found no node",
+        "",
+        ("failures",),
+        ("failures",),
+        "Every try found a node.",
+    ),
+    Part(
+        "pulls-by-node",
+        "Pulls by node",
+        "",
+        ("pull_counts", "pull_bytes", "pull_waits"),
+        ("pulls_by_node",),
+        "No pull was recorded in this time.",
+        beside=True,
+    ),
+    Part(
+        "removals",
+        "Pre-emptions and evictions",
+        "",
+        ("removals_over_time",),
+        ("removals_by_class", "removals_over_time"),
+        "No pod had to go for another, and none was evicted.",
+    ),
+    Part(
+        "model",
+        "Does the scheduler's model agree?",
+        "The model is asked on what the watches told, and where it differs on the states shortly before, since the "
+        "scheduler may not have seen the last changes. A difference is a hint to look, no proof of a fault.",
+        ("model",),
+        ("model",),
+        "No binding was recorded in this time.",
+    ),
+    Part("gaps", "Gaps in the record", "", (), ("gaps",), "Grey in the plots above."),
+)
+
+
+def make_page(report: Report, about: str) -> str:
+    """The whole page. about: which database, by which version. Raises MissingPlotlyError."""
+    return render(
+        title=TITLE,
+        about=_span(report),
+        footer=about,
+        notices=_notices(report),
+        tiles=[] if report.is_empty else _tiles(report),
+        parts=() if report.is_empty else _PARTS,
+        figures={} if report.is_empty else figures(report),
+        tables={table.name: table for table in tables(report)},
+        show=show,
+    )
+
+
+def _span(report: Report) -> str:
+    from_us, to_us = report.window
+    if report.extent is None:
+        return "The database has no records."
+    told = f"{_moment(from_us)} to {_moment(to_us)} UTC ({show_span(to_us - from_us)})."
+    return f"{told} Plots over time are cut into steps of {show_span(report.steps.step_us)}."
+
+
+def _moment(at_us: int) -> str:
+    return moment(at_us)[:16].replace("T", " ")
+
+
+def _notices(report: Report) -> list[str]:
+    if report.extent is None:
+        return ["Nothing has been recorded in this database yet. `roost record` writes it."]
+    if report.is_empty:
+        from_us, to_us = report.extent
+        recorded = f"{_moment(from_us)} to {_moment(to_us)} UTC"
+        return [f"Nothing was recorded in this time. Choose with --since and --until from {recorded}."]
+    notices = []
+    for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
+        spans = report.unseen(kind)
+        if spans:
+            missing_us = sum(
+                min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us) for span in spans
+            )
+            where = f"{len(spans)} gap{'' if len(spans) == 1 else 's'}, grey in the plots"
+            notices.append(f"{what} may be missing for {show_span(missing_us)} of this time ({where}).")
+    return notices
+
+
+def _tiles(report: Report) -> list[Tile]:
+    whole, pulls = report.whole_starts, report.pulls
+    classes = ", ".join(report.start_classes) or "all"
+    return [
+        Tile("Starts", f"{whole.count:,}", f"that became ready; class {classes}"),
+        Tile("Created to ready", _percentile(whole.percentile_us(0.5)), "half took no longer (p50)"),
+        Tile("Slow ones", _percentile(whole.percentile_us(0.95)), "19 of 20 took no longer (p95)"),
+        Tile("Warm pulls", show(pulls.warm_share, Unit.SHARE), f"of {pulls.warm + pulls.cold:,}"),
+        Tile("Failed tries", f"{report.failed_tries:,}", "to find a node"),
+        Tile("Had to go", f"{report.removals.total():,}", "pre-empted or evicted"),
+        Tile("Model agrees", show(report.agreement, Unit.SHARE), "of the bindings it could judge"),
+    ]
+
+
+def _percentile(span_us: int | None) -> str:
+    return show(None if span_us is None else span_us / US, Unit.SECONDS)

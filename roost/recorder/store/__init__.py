@@ -1,0 +1,1 @@
+"""Keep records in a database: their classes, the schema and its migrations."""

@@ -1,0 +1,490 @@
+"""Keep records in SQLite or PostgreSQL: each batch and the watches' positions in one transaction.
+
+Guarantee: a batch is stored whole or not at all, and storing it again changes nothing; so after a crash everything is
+asked for again from the stored position, and nothing is there twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections import Counter
+from dataclasses import fields
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from roost.recorder.store import schema, starts
+from roost.recorder.store.records import DecisionKind, Known, Merge, Record, StoredNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+SQLITE: Final = "sqlite"
+POSTGRESQL: Final = "postgresql"
+# Rows that are given to the driver at once.
+CHUNK: Final = 2_000
+# Pods that are forgotten in one transaction, with all about them.
+FORGOTTEN_PODS: Final = 500
+# So much of a file may be free, and so many pages are given back in one transaction.
+FREE_SHARE: Final = 0.1
+VACUUMED_PAGES: Final = 2_000
+_INCREMENTAL: Final = 2
+# Of PostgreSQL's client: a server that has gone without a word is noticed. Seconds, seconds, milliseconds.
+_TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000}
+# How long SQLite waits for another process (a reader that checkpoints, a vacuum).
+BUSY_SECONDS: Final = 30
+_US: Final = 1_000_000
+_ACCEPTED: Final = "give a file, or postgresql://user@host/name"
+_ODD_URL: Final = (
+    f"the database's URL can't be read: {_ACCEPTED} (in a user or password @ is written %40, ? %3F and % %25)"
+)
+# SQLite's driver, by the names that a URL may have it.
+_SQLITE_DRIVERS: Final = ("", "pysqlite")
+# PostgreSQL's class of errors of what is too much for it, such as a text too long for an index: it stays so.
+_LIMIT_EXCEEDED: Final = "54"
+_NEWER: Final = "written by a newer Roost: use that version"
+
+
+class StoreError(Exception):
+    """The database can't be used; the message says which one, why and what to do. It holds no password."""
+
+
+class Refused(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
+    """The database takes no such rows: a number or a text that doesn't fit. Trying again won't help."""
+
+
+class Unavailable(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
+    """The database doesn't answer now; trying again later may help."""
+
+
+class Store:
+    """One database. Connections are made as needed, so it may come and go."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self.shown_url = _shown(engine.url)
+        # Statement, and which fields its parameters are, in their order.
+        self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
+
+    @classmethod
+    def open(cls, url: str, *, only_reads: bool = False) -> Self:
+        """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name). Raises StoreError.
+
+        only_reads: an SQLite file stays as it is, down to its settings.
+        """
+        try:
+            # A file's name isn't written as in a URL: %, ? and # are its own.
+            is_url = "://" in url
+            parsed = sa.make_url(url) if is_url else sa.URL.create(SQLITE, database=str(Path(url).absolute()))
+            return cls(cls._engine(parsed, only_reads))
+        except (sa.exc.ArgumentError, ValueError, TypeError):
+            # Their own words may hold a part of the password.
+            raise StoreError(_ODD_URL) from None
+
+    @staticmethod
+    def _engine(parsed: sa.URL, only_reads: bool) -> sa.Engine:
+        backend, _, driver = parsed.drivername.partition("+")
+        if _is_torn(parsed):
+            raise StoreError(_ODD_URL)
+        if backend == POSTGRESQL:
+            # Psycopg 3, whatever driver the URL's author is used to.
+            engine = sa.create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                connect_args={key: value for key, value in _TIMEOUTS.items() if key not in parsed.query},
+            )
+        elif backend == SQLITE and driver in _SQLITE_DRIVERS:
+            engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
+            if not only_reads:
+                sa.event.listen(engine, "connect", _set_up_sqlite)
+        else:
+            is_odd_driver = backend == SQLITE
+            found, accepted = (driver, "SQLite's own driver") if is_odd_driver else (backend, "SQLite or PostgreSQL")
+            # Others' parameters may be secrets of any name.
+            shown = _shown(parsed.set(query={}))
+            raise StoreError(f"database {shown}: found {found!r}, expected {accepted}: {_ACCEPTED}")
+        sa.event.listen(engine, "do_connect", _connect)
+        return engine
+
+    @classmethod
+    def open_for_reading(cls, url: str) -> Self:
+        """Connect to what a recorder of this schema has written; nothing is made or changed. Raises StoreError."""
+        store = cls.open(url, only_reads=True)
+        try:
+            store._check_written()
+        except StoreError:
+            store.close()
+            raise
+        return store
+
+    def _check_written(self) -> None:
+        url = self.engine.url
+        if url.get_backend_name() == SQLITE and "uri" not in url.query and not Path(url.database or "").is_file():
+            # Opening would make it.
+            raise StoreError(f"{url.database}: there is no such file")
+        with self.reading() as connection:
+            stands = MigrationContext.configure(connection).get_current_heads()
+        if not stands:
+            raise StoreError(f"database {self.shown_url}: no recorder has written here")
+        script = ScriptDirectory.from_config(_configuration())
+        if stands == (script.get_current_head(),):
+            return
+        if {one.revision for one in script.walk_revisions()}.issuperset(stands):
+            raise StoreError(
+                f"database {self.shown_url}: written by an older Roost: start `roost record` of this version on it "
+                "once, it migrates"
+            )
+        raise StoreError(f"database {self.shown_url}: {_NEWER}")
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; safe when several do at once. Raises StoreError."""
+        config = _configuration()
+        with self._faults(), self.engine.begin() as connection:
+            if self.engine.dialect.name == POSTGRESQL:
+                # One at a time; given back at the end of the transaction. The number is Roost's own, without meaning.
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7026421)"))
+            else:
+                # One at a time, and whole or not at all: the driver begins none for CREATE and DROP.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError:
+                # It stands at a revision that isn't among ours.
+                raise StoreError(f"database {self.shown_url}: {_NEWER}") from None
+
+    def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""
+        by_kind: dict[type[Record], dict[Any, Sequence[Any]]] = {}
+        started: set[str] = set()
+        for record in records:
+            kind = type(record)
+            pod_uid = starts.concerned(record)
+            if pod_uid is not None:
+                started.add(pod_uid)
+            form = _FORMS[kind]
+            key, values = form.key_of(record), form.values_of(record)
+            kept = by_kind.setdefault(kind, {})
+            # One statement can't touch a row twice.
+            if key not in kept:
+                kept[key] = values
+            elif form.by_column:
+                kept[key] = form.merged(kept[key], values)
+        with self._faults(), self.engine.begin() as connection:
+            for kind, kept in by_kind.items():
+                # In the order of the key, so that neighbours in its tree are written together.
+                self._upsert(connection, kind, [kept[key] for key in sorted(kept)])
+            starts.refresh(connection, started)
+            for name, (version, at_us) in positions.items():
+                self._save_position(connection, name, version, at_us)
+
+    def positions(self) -> dict[str, tuple[str, int]]:
+        """Where each kind's watch stood, by kind: (resourceVersion, µs)."""
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(schema.checkpoint)).mappings()
+            return {row["kind"]: (row["resource_version"], row["at_us"]) for row in rows}
+
+    def known(self) -> Known:
+        """What is stored as still there: where an earlier run left off."""
+        pods, node, images = schema.pod.c, schema.node, schema.image_on_node.c
+        with self.reading() as connection:
+            alive_pods = connection.execute(sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None)))
+            alive_nodes = connection.execute(sa.select(node).where(node.c.gone_us.is_(None)))
+            there = connection.execute(
+                sa.select(images.node_uid, images.image, images.first_us).where(images.gone_us.is_(None))
+            )
+            by_node: dict[str, dict[str, int]] = {}
+            for node_uid, image, first_us in there:
+                by_node.setdefault(node_uid, {})[image] = first_us
+            known_pods = {row.uid: row.created_us for row in alive_pods}
+            known_nodes = {
+                row.uid: StoredNode(
+                    name=row.name,
+                    is_ready=row.is_ready,
+                    is_unschedulable=row.is_unschedulable,
+                    taints=row.taints,
+                    allocatable=row.allocatable,
+                    labels=row.labels,
+                    has_images=row.images_ready_us is not None,
+                )
+                for row in alive_nodes
+            }
+        heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
+        return Known(known_pods, known_nodes, by_node, heard_us)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection for queries. Raises StoreError."""
+        with self._faults(), self.engine.connect() as connection:
+            yield connection
+
+    def start_run(self, cluster: str, version: str, settings_hash: str) -> int:
+        """Note that recording begins; returns the run's id."""
+        values = {
+            "cluster": cluster,
+            "version": version,
+            "settings_hash": settings_hash,
+            "started_us": time.time_ns() // 1000,
+        }
+        with self._faults(), self.engine.begin() as connection:
+            done = connection.execute(sa.insert(schema.run).values(**values).returning(schema.run.c.id))
+            return int(done.scalar_one())
+
+    def end_run(self, run_id: int) -> None:
+        """Note that recording ended in order."""
+        with self._faults(), self.engine.begin() as connection:
+            connection.execute(
+                sa.update(schema.run).where(schema.run.c.id == run_id).values(stopped_us=time.time_ns() // 1000)
+            )
+
+    def forget_before(self, moment_us: int) -> dict[str, int]:
+        """Delete what ended before that moment; returns rows by table. Pods and nodes that are still there stay."""
+        counts: Counter[str] = Counter()
+        pod, decision, pull = schema.pod.c, schema.decision.c, schema.pull.c
+        ended = sa.select(pod.uid).where(pod.deleted_us < moment_us).limit(FORGOTTEN_PODS)
+        # Of pods that nobody saw, only told of by Events.
+        is_known = sa.select(pod.uid)
+        orphans = (
+            sa.select(decision.pod_uid)
+            # Of all kinds: its index has them one after the other.
+            .where(decision.kind.in_([str(one) for one in DecisionKind]))
+            .where(decision.at_us < moment_us, decision.last_us < moment_us, decision.pod_uid.not_in(is_known))
+            .limit(FORGOTTEN_PODS),
+            sa.select(pull.pod_uid).where(pull.at_us < moment_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
+        )
+        for query in (ended, *orphans):
+            while uids := self._forget_pods(query, counts):
+                if len(uids) < FORGOTTEN_PODS:
+                    break
+        old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < moment_us)
+        deletions: Sequence[tuple[sa.Table, sa.ColumnElement[bool]]] = (
+            (schema.preemption, schema.preemption.c.at_us < moment_us),
+            (schema.autoscaler, schema.autoscaler.c.last_us < moment_us),
+            (schema.gap, schema.gap.c.to_us < moment_us),
+            (schema.node_change, schema.node_change.c.at_us < moment_us),
+            (schema.image_on_node, schema.image_on_node.c.gone_us < moment_us),
+            (schema.image_on_node, schema.image_on_node.c.node_uid.in_(old_nodes)),
+            (schema.node, schema.node.c.gone_us < moment_us),
+        )
+        for table, condition in deletions:
+            with self._faults(), self.engine.begin() as connection:
+                counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
+        if counts[schema.pod.name]:
+            with self._faults(), self.engine.begin() as connection:
+                starts.forget_unused(connection)
+        return dict(counts)
+
+    def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> list[str]:
+        """Delete all about the pods that a query names, in a transaction: a recorder waits no longer than for that."""
+        with self._faults(), self.engine.begin() as connection:
+            uids = list(connection.execute(query).scalars())
+            starts.forget(connection, uids)
+            decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
+            for table, condition in (
+                (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),
+                (schema.decision, schema.decision.c.pod_uid.in_(uids)),
+                (schema.phase, schema.phase.c.pod_uid.in_(uids)),
+                (schema.pull, schema.pull.c.pod_uid.in_(uids)),
+                (schema.pod, schema.pod.c.uid.in_(uids)),
+            ):
+                counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
+            return uids
+
+    def give_room_back(self) -> int:
+        """Give the room of deleted rows back, but for a tenth that the next ones will use; returns bytes.
+
+        SQLite only, a few megabytes a transaction: PostgreSQL's autovacuum does its own.
+        """
+        if self.engine.dialect.name != SQLITE:
+            return 0
+        given = 0
+        with self._faults(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+
+            def ask(name: str) -> int:
+                return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+            if ask("auto_vacuum") != _INCREMENTAL:
+                # A file of an earlier kind; from then on it can be done by and by.
+                connection.exec_driver_sql(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+                before = ask("page_count")
+                connection.exec_driver_sql("VACUUM")
+                return (before - ask("page_count")) * ask("page_size")
+            while (free := ask("freelist_count")) > (pages := ask("page_count")) * FREE_SHARE:
+                number = min(free, VACUUMED_PAGES)
+                # Of the driver itself: each step of the statement gives a page, and its answer has no columns.
+                driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+                driver.execute(f"PRAGMA incremental_vacuum({number})").fetchall()
+                left = ask("page_count")
+                if left >= pages:
+                    break
+                given += (pages - left) * ask("page_size")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
+        return given
+
+    def close(self) -> None:
+        """Drop all connections."""
+        self.engine.dispose()
+
+    def _save_position(self, connection: sa.Connection, kind: str, version: str, at_us: int) -> None:
+        insert = self._insert(schema.checkpoint)
+        values = {"resource_version": version, "at_us": at_us}
+        statement = insert.values(kind=kind, **values).on_conflict_do_update(index_elements=["kind"], set_=values)
+        connection.execute(statement)
+
+    def _upsert(self, connection: sa.Connection, kind: type[Record], rows: Sequence[Sequence[Any]]) -> None:
+        found = self._upserts.get(kind)
+        if found is None:
+            compiled = self._upsert_statement(kind).compile(dialect=self.engine.dialect)
+            # Written once and given to the driver as it is: the library's care for each row costs as much as SQLite.
+            places = [_FORMS[kind].names.index(name) for name in compiled.positiontup or compiled.params]
+            found = self._upserts[kind] = str(compiled), places
+        statement, places = found
+        names = _FORMS[kind].names
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            if self.engine.dialect.positional:
+                connection.exec_driver_sql(statement, [tuple([row[place] for place in places]) for row in chunk])
+            else:
+                connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in chunk])
+
+    def _insert(self, table: sa.Table) -> Any:  # noqa: ANN401 - the two dialects' inserts share no class
+        return postgresql.insert(table) if self.engine.dialect.name == POSTGRESQL else sqlite.insert(table)
+
+    def _upsert_statement(self, kind: type[Record]) -> Any:  # noqa: ANN401 - as above
+        table = schema.metadata.tables[kind.TABLE]
+        insert = self._insert(table)
+        if not kind.MERGE:
+            return insert.on_conflict_do_nothing(index_elements=list(kind.KEY))
+        is_postgresql = self.engine.dialect.name == POSTGRESQL
+        lesser, greater = (sa.func.least, sa.func.greatest) if is_postgresql else (sa.func.min, sa.func.max)
+        updates: dict[str, Any] = {}
+        for name, merge in kind.MERGE.items():
+            old, new = table.c[name], insert.excluded[name]
+            match merge:
+                case Merge.FIRST:
+                    updates[name] = sa.func.coalesce(old, new)
+                case Merge.LAST:
+                    updates[name] = sa.func.coalesce(new, old)
+                case Merge.MIN:
+                    # SQLite's min of NULL is NULL.
+                    updates[name] = lesser(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
+                case Merge.MAX:
+                    updates[name] = greater(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
+                case Merge.FINER:
+                    is_finer = insert.excluded.resolution_us < table.c.resolution_us
+                    updates[name] = sa.case((is_finer, new), else_=old)
+                case Merge.FILLED:
+                    updates[name] = sa.case((old == sa.literal_column("''"), new), else_=old)
+        return insert.on_conflict_do_update(index_elements=list(kind.KEY), set_=updates)
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (DataError, IntegrityError) as error:
+            raise Refused(f"database {self.shown_url}: {' '.join(str(error.orig).split())}") from None
+        except (OverflowError, UnicodeEncodeError) as error:
+            # Drivers, of a number beyond 64 bits, and of half a surrogate pair.
+            raise Refused(f"database {self.shown_url}: {error}") from None
+        except DBAPIError as error:
+            # The driver's own words, in one line; statements and values stay out of logs.
+            reason = " ".join(str(error.orig).split())
+            kind: type[StoreError] = StoreError
+            if str(getattr(error.orig, "sqlstate", "")).startswith(_LIMIT_EXCEEDED):
+                kind = Refused
+            elif error.connection_invalidated or isinstance(error, sa.exc.OperationalError):
+                kind = Unavailable
+            raise kind(f"database {self.shown_url}: {reason}") from None
+        except sqlite3.Error as error:
+            # Of statements that are given to the driver itself.
+            kind = Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
+            raise kind(f"database {self.shown_url}: {error}") from None
+        except SQLAlchemyError as error:
+            raise StoreError(f"database {self.shown_url}: {type(error).__name__}") from None
+        except OSError as error:
+            raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
+
+
+def _configuration() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    return config
+
+
+class _Form:
+    """How records of one kind are told apart and merged."""
+
+    __slots__ = ("by_column", "key_of", "kind", "names", "resolution", "values_of")
+
+    def __init__(self, kind: type[Record]) -> None:
+        self.kind = kind
+        self.names = tuple(one.name for one in fields(kind))
+        self.key_of: Callable[[Record], Any] = attrgetter(*kind.KEY)
+        self.values_of: Callable[[Record], tuple[Any, ...]] = attrgetter(*self.names)
+        self.by_column = tuple((self.names.index(name), merge) for name, merge in kind.MERGE.items())
+        self.resolution = self.names.index("resolution_us") if Merge.FINER in kind.MERGE.values() else None
+
+    def merged(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+        """What the values of two records of one key come to, by the same rules as in the database."""
+        values = list(old)
+        is_finer = self.resolution is not None and new[self.resolution] < old[self.resolution]
+        for at, merge in self.by_column:
+            before, after = old[at], new[at]
+            if before is None or after is None:
+                values[at] = after if before is None else before
+            elif merge is Merge.LAST:
+                values[at] = after
+            elif merge is Merge.MIN:
+                values[at] = min(before, after)
+            elif merge is Merge.MAX:
+                values[at] = max(before, after)
+            elif (merge is Merge.FINER and is_finer) or (merge is Merge.FILLED and before == ""):
+                values[at] = after
+        return values
+
+
+_FORMS: Final[Mapping[type[Record], _Form]] = {kind: _Form(kind) for kind in get_args(Record)}
+
+
+def _is_torn(url: sa.URL) -> bool:
+    """Whether a password with an @ of its own, as itself or as a parameter, was taken for host and database."""
+    places = (url.host, None if url.get_backend_name() == SQLITE else url.database)
+    return any("@" in (place or "") for place in places) or (
+        "@" in (url.username or "") and "?" in str(url.password or "")
+    )
+
+
+def _shown(url: sa.URL) -> str:
+    """A URL without its passwords; drivers take them as parameters, too."""
+    query = {key: "hidden" if "password" in key.lower() else value for key, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
+
+
+def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any:  # noqa: ANN401 - the library's
+    """Connect as usual; what the driver can't make sense of in the URL is said without its words."""
+    try:
+        return dialect.connect(*arguments, **named)
+    except (ValueError, TypeError, OverflowError):
+        raise StoreError(_ODD_URL) from None
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
+    cursor = connection.cursor()
+    # Of a new file only, and before anything is in it: deleted rows' room can be given back by and by.
+    cursor.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
+    # Readers don't stop the writer, and a kill leaves a whole database.
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()

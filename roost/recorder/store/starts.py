@@ -1,0 +1,124 @@
+"""Keep one short row a pod of what reports count, brought up to date in the transaction that changes what it tells.
+
+Guarantee: nothing is only here. A pod's row says what pod, node, decision and phase say of its start; a report over a
+million pods reads one row of numbers each, in the order of time, and looks nothing up.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from roost.recorder.store import schema
+from roost.recorder.store.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from roost.recorder.store.records import Record
+
+SQLITE: Final = "sqlite"
+_TOLD_BY: Final = frozenset({Phase.STARTED, Phase.READY})
+# PostgreSQL's advisory lock of kinds and places, Roost's own number beside the one of migrations.
+_LOCK: Final = 7026422
+# Of an image's name, as much as an index takes.
+MAX_IMAGE: Final = 512
+# How a list of uids is given to the database, as one parameter.
+_AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", "postgresql": "= ANY(:uids)"}
+
+# In the order of their keys, so that two writers don't wait for each other in a circle.
+_KINDS: Final = f"""
+INSERT INTO start_kind (pod_class, scheduler, image)
+SELECT DISTINCT pod.pod_class, pod.scheduler, substr(pod.image, 1, {MAX_IMAGE}) FROM pod
+WHERE pod.uid {{among}} AND NOT EXISTS (
+    SELECT 1 FROM start_kind AS kind WHERE kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
+    AND kind.image = substr(pod.image, 1, {MAX_IMAGE}))
+ORDER BY 1, 2, 3
+ON CONFLICT (pod_class, scheduler, image) DO NOTHING
+"""  # noqa: S608 - our own names
+_PLACES: Final = f"""
+INSERT INTO start_place (pod_class, node_name, node_uid)
+SELECT DISTINCT pod.pod_class, bind.node_name, bind.node_uid
+FROM pod JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
+WHERE pod.uid {{among}} AND NOT EXISTS (
+    SELECT 1 FROM start_place AS place WHERE place.pod_class = pod.pod_class
+    AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid)
+ORDER BY 1, 2, 3
+ON CONFLICT (pod_class, node_name, node_uid) DO NOTHING
+"""  # noqa: S608 - our own names
+_STARTS: Final = f"""
+INSERT INTO start
+    (created_us, pod_uid, kind_id, place_id, node_created_us, bound_us, started_us, ready_us, deleted_us)
+SELECT pod.created_us, pod.uid, kind.id, place.id, nullif(node.created_us, 0), bind.at_us,
+    (SELECT max(at_us) FROM phase WHERE phase.pod_uid = pod.uid AND phase.phase = '{Phase.STARTED}'),
+    ready.at_us, pod.deleted_us
+FROM pod
+JOIN start_kind AS kind ON kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
+    AND kind.image = substr(pod.image, 1, {MAX_IMAGE})
+LEFT JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
+LEFT JOIN start_place AS place ON place.pod_class = pod.pod_class
+    AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid
+LEFT JOIN node ON node.uid = bind.node_uid
+LEFT JOIN phase AS ready ON ready.pod_uid = pod.uid AND ready.phase = '{Phase.READY}' AND ready.detail = ''
+WHERE pod.uid {{among}}
+ORDER BY 1, 2
+ON CONFLICT (created_us, pod_uid) DO UPDATE SET {{updates}}
+"""  # noqa: S608 - our own names
+# What was known stays known, whatever another writer hasn't seen yet.
+_UPDATED: Final = ("place_id", "node_created_us", "bound_us", "started_us", "ready_us", "deleted_us")
+_UPDATES: Final = ", ".join(f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED)
+# Kinds and places that no start is of any more.
+_UNUSED: Final = (
+    (schema.start_kind, schema.start_kind.c.id, schema.start.c.kind_id),
+    (schema.start_place, schema.start_place.c.id, schema.start.c.place_id),
+)
+
+
+def concerned(record: Record) -> str | None:
+    """The uid of the pod whose start a record tells of; None when it tells of none."""
+    match record:
+        case PodRecord():
+            return record.uid
+        case PhaseRecord() if record.phase in _TOLD_BY:
+            return record.pod_uid
+        case DecisionRecord() if record.kind == DecisionKind.BIND:
+            return record.pod_uid
+    return None
+
+
+def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
+    """Make the starts of these pods say what the other tables say, within the transaction that wrote them."""
+    if not uids:
+        return
+    dialect = connection.dialect.name
+    chosen = sorted(uids)
+    given = {"uids": json.dumps(chosen) if dialect == SQLITE else chosen}
+    if dialect != SQLITE:
+        # No kind or place is taken away while starts are made of it; SQLite has one writer anyway.
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock_shared({_LOCK})"))
+    for statement in _STATEMENTS[dialect]:
+        connection.execute(statement, given)
+
+
+def forget(connection: sa.Connection, uids: Collection[str]) -> int:
+    """Delete the starts of pods that are about to be deleted; returns how many."""
+    start, pod = schema.start, schema.pod.c
+    keys = sa.select(pod.created_us, pod.uid).where(pod.uid.in_(uids))
+    gone = sa.delete(start).where(sa.tuple_(start.c.created_us, start.c.pod_uid).in_(keys))
+    return connection.execute(gone).rowcount
+
+
+def forget_unused(connection: sa.Connection) -> None:
+    """Delete the kinds and places that no start is of any more."""
+    if connection.dialect.name != SQLITE:
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+    for table, number, used in _UNUSED:
+        connection.execute(sa.delete(table).where(number.not_in(sa.select(used).where(used.is_not(None)))))
+
+
+_STATEMENTS: Final = {
+    dialect: tuple(sa.text(one.format(among=among, updates=_UPDATES)) for one in (_KINDS, _PLACES, _STARTS))
+    for dialect, among in _AMONG.items()
+}

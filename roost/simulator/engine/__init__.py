@@ -1,0 +1,1 @@
+"""Play launches in a world of discrete events, one machine a module."""

@@ -1,0 +1,293 @@
+"""Run the controllers in a replay: the planners that run in a cluster, on a snapshot of the world, with their budgets.
+
+They plan when something new concerns them, and when a plan asked to be called again; not at every change, for a cluster
+plans several times a minute and a replay plays ten days in one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+from roost.controllers.contract.actions import (
+    Action,
+    ChangeNode,
+    CreatePod,
+    DeletePod,
+    Done,
+    EvictPod,
+    Notice,
+    Outcome,
+    ResizeSet,
+    ScaleSet,
+    SetCondition,
+)
+from roost.controllers.contract.gated_pods import waits_at_gate
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
+from roost.controllers.popular_images.pods import read_pull
+from roost.controllers.runtime.budget import MinuteBudget
+from roost.simulator.engine.foresight import Foresight, make_oracle
+from roost.simulator.engine.pods import PLACEHOLDER, USER
+from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
+from roost_core.scheduler.objects import ContainerState, Owner, PodState, copy_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from roost.controllers.contract.planner import Planner
+    from roost.simulator.engine.world import SimNode, SimPod, World
+    from roost.simulator.setup.policy import PullerSet
+    from roost.simulator.trace.attempt import Attempt
+    from roost_core.placement.nodes import NodeFact
+
+GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
+# Between two plans of one controller, seconds, when news come all the time: the gate's news are few.
+PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
+# The same for what is popular, unless one of its pulls is done: one user or one image more hardly changes it.
+DEMAND_PACE_SECONDS: Final = 60.0
+
+
+class Controls:
+    """The controllers of one replay."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        policy = world.policy
+        document = policy.controllers or {}
+        self._planners: dict[str, Planner] = {
+            one.name: one for one in policy.make_planners() if _is_on(one.name, document)
+        }
+        self.reads_containers = POPULAR in self._planners
+        # Knows what will be popular; None: nobody does.
+        self._foresight: Foresight | None = None
+        if world.assumed.popular_oracle_hours and POPULAR in self._planners:
+            self._foresight = Foresight(3600.0 * world.assumed.popular_oracle_hours)
+            self._planners[POPULAR] = make_oracle(POPULAR, dict(document), self._foresight.launches)
+        self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: world.now)
+        # When each planned last, and whether its next plan is on the heap already, and for when.
+        self._planned_at: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    def foresee(self, attempts: Iterable[Attempt]) -> Iterator[Attempt]:
+        """The same attempts; an oracle, where there is one, has seen what follows each."""
+        return iter(attempts) if self._foresight is None else self._foresight.hand_on(attempts)
+
+    def begin(self) -> None:
+        """The first plan of each."""
+        self.nodes_changed()
+
+    # News
+
+    def nodes_changed(self) -> None:
+        """A node came or went."""
+        for name in self._planners:
+            self._plan_soon(name)
+        if HEADROOM in self._planners:
+            # Nodes count for the size of placeholders when they have settled.
+            self._world.at(self._world.now + SETTLE_SECONDS + 1e-3, self._plan_soon, HEADROOM)
+
+    def node_registered(self) -> None:
+        """A node is there that isn't ready yet: nobody can be bound there before the gate has seen it."""
+        if GATE in self._planners:
+            self._run(GATE)
+
+    def pod_waits(self, pod: SimPod) -> None:
+        """A pod's scheduler knows no node for it."""
+        if GATE in self._planners and waits_at_gate(pod.state):
+            self._plan_soon(GATE)
+
+    def node_left(self, node: SimNode) -> None:
+        """A node went, and with it the pods there that pull."""
+        for key in [key for key, pod in self._world.pods.items() if pod.node_name == node.name]:
+            if key not in self._world.sim_pods:
+                del self._world.pods[key]
+        self.nodes_changed()
+
+    def images_shown(self) -> None:
+        """A node reports other images."""
+        self._plan_soon(GATE)
+        self._plan_soon(POPULAR, DEMAND_PACE_SECONDS)
+
+    def pods_changed(self, pod: SimPod) -> None:
+        """A pod came, was bound, or went."""
+        if not self._planners:
+            return
+        if pod.kind == USER:
+            self._plan_soon(POPULAR, DEMAND_PACE_SECONDS)
+        if pod.kind in (USER, PLACEHOLDER):
+            self._plan_soon(MOVER)
+
+    def user_runs(self, pod: SimPod, image: str) -> None:
+        """A user's server is up."""
+        container = ContainerState(image, image, running=True, ready=True, name="notebook")
+        pod.state = copy_pod(pod.state, phase="Running", started=self._world.now, containers=(container,))
+        self._world.pods[pod.key] = pod.state
+
+    def puller_began(self, node: SimNode, one: PullerSet) -> None:
+        """A puller's pod is on a node, and pulls."""
+        name = f"{one.name}-{node.name}"
+        containers = tuple(
+            ContainerState(image, waiting_reason="ContainerCreating", name=container)
+            for container, image in one.images.items()
+        )
+        policy = self._world.policy
+        labels = {**one.labels, OWN_INSTANCE_LABEL: policy.release, PART_OF_LABEL: OWN_PART}
+        labels.setdefault(OWN_COMPONENT_LABEL, "puller")
+        pod = PodState(
+            namespace=policy.namespace,
+            name=name,
+            uid=name,
+            labels=labels,
+            node_name=node.name,
+            created=self._world.now,
+            containers=containers,
+            owner=Owner("DaemonSet", one.name, one.name),
+        )
+        node.pullers[one.name] = pod
+        self._world.pods[pod.key] = pod
+
+    def puller_has(self, node: SimNode, one: PullerSet, container: str) -> None:
+        """One image of a puller is there; its container runs."""
+        pod = node.pullers[one.name]
+        containers = tuple(
+            replace(found, waiting_reason="", image_id=found.image, running=True, ready=True)
+            if found.name == container
+            else found
+            for found in pod.containers
+        )
+        node.pullers[one.name] = replace(pod, containers=containers, phase="Running")
+        self._world.pods[pod.key] = node.pullers[one.name]
+        self._plan_soon(GATE)
+        self._plan_soon(MOVER)
+
+    # Planning
+
+    def _plan_soon(self, name: str, pace_seconds: float | None = None) -> None:
+        if name in self._planners:
+            last = self._planned_at.get(name)
+            now = self._world.now
+            pace = PACE_SECONDS[name] if pace_seconds is None else pace_seconds
+            self._plan_at(name, now if last is None else max(now, last + pace))
+
+    def _plan_at(self, name: str, moment: float) -> None:
+        due = self._due.get(name)
+        if due is None or moment < due:
+            self._due[name] = moment
+            self._world.at(moment, self._plan, (name, moment))
+
+    def _plan(self, whom: tuple[str, float]) -> None:
+        name, due = whom
+        if self._due.get(name) != due:
+            # An earlier plan took its place.
+            return
+        del self._due[name]
+        self._run(name)
+
+    def _run(self, name: str) -> None:
+        world = self._world
+        self._planned_at[name] = now = world.now
+        moment = Moment(now, now)
+        planner = self._planners[name]
+        planned = planner.plan(self._snapshot(), moment)
+        done = [Done(action, self._apply(action)) for action in planned.actions]
+        planner.note(done, moment)
+        if planned.wake_after_seconds is not None:
+            # A little later than asked, so that what it waits for has come to pass.
+            self._plan_at(name, now + max(planned.wake_after_seconds + 1e-3, PACE_SECONDS[name]))
+        elif any(one.outcome is Outcome.HELD_BACK for one in done):
+            self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
+
+    def _snapshot(self) -> Snapshot:
+        world = self._world
+        policy = world.policy
+        sets = {
+            one.name: StatefulSetState(
+                one.name,
+                one.name,
+                world.replicas[one.name],
+                len(world.seats[one.name]),
+                is_rolling=world.is_rolling(one.name),
+                requests=one.requests,
+                container=one.container,
+            )
+            for one in world.placeholders.values()
+        }
+        nodes = {name: node.state for name, node in world.nodes.items()}
+        return Snapshot(policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets)
+
+    def _apply(self, action: Action) -> Outcome:
+        world = self._world
+        match action:
+            case ChangeNode():
+                node = world.nodes.get(action.node)
+                if node is None:
+                    return Outcome.GONE
+                world.change_node(node, replace(node.state, fact=_changed(node.state.fact, action)))
+            case EvictPod():
+                pod = world.sim_pods.get(f"{action.namespace}/{action.name}")
+                if pod is None or pod.state.uid != action.uid:
+                    return Outcome.GONE
+                if not self._evictions.take():
+                    return Outcome.HELD_BACK
+                world.measures.result.moves += 1
+                world.evict(pod)
+            case ScaleSet():
+                if action.name not in world.replicas:
+                    return Outcome.GONE
+                world.replicas[action.name] = action.replicas
+                world.fill_seats(action.name)
+            case ResizeSet():
+                if action.name not in world.replicas:
+                    return Outcome.GONE
+                world.resize_seats(action.name, action.container, action.requests)
+            case CreatePod():
+                return self._begin_pull(action.body)
+            case DeletePod():
+                world.pods.pop(f"{action.namespace}/{action.name}", None)
+            case Notice() | SetCondition():
+                # They move nothing here.
+                pass
+            case _:
+                assert_never(action)
+        return Outcome.DONE
+
+    def _begin_pull(self, body: Mapping[str, Any]) -> Outcome:
+        """A popular image's pod: it pulls on its node, and has succeeded when the image is there."""
+        world = self._world
+        state = world.maker.read(dict(body))
+        pull = read_pull(state)
+        node = world.nodes.get(pull.node)
+        if node is None:
+            return Outcome.FAILED
+        name = state.name
+        state = replace(state, uid=name, node_name=node.name, created=world.now)
+        world.pods[state.key] = state
+        finish = world.background_pull(node, pull.reference or pull.image)
+        world.at(finish, self._pulled, (node, state))
+        return Outcome.DONE
+
+    def _pulled(self, whom: tuple[SimNode, PodState]) -> None:
+        node, state = whom
+        if self._world.nodes.get(node.name) is node and state.key in self._world.pods:
+            self._world.pods[state.key] = replace(state, phase="Succeeded")
+            self._plan_soon(POPULAR)
+
+
+def _is_on(name: str, document: Mapping[str, Any]) -> bool:
+    gate = document.get("gate") or {}
+    placeholders: Sequence[Mapping[str, Any]] = document.get("placeholders") or ()
+    if name == GATE:
+        return gate.get("mode") != "off" and bool(gate.get("pullers"))
+    if name == MOVER:
+        return bool((document.get("placeholderMover") or {}).get("enabled")) and bool(placeholders)
+    if name == HEADROOM:
+        return any(one.get("windows") or one.get("countBy") == "nodes" for one in placeholders)
+    return name != POPULAR or bool((document.get("popularImages") or {}).get("enabled"))
+
+
+def _changed(fact: NodeFact, action: ChangeNode) -> NodeFact:
+    labels = {key: value for key, value in fact.labels.items() if key not in action.remove_labels}
+    labels.update(action.set_labels)
+    taints = tuple(taint for taint in fact.taints if taint.key not in action.remove_taints)
+    return replace(fact, labels=labels, taints=taints)

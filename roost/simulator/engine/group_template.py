@@ -1,0 +1,85 @@
+"""What an autoscaler takes a node that doesn't exist yet to be like.
+
+Cluster Autoscaler copies a node of the group that runs, labels included, whoever wrote them, and drops only what
+passes: startup taints and those of the node's conditions (MixedTemplateNodeInfoProvider,
+SanitizedTemplateNodeInfoFromNodeInfo, SanitizeTaints). So what a controller has written onto that node counts as if
+each new node had it: a required label that the copied node has brings a node, one that it lacks brings none, though
+neither says anything about a new node.
+It copies nodes that are Ready for a minute, schedulable and without startup taints, whichever comes first in a list
+that has no order: here one of them is drawn anew each turn. With none left it goes on with its last copy
+(--node-info-cache-expire-time, ten years); before the first, and after a restart, with what the cloud says of the
+group, which has the group's own labels only.
+Karpenter reads the NodePool always. A label of somebody else's that the NodePool doesn't name is compatible with
+NotIn and DoesNotExist and with nothing else (scheduling.Requirements.Compatible), which is what a node without that
+label matches. Where a pod asked with NotIn, Karpenter gives the node that label with a random number as its value
+(Requirement.Any): no value that anybody asks for, so here it comes without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.image_gate.marks import AUTOSCALER_STARTUP_PREFIXES
+from roost_core.placement.labels import HOSTNAME_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.scheduler.objects import NodeState
+    from roost_core.scheduler.state import ClusterState
+
+# A node that joins with such a taint is on its way until the taint goes.
+STARTUP_TAINTS: Final = AUTOSCALER_STARTUP_PREFIXES
+# Taints of a node's conditions, its cordon among them.
+_CONDITION_TAINTS: Final = "node.kubernetes.io/"
+# A node is copied once it has been Ready so long (stabilizationDelay).
+STABLE_SECONDS: Final = 60.0
+# Knuth's multiplicative hash: moments that are close draw far from each other.
+_SCATTER: Final = 2_654_435_761
+_BITS: Final = 32
+
+
+class CopiedTemplate:
+    """The template of Cluster Autoscaler for one group."""
+
+    def __init__(self, of_the_group: NodeState) -> None:
+        """of_the_group: a node as the cloud describes it, before the group has any."""
+        self._name = of_the_group.name
+        self._last = of_the_group
+
+    def find(self, state: ClusterState, now: float) -> NodeState:
+        """The template of this turn."""
+        nodes = [row.node for row in state.rows.values() if _is_example(row.node, now)]
+        if nodes:
+            drawn = int(now) * _SCATTER % 2**_BITS * len(nodes) >> _BITS
+            self._last = self._copy(nodes[drawn])
+        return self._last
+
+    def next_change(self, state: ClusterState, now: float, turn_seconds: float) -> float | None:
+        """When another template may be found though nothing changes; None: never."""
+        since = (row.node.ready_since for row in state.rows.values())
+        moments = [one + STABLE_SECONDS for one in since if one is not None and one + STABLE_SECONDS > now]
+        nodes = [row.node.fact.labels for row in state.rows.values() if _is_example(row.node, now)]
+        if any(not _is_alike(labels, nodes[0]) for labels in nodes[1:]):
+            moments.append(now + turn_seconds)
+        return min(moments, default=None)
+
+    def _copy(self, node: NodeState) -> NodeState:
+        fact = node.fact
+        taints = tuple(taint for taint in fact.taints if not taint.key.startswith((*STARTUP_TAINTS, _CONDITION_TAINTS)))
+        labels = {**fact.labels, HOSTNAME_LABEL: self._name}
+        return replace(node, fact=replace(fact, name=self._name, labels=labels, taints=taints))
+
+
+def _is_example(node: NodeState, now: float) -> bool:
+    fact = node.fact
+    if not fact.ready or fact.unschedulable or any(taint.key.startswith(STARTUP_TAINTS) for taint in fact.taints):
+        return False
+    return node.ready_since is not None and node.ready_since + STABLE_SECONDS <= now
+
+
+def _is_alike(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    if len(one) != len(other):
+        return False
+    return all(other.get(key) == value for key, value in one.items() if key != HOSTNAME_LABEL)

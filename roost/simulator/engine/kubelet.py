@@ -1,0 +1,368 @@
+"""What one node's kubelet does with images: pull them in a queue, keep them on a disk, collect them, report them.
+
+Machines without a clock: whoever drives them gives each call its moment, never an earlier one than before, and is told
+when the next thing happens. Layers that images share are fetched once and lie on the disk once.
+Sources: kubelet's image_manager.go, image_gc_manager.go and nodestatus/setters.go, Kubernetes v1.36; what a layer costs
+is `Assumptions`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+from heapq import heappop, heappush, heapreplace
+from math import floor, inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost.simulator.setup.assumptions import PULLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost.simulator.chance import Chance
+    from roost.simulator.setup.assumptions import Assumptions
+
+# Why an image is pulled: a user waits for it, or nobody does.
+USER, BACKGROUND = "user", "background"
+_NOTHING: Final[dict[str, int]] = {}
+
+
+class Layer(NamedTuple):
+    """One layer of an image."""
+
+    # Equal in all images that share it.
+    key: str
+    compressed_bytes: int
+    disk_bytes: int
+
+
+class Image:
+    """One image, with the sums over its layers."""
+
+    __slots__ = ("compressed_bytes", "disk_bytes", "layers", "name", "own_compressed_bytes", "own_disk_bytes")
+
+    def __init__(self, name: str, layers: tuple[Layer, ...]) -> None:
+        self.name = name
+        self.layers = layers
+        self.compressed_bytes = sum(layer.compressed_bytes for layer in layers)
+        self.disk_bytes = sum(layer.disk_bytes for layer in layers)
+        # Of layers that no other image has.
+        own = [layer for layer in layers if layer.key == name]
+        self.own_compressed_bytes = sum(layer.compressed_bytes for layer in own)
+        self.own_disk_bytes = sum(layer.disk_bytes for layer in own)
+
+
+class Images:
+    """The catalogue: every image that is asked for, with layers that belong to its name and the seed."""
+
+    def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
+        self._assumptions = assumptions
+        self._chance = chance
+        self._base_bytes = int(assumptions.image_median_bytes * assumptions.shared_share)
+        # Grows with the distinct images of a trace, not with its length; their bases are shared.
+        self._known: dict[str, Image] = {}
+        self._bases: dict[int, Layer] = {}
+
+    def get(self, name: str, disk_bytes: int | None = None) -> Image:
+        """The image of that name; disk_bytes: what a trace says of it, which counts when it is first asked for."""
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = self._make(name, disk_bytes)
+        return found
+
+    def _make(self, name: str, disk_bytes: int | None) -> Image:
+        world, chance = self._assumptions, self._chance
+        if disk_bytes is None:
+            disk_bytes = int(chance.log_normal("image size", name, world.image_median_bytes, world.image_sigma))
+        disk_bytes = max(1, disk_bytes)
+        base = self._base_bytes
+        if not 0 < base < disk_bytes:
+            # Too small to stand on a base.
+            return Image(name, (self._layer(name, disk_bytes),))
+        family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
+        shared = self._bases.get(family)
+        if shared is None:
+            shared = self._bases[family] = self._layer(f"base {family}", base)
+        return Image(name, (shared, self._layer(name, disk_bytes - base)))
+
+    def _layer(self, key: str, disk_bytes: int) -> Layer:
+        return Layer(key, max(1, int(disk_bytes / self._assumptions.compression_ratio)), disk_bytes)
+
+
+@dataclass(slots=True)
+class PullFigures:
+    """Sums over the nodes that share it."""
+
+    # For users; the same image again while it was on its way isn't another pull.
+    pulls: int = 0
+    bytes: int = 0
+    background_pulls: int = 0
+    background_bytes: int = 0
+    # Images that kubelets removed, and those of them that were pulled again on the same node.
+    collected: int = 0
+    collected_then_pulled: int = 0
+    # The most that one node's images ever took. Above the disk's size: a real node would have evicted pods.
+    greatest_disk_bytes: int = 0
+
+
+class Pull(NamedTuple):
+    """One pull, as it will go. A pod that finds its image there has one of no length."""
+
+    # When its turn came, and when the image is there.
+    begin: float
+    finish: float
+    # Compressed, over the network.
+    bytes: int
+    # Nothing was there, or on its way, when it was asked for.
+    is_cold: bool
+
+
+class _Held:
+    __slots__ = ("first_seen", "image", "last_used")
+
+    def __init__(self, image: Image, first_seen: float) -> None:
+        self.image = image
+        self.first_seen = first_seen
+        self.last_used = first_seen
+
+
+class NodeImages:
+    """The images of one node.
+
+    `has`, `use` and `release` cost a look-up, `pull` a few; the list that the node reports is made anew only when one
+    of the largest came or went. since: when its kubelet started, from which it looks at the disk every gc period.
+    reports_compressed: the sizes that the runtime tells kubelet are those of containerd (compressed), else Docker's (on
+    disk): the scheduler sees them, and collection counts by them what it freed.
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        assumptions: Assumptions,
+        since: float = 0.0,
+        figures: PullFigures | None = None,
+        *,
+        reports_compressed: bool = True,
+    ) -> None:
+        self.figures = figures if figures is not None else PullFigures()
+        self.disk_bytes = 0
+        self._catalogue = images
+        self._world = assumptions
+        self._rates = PULLS[assumptions.pulls]
+        self._since = since
+        self._reports_compressed = reports_compressed
+        self._held: dict[str, _Held] = {}
+        # Running pods by image, of such on their way too.
+        self._users: dict[str, int] = {}
+        # Images that have each layer or will have it.
+        self._layers: dict[str, int] = {}
+        # On their way: (finish, order of asking, image, bytes they add to the disk), and finish by name.
+        self._arrivals: list[tuple[float, int, Image, int]] = []
+        self._coming: dict[str, float] = {}
+        self._asked = 0
+        # When each of the puller's hands is free; none of them: no limit.
+        self._hands = [since] * assumptions.parallel_pulls
+        self._collected: set[str] = set()
+        # (-size, name) of all, and the head of it as reported.
+        self._by_size: list[tuple[int, str]] = []
+        self._status: Mapping[str, int] | None = _NOTHING
+
+    # What is there
+
+    def has(self, name: str, now: float | None = None) -> bool:
+        """Tell whether the image is there; without `now`, as of the last call that had a moment."""
+        if now is not None and self._arrivals and self._arrivals[0][0] <= now:
+            self.settle(now)
+        return name in self._held
+
+    def settle(self, now: float) -> list[str]:
+        """Count in the images that have arrived by now, and name them. All other calls with a moment do so, too."""
+        arrivals, names = self._arrivals, []
+        while arrivals and arrivals[0][0] <= now:
+            finish, _, image, added_bytes = heappop(arrivals)
+            name = image.name
+            del self._coming[name]
+            self._held[name] = _Held(image, finish)
+            self.disk_bytes += added_bytes
+            place = (-self._reported_bytes(image), name)
+            if self._is_reported(place):
+                self._status = None
+            insort(self._by_size, place)
+            names.append(name)
+        if names:
+            self.figures.greatest_disk_bytes = max(self.figures.greatest_disk_bytes, self.disk_bytes)
+        return names
+
+    def names(self, now: float) -> Iterable[str]:
+        """The images that are there."""
+        self.settle(now)
+        return self._held.keys()
+
+    @property
+    def count(self) -> int:
+        """How many images are there."""
+        return len(self._held)
+
+    def status_images(self, now: float | None = None) -> Mapping[str, int]:
+        """What the node reports: sizes of the largest images by name; the same object until that changes."""
+        if now is not None:
+            self.settle(now)
+        if self._status is None:
+            limit = self._world.status_images
+            listed = self._by_size if limit < 0 else self._by_size[:limit]
+            self._status = {name: -size for size, name in listed}
+        return self._status
+
+    # Use
+
+    def use(self, name: str, now: float) -> None:
+        """A pod needs the image from now on: it won't be collected."""
+        self.settle(now)
+        self._users[name] = self._users.get(name, 0) + 1
+
+    def release(self, name: str, now: float) -> None:
+        """A pod of the image has gone. Raises KeyError when none was there."""
+        self.settle(now)
+        number = self._users[name] - 1
+        if number:
+            self._users[name] = number
+        else:
+            del self._users[name]
+        held = self._held.get(name)
+        if held is not None:
+            held.last_used = now
+
+    # Pulling
+
+    def pull(self, name: str, now: float, purpose: str = USER) -> Pull:
+        """Ask for an image that a pod needs here; kubelets pull in the order of asking, `parallel_pulls` at a time.
+
+        An image that is there takes no time and no turn. One that is on its way takes a turn, and is quick then.
+        """
+        self.settle(now)
+        held = self._held.get(name)
+        if held is not None:
+            held.last_used = now
+            return Pull(now, now, 0, False)
+        overhead = self._world.pull_overhead_seconds
+        begin, at_work = self._next_turn(now)
+        coming = self._coming.get(name)
+        if coming is not None:
+            pull = Pull(begin, max(begin, coming) + overhead, 0, False)
+        else:
+            image = self._catalogue.get(name)
+            missing_bytes = added_bytes = 0
+            layers = self._layers
+            for key, compressed_bytes, disk_bytes in image.layers:
+                known = layers.get(key, 0)
+                layers[key] = known + 1
+                if not known:
+                    missing_bytes += compressed_bytes
+                    added_bytes += disk_bytes
+            # The hands that are busy then share the network; each unpacks for itself, a layer at a time.
+            rate = min(self._rates.fetch / at_work, self._rates.unpack)
+            pull = Pull(begin, begin + missing_bytes / rate + overhead, missing_bytes, True)
+            self._asked += 1
+            self._coming[name] = pull.finish
+            heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))
+            self._count(name, missing_bytes, purpose)
+        if self._hands:
+            heapreplace(self._hands, pull.finish)
+        return pull
+
+    def _next_turn(self, now: float) -> tuple[float, int]:
+        """When the next pull begins, and how many are at work then."""
+        if not self._hands:
+            return now, 1 + len(self._arrivals)
+        begin = max(now, self._hands[0])
+        return begin, 1 + sum(free > begin for free in self._hands)
+
+    def _count(self, name: str, missing_bytes: int, purpose: str) -> None:
+        figures = self.figures
+        if purpose == BACKGROUND:
+            figures.background_pulls += 1
+            figures.background_bytes += missing_bytes
+        else:
+            figures.pulls += 1
+            figures.bytes += missing_bytes
+        if name in self._collected:
+            figures.collected_then_pulled += 1
+
+    # Collection
+
+    def next_collection(self, now: float) -> float | None:
+        """When the kubelet will next look and find the disk too full, by what is there and on its way; else None.
+
+        Ask again after each pull and each collection.
+        """
+        self.settle(now)
+        moment = self._over_from(now)
+        if moment == inf:
+            return None
+        period = self._world.gc_period_seconds
+        tick = self._since + period * (floor((moment - self._since) / period) + 1)
+        # A rounding error must not give a moment that has been.
+        return tick if tick > now else tick + period
+
+    def _over_from(self, now: float) -> float:
+        world = self._world
+        if not world.node_disk_bytes:
+            return inf
+        limit, disk_bytes = world.gc_high * world.node_disk_bytes, self.disk_bytes
+        if disk_bytes >= limit:
+            return now
+        if self._arrivals and disk_bytes + sum(added for _, _, _, added in self._arrivals) >= limit:
+            for finish, _, _, added_bytes in sorted(self._arrivals, key=lambda one: one[:2]):
+                disk_bytes += added_bytes
+                if disk_bytes >= limit:
+                    return finish
+        return inf
+
+    def collect(self, now: float) -> list[str]:
+        """Remove images as the kubelet does when it finds the disk too full, and name them.
+
+        Those that no pod uses go, by last use, then by when they came, but none of the last two minutes, until so much
+        is freed as brings the disk down to the low mark. What counts as freed is the size that the runtime tells.
+        """
+        self.settle(now)
+        world = self._world
+        size = world.node_disk_bytes
+        if not size or self.disk_bytes < world.gc_high * size:
+            return []
+        to_free = self.disk_bytes - world.gc_low * size
+        unused = [held for name, held in self._held.items() if name not in self._users]
+        unused.sort(key=lambda held: (held.last_used, held.first_seen, held.image.name))
+        freed, names = 0, []
+        for held in unused:
+            if freed >= to_free:
+                break
+            if now - held.first_seen < world.gc_min_age_seconds:
+                continue
+            self._remove(held.image)
+            freed += self._reported_bytes(held.image)
+            names.append(held.image.name)
+        self.figures.collected += len(names)
+        self._collected.update(names)
+        return names
+
+    def _remove(self, image: Image) -> None:
+        del self._held[image.name]
+        for key, _, disk_bytes in image.layers:
+            number = self._layers[key] - 1
+            if number:
+                self._layers[key] = number
+            else:
+                del self._layers[key]
+                self.disk_bytes -= disk_bytes
+        place = (-self._reported_bytes(image), image.name)
+        index = bisect_left(self._by_size, place)
+        del self._by_size[index]
+        if self._world.status_images < 0 or index < self._world.status_images:
+            self._status = None
+
+    def _reported_bytes(self, image: Image) -> int:
+        return image.compressed_bytes if self._reports_compressed else image.disk_bytes
+
+    def _is_reported(self, place: tuple[int, str]) -> bool:
+        limit = self._world.status_images
+        return limit < 0 or len(self._by_size) < limit or (limit > 0 and place < self._by_size[limit - 1])

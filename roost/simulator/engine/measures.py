@@ -1,0 +1,111 @@
+"""Add up what one replay shows: counts, durations, and means over time by the hour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost.simulator.engine.histogram import Histogram
+from roost.simulator.engine.results import PARTS, THRESHOLDS, TOTAL, HourRow, RunResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HOUR: Final = 3600
+
+
+class Measures:
+    """The result of a replay in the making. Moments never go back."""
+
+    def __init__(self, policy: str, seed: int) -> None:
+        self.result = RunResult(policy=policy, seed=seed)
+        self.result.waits = {part: Histogram() for part in (*PARTS, TOTAL)}
+        self.result.over = dict.fromkeys(THRESHOLDS, 0)
+        # What is there now, and since when that is counted.
+        self._levels = [0, 0, 0]
+        self._since: float | None = None
+        self._sums = [0.0, 0.0, 0.0]
+        self._hour: int | None = None
+        self._began = 0.0
+        self._counts: dict[str, float] = {}
+        self._closed_at: float | None = None
+
+    def level(self, which: int, by: int, now: float) -> None:
+        """So many users (0), placeholders (1) or nodes (2) more run from now on."""
+        self._pass(now)
+        self._levels[which] += by
+        if which == 2:
+            self.result.peak_nodes = max(self.result.peak_nodes, self._levels[2])
+
+    def count(self, what: str, now: float, by: float = 1) -> None:
+        """Count something into the hour's row: launches, cold, refused, timeouts, wait_seconds."""
+        self._pass(now)
+        self._counts[what] = self._counts.get(what, 0) + by
+
+    def started(self, parts: Mapping[str, float], now: float) -> None:
+        """A user's server came up after these waits in seconds."""
+        total = 0.0
+        waits = self.result.waits
+        for part, seconds in parts.items():
+            waits[part].add(seconds)
+            total += seconds
+        waits[TOTAL].add(total)
+        self.over(total)
+        self.result.started += 1
+        self.count("wait_seconds", now, total)
+
+    def over(self, seconds: float) -> None:
+        """Count a wait against the thresholds."""
+        over = self.result.over
+        for threshold in THRESHOLDS:
+            if seconds > threshold:
+                over[threshold] += 1
+
+    def close(self, now: float) -> None:
+        """Stop counting what takes time: the trace ends here."""
+        self._pass(now)
+        self._flush(now)
+        self._closed_at = now
+
+    def _pass(self, now: float) -> None:
+        if self._closed_at is not None:
+            return
+        if self._since is None:
+            self._since, self._hour, self._began = now, int(now // HOUR) * HOUR, now
+            return
+        hour_end = (self._hour or 0) + HOUR
+        while now >= hour_end:
+            self._add(hour_end)
+            self._flush(hour_end)
+            self._hour = hour_end
+            hour_end += HOUR
+        self._add(now)
+
+    def _add(self, now: float) -> None:
+        span = now - (self._since or 0.0)
+        if span > 0:
+            for index, level in enumerate(self._levels):
+                self._sums[index] += level * span
+            self._since = now
+
+    def _flush(self, end: float) -> None:
+        """Write the hour's row."""
+        if self._hour is None:
+            return
+        counts, sums = self._counts, self._sums
+        span = max(1e-9, end - max(self._hour, self._began))
+        self.result.hours.append(
+            HourRow(
+                begin=self._hour,
+                launches=int(counts.get("launches", 0)),
+                cold=int(counts.get("cold", 0)),
+                refused=int(counts.get("refused", 0)),
+                timeouts=int(counts.get("timeouts", 0)),
+                users=sums[0] / span,
+                placeholders=sums[1] / span,
+                nodes=sums[2] / span,
+                wait_seconds=counts.get("wait_seconds", 0.0),
+            )
+        )
+        self.result.node_hours += sums[2] / HOUR
+        self._counts = {}
+        self._sums = [0.0, 0.0, 0.0]

@@ -1,0 +1,295 @@
+"""Make the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
+
+The webhook's own rules and patches run here; what they gave one image is kept, as long as the rules say the same.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import jsonpatch
+
+from roost.simulator.trace.attempt import Attempt, other_scheduler
+from roost_core.placement.holders import Holders
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    NODE_PURPOSE_LABEL,
+    SAFE_TO_EVICT_ANNOTATION,
+    WARM_TARGET_ANNOTATION,
+)
+from roost_core.placement.pods import read_pod
+from roost_core.scheduler.objects import (
+    PodSpec,
+    PodState,
+    WeightedNodeTerm,
+    copy_pod,
+    copy_spec,
+    read_node_term,
+    read_pod_state,
+)
+from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
+from webhook.rules.homes import HomeFinder
+from webhook.rules.ledger import Ledger
+from webhook.rules.patch import Annotate, Change, PreferNode, patch_for
+from webhook.rules.policies import Case, Degraded, LeftToCluster, Note, Rulebook, prefer_warm, requests_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.setup.policy import PlaceholderSet, Policy
+    from roost_core.placement.nodes import Nodes
+    from roost_core.scheduler.objects import NodeTerm
+
+JSONObject = dict[str, Any]
+
+USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
+# Pods by what they ask and who made them; beyond so many the one unused longest goes.
+_KEPT: Final = 8192
+_NO_FACTS: Final = Facts()
+USER_LABELS: Final = {
+    "app": "jupyterhub",
+    "component": "singleuser-server",
+    "app.kubernetes.io/component": "singleuser-server",
+    "app.kubernetes.io/name": "jupyterhub",
+}
+BUILD_LABELS: Final = {"component": "binderhub-build"}
+# Hubs write so that neither autoscaler moves a user.
+_STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
+NODE_PURPOSE: Final = NODE_PURPOSE_LABEL
+_PREFERS_USER_NODES: Final = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "preference": {"matchExpressions": [{"key": NODE_PURPOSE, "operator": "In", "values": ["user"]}]},
+            }
+        ]
+    }
+}
+
+
+class _Kept(NamedTuple):
+    """The last pod of one kind, for how long the next one would be the same, and what made it so."""
+
+    state: PodState
+    # It would be the same whatever the facts.
+    is_constant: bool = True
+    # Else: it would be the same with these nodes; None where not even then.
+    nodes: Nodes | None = None
+    # What the webhook's rules said, each with its type: tuples of different types may be equal.
+    changes: tuple[tuple[type, Change], ...] = ()
+    # The pod as the webhook met it, where its warm nodes are still to be chosen.
+    case: Case | None = None
+
+
+class PodMaker:
+    """Makes pods under one policy."""
+
+    def __init__(
+        self, policy: Policy, assumptions: Assumptions, namespaces: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        """namespaces: labels of the cluster's namespaces, as the webhook's facts have them."""
+        self._policy = policy
+        self._namespaces = namespaces
+        self._assumptions = assumptions
+        self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
+        self._ledger = Ledger()
+        self._homes = HomeFinder(self._ledger)
+        self._holders = Holders()
+        self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
+        self._named: dict[str, NodeTerm] = {}
+        self._specs: dict[PodSpec, PodSpec] = {}
+
+    @cached_property
+    def homes(self) -> tuple[str, ...]:
+        """The classes whose pods have a home: facts must tell of these pods."""
+        rules = {} if self._rulebook is None else self._rulebook.rules
+        return tuple(name for name, one in rules.items() if one.pod_class.home is not None)
+
+    @cached_property
+    def warm_classes(self) -> tuple[str, ...]:
+        """The classes whose pods prefer warm nodes: facts must tell of these pods, too."""
+        rules = {} if self._rulebook is None else self._rulebook.rules
+        return tuple(name for name, one in rules.items() if one.warm is not None)
+
+    def warm_pod(self, state: PodState) -> tuple[str, WarmPod] | None:
+        """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
+        if self._rulebook is None:
+            return None
+        found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+        if found is None or found.warm is None:
+            return None
+        if not state.node_name:
+            return found.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
+        return found.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)))
+
+    def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
+        """A user's pod."""
+        key = (USER, attempt.image, attempt.repository, attempt.cpu_millicores, attempt.memory_bytes, attempt.hub)
+        return self._make(key, name, created, facts, lambda: self._user_body(attempt, name))
+
+    def placeholder(self, one: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
+        """A pod of a StatefulSet of placeholders."""
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": one.name, "uid": one.name, "controller": True}
+        metadata = {"name": name, "labels": dict(one.labels), "ownerReferences": [owner]}
+        body = {"metadata": metadata, "spec": one.spec}
+        return self._make((PLACEHOLDER, one.name, one.revision), name, created, facts, lambda: body)
+
+    def build(self, repository: str, name: str, created: float, facts: Facts) -> PodState:
+        """A build pod of BinderHub."""
+        body = {
+            "metadata": {
+                "name": name,
+                "labels": {**BUILD_LABELS, "name": name},
+                "annotations": {"binder-repo": repository},
+            },
+            "spec": {
+                "affinity": {
+                    "podAntiAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "weight": 100,
+                                "podAffinityTerm": {
+                                    "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+                                    "topologyKey": "kubernetes.io/hostname",
+                                },
+                            }
+                        ]
+                    }
+                },
+                "containers": [{"name": "builder", "image": "builder", "resources": {}}],
+            },
+        }
+        return self._make((BUILD, repository), name, created, facts, lambda: body)
+
+    def read(self, body: JSONObject) -> PodState:
+        """A pod that somebody else posted."""
+        return self._read(body)
+
+    def home_pod(self, state: PodState) -> HomePod | None:
+        """What a pod adds to its class's load; None for pods of a class without a home."""
+        if self._rulebook is None:
+            return None
+        found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+        if found is None or found.home is None:
+            return None
+        return HomePod(found.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
+
+    def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
+        assumed = self._assumptions
+        cpu = assumed.user_cpu_millicores if attempt.cpu_millicores is None else attempt.cpu_millicores
+        memory = assumed.user_memory_bytes if attempt.memory_bytes is None else attempt.memory_bytes
+        spec: JSONObject = {
+            "affinity": _PREFERS_USER_NODES,
+            "containers": [
+                {
+                    "name": "notebook",
+                    "image": image_reference(attempt.image),
+                    "env": [{"name": "BINDER_REPO_URL", "value": attempt.repository}],
+                    "resources": {"requests": {"cpu": f"{cpu}m", "memory": str(memory)}},
+                }
+            ],
+        }
+        if self._policy.user_class:
+            spec["priorityClassName"] = self._policy.user_class
+        metadata = {"name": name, "labels": dict(USER_LABELS), "annotations": dict(_STAYS)}
+        if attempt.hub:
+            spec.pop("priorityClassName", None)
+            spec["schedulerName"] = other_scheduler(attempt.hub)
+            metadata["namespace"] = attempt.hub
+        return {"metadata": metadata, "spec": spec}
+
+    def _make(
+        self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]
+    ) -> PodState:
+        known = self._kept.get(key)
+        if known is None or not (known.is_constant or (known.nodes is not None and known.nodes is facts.nodes)):
+            known = self._kept[key] = self._admit(body(), known, facts, created)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        state = copy_pod(known.state, name=name, uid=name, created=created)
+        if known.case is not None:
+            state = self._with_warm_nodes(state, known.case._replace(facts=facts, now=created))
+        return state
+
+    def _admit(self, body: JSONObject, before: _Kept | None, facts: Facts, now: float) -> _Kept:
+        """The pod after the webhook; before: the last of its kind."""
+        namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
+        if self._rulebook is None or namespace != self._policy.namespace:
+            return _Kept(self._read(body))
+        pod = read_pod(body, namespace)
+        pod_class = self._rulebook.classes.classify(pod.labels, namespace, facts.namespaces)
+        if pod_class is None or pod.reason_to_skip():
+            return _Kept(self._read(body))
+        rules = self._rulebook.rules[pod_class.name]
+        key = pod_key(namespace, pod.name)
+        case = Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
+        asks_homes = rules.pod_class.home is not None
+        asks_nodes = rules.is_gated and any(self._rulebook.gated(image) is not None for image in pod.images)
+        # Warm nodes differ from pod to pod, and mostly nothing else does: they are put in afterwards.
+        is_warm = rules.warm is not None and not asks_homes
+        policies = [one for one in rules.policies if not (is_warm and one is prefer_warm)]
+        verdicts = [verdict for policy in policies for verdict in policy(case)]
+        changes: list[Change] = [one for one in verdicts if not isinstance(one, Note | Degraded | LeftToCluster)]
+        home = next(
+            (one.value for one in changes if isinstance(one, Annotate) and one.key == HOME_TARGET_ANNOTATION), ""
+        )
+        if home and key not in facts.homes.pods:
+            self._ledger.record(key, HomePod(pod_class.name, home), now)
+        if is_warm:
+            case = case._replace(requests=requests_of(case))
+        typed = tuple([(type(one), one) for one in changes])
+        if before is not None and before.changes == typed:
+            # Making a patch, applying it and reading the pod again costs most of an admission.
+            state = before.state
+        else:
+            state = self._read(jsonpatch.apply_patch(body, patch_for(pod, changes)))
+        is_constant = not (asks_homes or asks_nodes)
+        nodes = None if asks_homes or is_constant else facts.nodes
+        # Facts are large, and others by the time when the case is asked again.
+        return _Kept(state, is_constant, nodes, typed, case._replace(facts=_NO_FACTS) if is_warm else None)
+
+    def _with_warm_nodes(self, state: PodState, case: Case) -> PodState:
+        """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""
+        terms, annotations = list(state.spec.preferred_node_terms), dict(state.annotations)
+        for verdict in prefer_warm(case):
+            if isinstance(verdict, PreferNode):
+                term = self._term(verdict.term["preference"])
+                if term is not None:
+                    terms.append(WeightedNodeTerm(verdict.term["weight"], term))
+            elif isinstance(verdict, Annotate):
+                annotations[verdict.key] = verdict.value
+        return copy_pod(state, spec=copy_spec(state.spec, preferred_node_terms=tuple(terms)), annotations=annotations)
+
+    def _term(self, preference: JSONObject) -> NodeTerm | None:
+        """The term that names a node, read once."""
+        name = preference["matchFields"][0]["values"][0]
+        found = self._named.get(name)
+        if found is None:
+            found = read_node_term(preference)
+            if found is not None:
+                if len(self._named) > _KEPT:
+                    self._named.clear()
+                self._named[name] = found
+        return found
+
+    def _read(self, body: JSONObject) -> PodState:
+        state = read_pod_state(body, specs=self._specs)
+        if len(self._specs) > _KEPT:
+            self._specs.clear()
+        policy = self._policy
+        priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
+        return copy_pod(state, priority=priority.value, preempts=priority.preempts)
+
+
+def image_reference(image: str) -> str:
+    """What a pod's `image` says for an image of a trace: its text where that is a reference, else one made of it."""
+    if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
+        return image
+    return f"r2d.invalid/{blake2b(image.encode(), digest_size=10).hexdigest()}:1"

@@ -1,0 +1,88 @@
+"""Give the simulated nodes and namespace the labels that values select by.
+
+A replay has one pool of nodes, which users are sent to, and one namespace, the hub's: a node selector or a namespace
+selector in the values names a label of theirs, whatever it is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.selectors import Taint, read_label_selector
+from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState, read_node_term
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.setup.policy import Policy
+    from roost_core.placement.selectors import Requirement
+
+_EFFECT: Final = "NoSchedule"
+_ENDLESS_BYTES: Final = 10**15
+
+
+def make_node(policy: Policy, assumptions: Assumptions, labels: Mapping[str, str], name: str, now: float) -> NodeState:
+    """A node as its group's template has it, with the taints that it comes with. labels: as `node_labels` has them."""
+    taints = (Taint(policy.startup_taint, "", _EFFECT),) if policy.startup_taint else ()
+    allocatable = {
+        CPU: assumptions.node_cpu_millicores,
+        MEMORY: assumptions.node_memory_bytes,
+        PODS: assumptions.node_pods,
+        EPHEMERAL_STORAGE: assumptions.node_disk_bytes or _ENDLESS_BYTES,
+    }
+    labels = {**labels, HOSTNAME_LABEL: name}
+    return NodeState(
+        fact=NodeFact(name, labels, taints, allocatable=allocatable, created=now),
+        uid=name,
+        created=now,
+        allocatable=allocatable,
+        conditions={"Ready": "True"},
+        ready_since=now,
+    )
+
+
+def node_labels(policy: Policy) -> dict[str, str]:
+    """Labels of each node beside its name: what users, pullers and placeholders select nodes by.
+
+    Of two that contradict each other the first counts, in this order, and in the values'.
+    """
+    labels: dict[str, str] = {}
+    _add(labels, (*policy.user_nodes.items(), (NODE_PURPOSE_LABEL, "user")))
+    for puller in policy.pullers:
+        _add(labels, puller.node_selector.items())
+    for one in policy.placeholders:
+        _add(labels, one.spec.get("nodeSelector", {}).items())
+        affinity = (one.spec.get("affinity") or {}).get("nodeAffinity") or {}
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+        # Terms are ORed: the first will do.
+        for body in (required.get("nodeSelectorTerms") or ())[:1]:
+            term = read_node_term(body)
+            _add(labels, () if term is None else _wanted(term.expressions))
+    return labels
+
+
+def namespace_labels(policy: Policy) -> dict[str, str]:
+    """Labels of the hub's namespace: its name, and what classes select namespaces by."""
+    labels = {NAMESPACE_NAME_LABEL: policy.namespace}
+    for one in () if policy.webhook is None else policy.webhook.classes.values():
+        if one.namespace_selector is not None:
+            _add(labels, _wanted(read_label_selector(dict(one.namespace_selector)) or ()))
+    return labels
+
+
+def _add(labels: dict[str, str], wanted: Iterable[tuple[str, str]]) -> None:
+    for key, value in wanted:
+        # Each node has its own.
+        if key != HOSTNAME_LABEL:
+            labels.setdefault(key, value)
+
+
+def _wanted(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
+    for one in sorted(requirements, key=lambda found: found.key):
+        if one.operator == "In":
+            yield one.key, min(one.values)
+        elif one.operator == "Exists":
+            yield one.key, "true"

@@ -1,0 +1,137 @@
+"""Let the autoscaler look at the world whenever a real one could find something new, and drain the nodes that are old.
+
+A node that is as old as `Assumptions.node_expire_hours` is cordoned, whatever else goes on (Karpenter's expiry obeys no
+budget either), and is gone when the last pod that may not be moved has left. Where that leaves fewer nodes than the
+least number, others are asked for at once, as far as the greatest number allows; nodes that drain count for that one.
+Source: Karpenter's documentation (Disruption, Expiration: forceful) and expiration/controller.go, v1.8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from roost.simulator.engine.autoscaler import make_node_scaler
+from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER
+from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, Taint
+
+if TYPE_CHECKING:
+    from roost.simulator.engine.world import SimNode, World
+
+# What a cordon adds to a node's taints.
+CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
+# Kinds of pods that nobody makes anew: they end where they are.
+STAYING: Final = (USER, BUILD)
+_HOUR: Final = 3600.0
+
+
+class Scaling:
+    """The autoscaler of one replay, from the moment at which it is made."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._scaler = make_node_scaler(world.assumed, world.template("template"), world.now)
+        # Nodes on their way, and when each was asked for.
+        self.booting: dict[str, float] = {}
+        self._asked = 0
+        self._looks_at: float | None = None
+        # Nodes whose end is known.
+        self._aging: set[str] = set()
+        self._draining: set[str] = set()
+
+    def pod_waits(self) -> None:
+        """A pod fits nowhere."""
+        self._look_at(self._scaler.turn_after(self._world.now, pods_wait=True))
+
+    def pods_changed(self, node: SimNode) -> None:
+        """Pods came to a node, or left it."""
+        now = self._world.now
+        self._scaler.pods_changed(node.name, now)
+        # Users hold their node; one with placeholders alone may also wait for room elsewhere.
+        if not node.users or self._scaler.room_matters:
+            self._look_at(self._scaler.turn_after(now, pods_wait=False))
+        if node.name in self._draining:
+            # Not within the turn of the pod that left.
+            self._world.at(now, self._remove_drained, node)
+
+    def nodes_changed(self) -> None:
+        """A node came."""
+        world = self._world
+        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
+        if world.assumed.node_expire_hours:
+            for name in world.nodes.keys() - self._aging:
+                node = world.nodes[name]
+                world.at(node.joined_at + world.assumed.node_expire_hours * _HOUR, self._drain, node)
+            self._aging = set(world.nodes)
+
+    def _look_at(self, moment: float | None) -> None:
+        if moment is not None and moment < inf and (self._looks_at is None or moment < self._looks_at):
+            self._looks_at = moment
+            self._world.at(moment, self._look, moment)
+
+    def _look(self, due: float) -> None:
+        if self._looks_at != due:
+            # It looked earlier.
+            return
+        self._looks_at = None
+        world, now = self._world, self._world.now
+        waiting = [pod.state for pod in world.unschedulable.values()]
+        found = self._scaler.look(world.state, waiting, self.booting, now)
+        for name in found.give_up:
+            del self.booting[name]
+        for _ in range(found.request):
+            self._ask()
+        self._look_at(found.look_again)
+        for name in found.remove:
+            node = world.nodes.get(name)
+            if node is not None:
+                world.remove_node(node)
+
+    def _ask(self) -> None:
+        """Ask the cloud for a node."""
+        world = self._world
+        self._asked += 1
+        name = f"asked-{self._asked}"
+        self.booting[name] = world.now
+        world.at(world.now + world.boot_seconds(), self._joined, name)
+
+    def _joined(self, name: str) -> None:
+        # One that was given up doesn't come.
+        if self.booting.pop(name, None) is not None:
+            self._world.join()
+
+    # Draining
+
+    def _drain(self, node: SimNode) -> None:
+        """Cordon a node, and evict what somebody makes anew elsewhere."""
+        world = self._world
+        if world.nodes.get(node.name) is not node:
+            return
+        self._draining.add(node.name)
+        fact = replace(node.state.fact, unschedulable=True, taints=(*node.state.fact.taints, CORDON))
+        world.change_node(node, replace(node.state, fact=fact))
+        for pod in list(node.pods.values()):
+            if pod.kind == PLACEHOLDER:
+                world.evict(pod)
+        world.controls.nodes_changed()
+        world.bounds.drains(world.now)
+        self._keep_least()
+        self._remove_drained(node)
+
+    def _remove_drained(self, node: SimNode) -> None:
+        world = self._world
+        if world.nodes.get(node.name) is not node or any(pod.kind in STAYING for pod in node.pods.values()):
+            return
+        self._draining.discard(node.name)
+        world.remove_node(node)
+        self._keep_least()
+        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
+
+    def _keep_least(self) -> None:
+        """Ask for what the least number of nodes lacks by draining."""
+        world = self._world
+        staying = len(world.nodes) - len(self._draining)
+        room = world.assumed.max_nodes - len(world.nodes) - len(self.booting)
+        for _ in range(min(world.assumed.min_nodes - staying - len(self.booting), room)):
+            self._ask()

@@ -1,0 +1,1 @@
+"""Show a sweep: page, tables, terminal, JSON and CSV."""

@@ -1,0 +1,188 @@
+"""Show a sweep in a terminal: what matters as bars with their bounds, then every figure side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from roost.simulator.reporting.tables import (
+    DASH,
+    MISSING,
+    SENSITIVE,
+    notices,
+    show_amount,
+    show_bound,
+    show_range,
+    show_value,
+)
+from roost.simulator.sweep.summary import BY_KEY, MEASURES, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from roost.simulator.reporting.tables import Told
+    from roost.simulator.sweep.summary import Measure, Summary, Value
+
+# Of a bar, in characters.
+BAR_WIDTH: Final = 24
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+BOUND_MARK: Final = "│"
+_FIGURE_WIDTH: Final = 28
+_CELL_WIDTH: Final = 25
+
+
+def to_text(summary: Summary, told: Told, width: int, *, colour: bool = False) -> str:
+    """Everything as text of so many columns."""
+    console = Console(width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    with console.capture() as captured:
+        console.print(render(summary, told, width))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+
+
+def render(summary: Summary, told: Told, width: int) -> RenderableType:
+    """What `rich` draws in so many columns."""
+    return Group(*_parts(summary, told, width))
+
+
+def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDTH) -> str:
+    """A bar of eighths of characters, and a mark where the bound is."""
+    if highest <= 0:
+        return " " * width
+    eighths = round(max(0.0, value) / highest * width * 8)
+    full, rest = divmod(min(eighths, width * 8), 8)
+    drawn = "█" * full + (_EIGHTHS[rest] if rest else "")
+    drawn = drawn.ljust(width)
+    if bound is None or bound <= 0 or bound > highest:
+        return drawn
+    place = min(width - 1, int(bound / highest * width))
+    return drawn[:place] + BOUND_MARK + drawn[place + 1 :]
+
+
+def _parts(summary: Summary, told: Told, width: int) -> Iterator[RenderableType]:
+    yield Text(_head(summary, told), style="bold")
+    for policy in summary.policies:
+        if needed := summary.needs_of(policy):
+            yield Text(f"{policy}: {needed}, for it alone", style="dim")
+    yield Text("")
+    for measure in MEASURES:
+        if measure.is_headline and (block := _block(summary, measure, width)) is not None:
+            yield block
+            yield Text("")
+    yield from _side_by_side(summary, width)
+    for name in summary.varied():
+        yield Text("")
+        yield _sensitivity(summary, name)
+    yield Text("")
+    for notice in notices(summary, told):
+        yield Text(notice)
+    yield from _skipped(told)
+
+
+def _skipped(told: Told) -> Iterator[RenderableType]:
+    """All that was skipped or odd in the trace."""
+    counts = told.survey.counts if told.survey is not None else None
+    if counts is not None and (counts.skipped or counts.notes):
+        yield Text("")
+        for sentence in counts.sentences():
+            yield Text(sentence)
+
+
+def _head(summary: Summary, told: Told) -> str:
+    seeds = len(summary.seeds)
+    world = "" if not summary.worlds[0].setting else f", {summary.worlds[0].name}"
+    runs = summary.runs[0, summary.policies[0]]
+    attempts = f"{runs[0].attempts:,} attempts"
+    return f"{told.trace}: {attempts}, {seeds} seed{'' if seeds == 1 else 's'}{world}"
+
+
+def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | None:
+    values = {policy: summary.value(measure.key, policy) for policy in summary.policies}
+    known = {policy: value for policy, value in values.items() if value is not None}
+    highest = max((value.greatest for value in known.values()), default=0.0)
+    if not highest:
+        return None
+    bound = show_bound(measure, list(known.values()))
+    title = Text.assemble((measure.title, "bold"), (f"   bound {bound}" if bound is not None else "", "dim"))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(overflow="ellipsis", no_wrap=True, max_width=max(12, width - BAR_WIDTH - 36))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(no_wrap=True, min_width=BAR_WIDTH)
+    table.add_column(no_wrap=True, justify="right", style="dim")
+    for policy, value in known.items():
+        drawn = bar(value.median, highest, value.bound)
+        table.add_row(
+            f"  {escape(policy)}",
+            show_amount(value.median, measure.unit),
+            _range(value, measure),
+            Text(drawn, style="cyan"),
+            _change(summary, measure, policy),
+        )
+    return Group(title, table)
+
+
+def _range(value: Value, measure: Measure) -> str:
+    extent = show_range(value.least, value.greatest, measure.unit)
+    return extent if DASH in extent else ""
+
+
+def _change(summary: Summary, measure: Measure, policy: str) -> str:
+    if policy == summary.policies[0]:
+        return ""
+    change = summary.change(measure.key, policy)
+    return "" if change is None else f"{change.median * 100:+.0f} %"
+
+
+def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
+    at_once = max(1, (width - _FIGURE_WIDTH - 14) // _CELL_WIDTH)
+    for first in range(0, len(summary.policies), at_once):
+        policies = summary.policies[first : first + at_once]
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("figure", no_wrap=True)
+        for policy in policies:
+            table.add_column(escape(policy), justify="right")
+        table.add_column("bound", justify="right", style="dim")
+        for measure in summary.occurring():
+            values = [summary.value(measure.key, policy) for policy in policies]
+            cells = [MISSING if value is None else show_value(value, measure.unit) for value in values]
+            table.add_row(measure.title, *cells, show_bound(measure, values) or "")
+        yield table
+        if first + at_once < len(summary.policies):
+            yield Text("")
+
+
+def _sensitivity(summary: Summary, name: str) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(escape(name), no_wrap=True)
+    table.add_column("policy", no_wrap=True)
+    for key in SENSITIVE:
+        table.add_column(BY_KEY[key].title, justify="right")
+    before = ""
+    for place in summary.varied()[name]:
+        for policy in summary.policies:
+            values = [summary.value(key, policy, place) for key in SENSITIVE]
+            cells = [
+                MISSING if value is None else show_value(value, BY_KEY[key].unit)
+                for key, value in zip(SENSITIVE, values, strict=True)
+            ]
+            shown = str(value_of(summary.worlds[place], name))
+            table.add_row("" if shown == before else escape(shown), escape(policy), *cells)
+            before = shown
+    return table
+
+
+def terminal_width(columns: int, *, is_terminal: bool) -> int:
+    """Files and pipes are wide enough for three policies."""
+    return columns if is_terminal else max(columns, 120)
+
+
+def policy_lines(policies: Sequence[tuple[str, str]]) -> str:
+    """Names and what they are, for --list-policies."""
+    width = max((len(name) for name, _ in policies), default=0)
+    return "".join(f"{name.ljust(width)}  {about}\n" for name, about in policies)

@@ -1,0 +1,262 @@
+"""Read assumptions from texts, refuse worlds that can't be, and list all assumptions with what they mean.
+
+What each means and where it comes from stands once, in the comments of roost/simulator/setup/assumptions.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from dataclasses import asdict, fields, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
+
+from generator.faults import Fault
+from roost.simulator.setup import assumptions as module
+from roost.simulator.setup.assumptions import KUBERNETES_MINORS, PULLS, SESSIONS, Assumptions, Autoscaler
+from roost_core.placement.quantities import parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+PLACE: Final = "assumptions"
+_FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")
+# Of the standard normal distribution: one in 10,000 is above.
+_LARGE_SIGMAS: Final = 3.719
+_FLAGS: Final = {"true": True, "yes": True, "false": False, "no": False}
+# Fields whose least and greatest accepted values aren't 0 and infinity.
+_LEAST: Final[Mapping[str, float]] = {
+    "user_memory_bytes": 1,
+    "node_cpu_millicores": 1,
+    "node_memory_bytes": 1,
+    "node_pods": 1,
+    "max_nodes": 1,
+    "image_median_bytes": 1,
+    "compression_ratio": 1,
+    "base_families": 1,
+    "parallel_pulls": 1,
+    "status_images": -1,
+    "boot_median_seconds": 0.001,
+    "autoscaler_loop_seconds": 0.1,
+    "gc_period_seconds": 1,
+    "start_timeout_seconds": 1,
+    "build_cold_median_seconds": 0.001,
+    "build_cold_p90_seconds": 0.001,
+    "build_warm_median_seconds": 0.001,
+}
+_GREATEST: Final[Mapping[str, float]] = {
+    "pushes_per_day": 1,
+    "unneeded_utilisation": 1,
+    "shared_share": 1,
+    "gc_high": 1,
+    "gc_low": 1,
+    "build_changed_share": 1,
+    "boot_sigma": 3,
+    "image_sigma": 3,
+}
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "kubernetes_minor": KUBERNETES_MINORS,
+    "sessions": tuple(SESSIONS),
+    "pulls": tuple(PULLS),
+    "autoscaler": tuple(one.value for one in Autoscaler),
+}
+
+
+class AssumptionsError(Exception):
+    """The world can't be as it was asked for. `faults` holds every reason."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(str, faults)))
+
+
+class AssumptionRow(NamedTuple):
+    """One assumption, for people."""
+
+    name: str
+    value: str
+    # Whether it isn't the usual one.
+    is_changed: bool
+    # What it is, and where it comes from.
+    about: str
+
+
+def read_assumption(text: str, place: str) -> tuple[str, Any]:
+    """Name and value of `name=value`; amounts may be quantities (36500M, 1Ti). Raises AssumptionsError."""
+    name, equals, value = text.partition("=")
+    name, value = name.strip(), value.strip()
+    kinds = _kinds()
+    if not equals:
+        raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
+    if name not in kinds:
+        near = get_close_matches(name, kinds, 2, 0.6)
+        fix = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(kinds)}."
+        raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)])
+    try:
+        return name, _read(kinds[name], value, _CHOICES.get(name))
+    except ValueError:
+        expected = " or ".join(_CHOICES.get(name, ())) or _expected(kinds[name])
+        raise AssumptionsError([Fault(place, 0, name, repr(value), expected)]) from None
+
+
+def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
+    """Assumptions that differ from the usual ones by these, checked. Raises AssumptionsError with all faults."""
+    unknown = [name for name in values if name not in _kinds()]
+    if unknown:
+        raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "a known one") for name in unknown])
+    made = replace(Assumptions(), **values)
+    check_assumptions(made, place)
+    return made
+
+
+def check_assumptions(assumptions: Assumptions, place: str = PLACE) -> None:
+    """Raises AssumptionsError with all that can't be."""
+    faults = [*_ranges(assumptions, place)]
+    if not faults:
+        faults += _impossible(assumptions, place)
+    if faults:
+        raise AssumptionsError(faults)
+
+
+def check_images(assumptions: Assumptions, image: str, disk_bytes: int, place: str = PLACE) -> None:
+    """image, disk_bytes: the largest of the trace. Raises AssumptionsError where no node's disk holds it."""
+    if 0 < assumptions.node_disk_bytes < disk_bytes:
+        expected = f"at least {disk_bytes:,}, which the trace says of image {image}; or 0: endless"
+        raise AssumptionsError(
+            [Fault(place, 0, "node_disk_bytes", show_assumption(assumptions.node_disk_bytes), expected)]
+        )
+
+
+def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
+    """Every assumption with its value."""
+    usual, values, about = asdict(Assumptions()), asdict(assumptions), _comments()
+    return [
+        AssumptionRow(name, show_assumption(values[name]), values[name] != usual[name], about[name]) for name in values
+    ]
+
+
+def _ranges(assumptions: Assumptions, place: str) -> Iterable[Fault]:
+    for name, value in asdict(assumptions).items():
+        if name in _CHOICES:
+            if value not in _CHOICES[name]:
+                yield Fault(place, 0, name, repr(str(value)), " or ".join(_CHOICES[name]))
+            continue
+        if isinstance(value, bool):
+            continue
+        least, greatest = _LEAST.get(name, 0), _GREATEST.get(name, math.inf)
+        if not math.isfinite(value) or not least <= value <= greatest:
+            ending = "" if greatest == math.inf else f" to {greatest:g}"
+            yield Fault(
+                place, 0, name, f"{value:g}", f"a number from {least:g}{ending}" if ending else f"at least {least:g}"
+            )
+
+
+def _impossible(one: Assumptions, place: str) -> Iterable[Fault]:
+    if one.min_nodes > one.max_nodes:
+        yield Fault(place, 0, "min_nodes", str(one.min_nodes), f"at most max_nodes, which is {one.max_nodes}")
+    for pod, node in (("user_cpu_millicores", "node_cpu_millicores"), ("user_memory_bytes", "node_memory_bytes")):
+        if getattr(one, pod) > getattr(one, node):
+            fix = "No user fits any node: ask for less, or take larger nodes."
+            yield Fault(
+                place,
+                0,
+                pod,
+                show_assumption(getattr(one, pod)),
+                f"at most {node}, which is {show_assumption(getattr(one, node))}",
+                fix,
+            )
+    if one.autoscaler is Autoscaler.NONE and not one.min_nodes:
+        yield Fault(place, 0, "min_nodes", "0", "at least 1 where no autoscaler adds nodes")
+    if one.gc_low > one.gc_high:
+        yield Fault(place, 0, "gc_low", f"{one.gc_low:g}", f"at most gc_high, which is {one.gc_high:g}")
+    if one.max_backoff_seconds < one.backoff_seconds:
+        yield Fault(place, 0, "max_backoff_seconds", f"{one.max_backoff_seconds:g}", "at least backoff_seconds")
+    large = one.image_median_bytes * math.exp(_LARGE_SIGMAS * one.image_sigma)
+    if one.node_disk_bytes and one.node_disk_bytes < large:
+        sizes = f"image_median_bytes is {show_assumption(one.image_median_bytes)}, image_sigma {one.image_sigma:g}"
+        yield Fault(
+            place,
+            0,
+            "node_disk_bytes",
+            show_assumption(one.node_disk_bytes),
+            f"room for an image as large as one in 10,000, {show_assumption(round(large))} ({sizes}), or 0: endless",
+        )
+    floor = one.bind_seconds + one.start_seconds
+    if one.start_timeout_seconds <= floor:
+        fix = "Nobody would start: be more patient, or let starts be quicker."
+        yield Fault(
+            place,
+            0,
+            "start_timeout_seconds",
+            f"{one.start_timeout_seconds:g}",
+            f"more than bind_seconds and start_seconds, which are {floor:g}",
+            fix,
+        )
+    if one.build_cold_p90_seconds < one.build_cold_median_seconds:
+        yield Fault(
+            place, 0, "build_cold_p90_seconds", f"{one.build_cold_p90_seconds:g}", "at least build_cold_median_seconds"
+        )
+
+
+@cache
+def _kinds() -> dict[str, type]:
+    hints = get_type_hints(Assumptions)
+    return {one.name: hints[one.name] for one in fields(Assumptions)}
+
+
+def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind
+    if choices is not None and text not in choices:
+        raise ValueError(text)
+    if kind is bool:
+        if text.lower() not in _FLAGS:
+            raise ValueError(text)
+        return _FLAGS[text.lower()]
+    if issubclass(kind, StrEnum):
+        return kind(text)
+    if kind is str:
+        return text
+    number = parse_quantity(text)
+    if kind is int:
+        if number.denominator != 1:
+            raise ValueError(text)
+        return int(number)
+    return float(number)
+
+
+def _expected(kind: type) -> str:
+    names = {
+        bool: "true or false",
+        int: "a whole number, such as 100 or 36500M",
+        float: "a number, such as 0.5 or 1.6G",
+    }
+    return names.get(kind, "text")
+
+
+def show_assumption(value: object) -> str:
+    """An assumption's value for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:g}"
+    return str(value)
+
+
+@cache
+def _comments() -> dict[str, str]:
+    """Field -> the comment above it; fields without one share that of the field before."""
+    found: dict[str, str] = {}
+    comment: list[str] = []
+    last = ""
+    for line in inspect.getsource(module.Assumptions).splitlines():
+        stripped = line.strip()
+        match = _FIELD.match(line)
+        if stripped.startswith("# "):
+            comment.append(stripped.removeprefix("# "))
+        elif match is not None:
+            last = " ".join(comment) or last
+            comment = []
+            found[match["name"]] = last
+    return found

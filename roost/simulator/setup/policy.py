@@ -1,0 +1,343 @@
+"""Make a policy of values files: what the cluster would run under them, rendered by the generator and read back.
+
+Nothing is modelled twice: scheduler profiles come from the KubeSchedulerConfiguration, the webhook's rules from
+policy.json, the controllers from controllers.json, placeholders and pullers from their manifests.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import yaml
+
+from generator.checks.scheduler_gates import scheduler_minor
+from generator.checks.schema import validate
+from generator.faults import Fault
+from generator.render.manifests import render
+from generator.values.files import read_values
+from generator.values.merge import NO_SETTINGS
+from generator.values.merge import Settings as SetOptions
+from generator.values.release import Release, check_release
+from roost.controllers.settings import parse_settings
+from roost.simulator.setup.assumptions import KUBERNETES_MINORS
+from roost.simulator.setup.checks import AssumptionsError
+from roost.simulator.setup.shipped import policy_files
+from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
+from roost_core.placement.settings import Settings
+from roost_core.placement.settings import parse_settings as parse_policy
+from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
+from roost_core.scheduler.profile import Profile, default_profile, read_profiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from generator.render.manifests import Manifest
+    from generator.values.merge import Merged
+    from roost.controllers.contract.planner import Planner
+
+JSONObject = dict[str, Any]
+
+RELEASE: Final = Release("hub", "binder")
+NO_LABELS: Final[Mapping[str, str]] = {}
+RULES_FILE: Final = "policy.json"
+# From this minor of Kubernetes on MutatingAdmissionPolicies are rendered.
+_ADMISSION_POLICY_MINOR: Final = (1, 36)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceholderSet:
+    """One StatefulSet of placeholders."""
+
+    # Of the object.
+    name: str
+    # As the values call it.
+    set_name: str
+    replicas: int
+    labels: Mapping[str, str]
+    # A pod's spec, as the StatefulSet controller would post it.
+    spec: JSONObject
+    # Grows when what a pod asks for changes.
+    revision: int = 0
+
+    @property
+    def container(self) -> str:
+        """The name of the first container."""
+        return str(self.spec["containers"][0]["name"])
+
+    @property
+    def requests(self) -> Mapping[str, object]:
+        """What the first container asks for, as written: resource -> quantity."""
+        found: Mapping[str, object] = (self.spec["containers"][0].get("resources") or {}).get("requests") or {}
+        return found
+
+    def resized(self, container: str, requests: Mapping[str, str]) -> PlaceholderSet:
+        """The set with another size of that container; its limits go."""
+        containers = [
+            {**one, "resources": {"requests": {**self.requests, **requests}}} if one["name"] == container else one
+            for one in self.spec["containers"]
+        ]
+        return replace(self, spec={**self.spec, "containers": containers}, revision=self.revision + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullerSet:
+    """One DaemonSet of pullers: what each node it selects is to hold."""
+
+    name: str
+    labels: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    # Container name -> image reference as written, in order of pulling.
+    images: Mapping[str, str]
+
+
+class Priority(NamedTuple):
+    """One PriorityClass."""
+
+    value: int
+    # Its preemptionPolicy isn't Never.
+    preempts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What runs under one set of values."""
+
+    name: str
+    namespace: str
+    release: str
+    # Of everything rendered that decides, so that equal digests replay alike.
+    digest: str
+    # The cluster's: 36 for Kubernetes 1.36.
+    minor: int
+    profiles: Mapping[str, Profile]
+    # Of the cluster's own scheduler.
+    cluster_profile: Profile
+    # None: no webhook runs.
+    webhook: Settings | None
+    # controllers.json and the scheduler's configuration; None: no controllers run.
+    controllers: Mapping[str, Any] | None
+    scheduler_configuration: Mapping[str, Any] | None
+    placeholders: tuple[PlaceholderSet, ...]
+    pullers: tuple[PullerSet, ...]
+    # PriorityClass -> what it says.
+    priorities: Mapping[str, Priority]
+    # Of users' pods, as the values' `priorityClasses.user` means it; "": they have none.
+    user_class: str
+    # What pods without a class have.
+    default_priority: Priority
+    # New nodes carry it until their images are there; "": none.
+    startup_taint: str
+    # Seats are CapacityBuffers.
+    has_capacity_buffers: bool = False
+    # Labels of the nodes that users are sent to: `singleuser.nodeSelector`.
+    user_nodes: Mapping[str, str] = field(default_factory=dict)
+    # Key of the values -> file and line.
+    places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    # From which all of this was rendered; None: it was read of manifests alone.
+    values: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def profile_of(self, scheduler_name: str) -> Profile:
+        """The profile that a schedulerName means; kube-scheduler's defaults where Roost renders none."""
+        return self.profiles.get(scheduler_name) or self.cluster_profile
+
+    def in_minor(self, minor: int) -> Policy:
+        """The same values in a cluster of this minor of Kubernetes. Raises AssumptionsError as load_policy does."""
+        if minor == self.minor:
+            return self
+        if self.values is None:
+            raise ValueError(
+                f"policy {self.name} has no values to render for Kubernetes 1.{minor}: it is of 1.{self.minor}"
+            )
+        return _rendered(self.name, self.values, self.places, Release(self.release, self.namespace, f"v1.{minor}.0"))
+
+    def make_planners(self) -> tuple[Planner, ...]:
+        """Fresh planners, without any memory."""
+        if self.controllers is None:
+            return ()
+        return parse_settings(dict(self.controllers), self._configuration(), self.minor).planners
+
+    @property
+    def evictions_per_minute(self) -> int:
+        """The mover's budget."""
+        return 0 if self.controllers is None else int(self.controllers["placeholderMover"]["evictionsPerMinute"])
+
+    def _configuration(self) -> dict[str, Any] | None:
+        return None if self.scheduler_configuration is None else dict(self.scheduler_configuration)
+
+
+def load_policy(
+    name: str, files: Sequence[str] = (), options: SetOptions = NO_SETTINGS, release: Release = RELEASE
+) -> Policy:
+    """Read the shipped policy of that name, or the values files given; `options` are as Helm's --set.
+
+    Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped;
+    AssumptionsError where they pin a kube-scheduler that the model doesn't know.
+    """
+    check_release(release)
+    merged = read_values(list(files) or [str(policy_files()[name])], options)
+    validate(merged)
+    # What has no namespace is there, too, where somebody else creates it: a pod's priority depends on it.
+    return _rendered(name, {**merged.values, "clusterResources": True}, _places(merged), release)
+
+
+def _rendered(name: str, values: Mapping[str, Any], places: Mapping[str, tuple[str, int]], release: Release) -> Policy:
+    minor = scheduler_minor(values["scheduler"], release)
+    if values["scheduler"]["target"] == "deploy" and not OLDEST_MINOR <= minor <= NEWEST_MINOR:
+        file, line = places["scheduler.image.tag"]
+        expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
+        fix = "Leave the tag empty: the cluster's minor then decides."
+        raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
+    manifests = list(render(values, release))
+    if _has_admission_policies(values, release):
+        twin = render(_static_rules(values), release)
+        manifests += [one for one in twin if RULES_FILE in _data_of(one)]
+    user_nodes = (values.get("singleuser") or {}).get("nodeSelector") or {}
+    return replace(
+        read_policy(name, manifests, release, user_nodes, scheduler_minor=minor), places=places, values=values
+    )
+
+
+def _places(merged: Merged) -> dict[str, tuple[str, int]]:
+    """Where the keys stand that a replay may refuse."""
+    paths: list[tuple[str | int, ...]] = [("placeholder", "backend"), ("singleuser",), ("scheduler", "image", "tag")]
+    paths += [("placeholders", index) for index, _ in enumerate(_listed(merged.values, "placeholders"))]
+    for name in _listed(merged.values, "podClasses"):
+        paths += [("podClasses", name), ("podClasses", name, "match")]
+    return {_key(path): merged.places.of(path) for path in paths}
+
+
+def _listed(values: Mapping[str, Any], key: str) -> Iterable[Any]:
+    return values.get(key) or ()
+
+
+def _key(path: Sequence[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:
+    mode = values["admission"]["mode"]
+    return bool(values["enabled"]) and mode == "policy" and release.kube_minor >= _ADMISSION_POLICY_MINOR
+
+
+def _static_rules(values: Mapping[str, Any]) -> JSONObject:
+    """Values under which the webhook does what MutatingAdmissionPolicies do: all that needs no facts."""
+    gate, controllers = values["imageGate"], values["controllers"]
+    is_labelled = controllers["enabled"] and controllers["replicas"]
+    is_required = gate["mode"] == "requireLabel"
+    static: JSONObject = {"home": None, "warm": None, "attract": False, "resources": {}}
+    return {
+        **values,
+        "admission": {**values["admission"], "mode": "webhook"},
+        # No policy asks whether any node could meet what it requires, so none requires anything.
+        "imageGate": {**gate, "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"]},
+        "webhook": {**values["webhook"], "readNodes": True},
+        "podClasses": {name: one and {**one, **static} for name, one in values["podClasses"].items()},
+    }
+
+
+def read_policy(
+    name: str,
+    manifests: Sequence[Manifest],
+    release: Release,
+    user_nodes: Mapping[str, str] = NO_LABELS,
+    *,
+    scheduler_minor: int,
+) -> Policy:
+    """Read back what was rendered. user_nodes: labels by which users select their nodes.
+
+    scheduler_minor: of the release's own kube-scheduler; the values may pin one that isn't the cluster's.
+    """
+    bodies = [one.body for one in manifests if one.identity.kind in _KINDS]
+    has_buffers = any(one.identity.kind == "CapacityBuffer" for one in manifests)
+    by_kind: dict[str, list[JSONObject]] = {}
+    for body in bodies:
+        by_kind.setdefault(str(body["kind"]), []).append(body)
+    data: JSONObject = {}
+    for one in by_kind.get("ConfigMap", ()):
+        for key, text in (one.get("data") or {}).items():
+            if key.endswith(".json"):
+                data[key] = json.loads(text)
+            elif key.endswith((".yaml", ".yml")):
+                found = yaml.load(text, Loader=yaml.CSafeLoader)
+                if isinstance(found, dict) and found.get("kind") == "KubeSchedulerConfiguration":
+                    data["scheduler"] = found
+    configuration = data.get("scheduler")
+    minor = max(release.kube_minor[1], OLDEST_MINOR)
+    controllers = data.get("controllers.json")
+    webhook = data.get(RULES_FILE)
+    gate = (controllers or {}).get("gate") or {}
+    pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
+    taints = gate.get("mode") == "startupTaint" and pullers
+    classes = by_kind.get("PriorityClass", ())
+    priorities = {one["metadata"]["name"]: _read_priority(one) for one in classes}
+    user_class = cluster_object_name(release.name, release.namespace, "user")
+    default = next((_read_priority(one) for one in classes if one.get("globalDefault")), Priority(0))
+    return Policy(
+        name=name,
+        release=release.name,
+        namespace=release.namespace,
+        digest=_digest([*bodies, dict(user_nodes), {"minor": minor, "scheduler": scheduler_minor}]),
+        minor=minor,
+        profiles={} if configuration is None else read_profiles(configuration, scheduler_minor),
+        cluster_profile=default_profile(minor),
+        webhook=None if webhook is None else parse_policy(webhook, revision="simulated"),
+        controllers=controllers,
+        scheduler_configuration=configuration,
+        placeholders=tuple(map(_read_placeholders, by_kind.get("StatefulSet", ()))),
+        pullers=pullers,
+        priorities=priorities,
+        user_class=user_class if user_class in priorities else "",
+        default_priority=default,
+        startup_taint=startup_taint(release.name, release.namespace) if taints else "",
+        has_capacity_buffers=has_buffers,
+        user_nodes=user_nodes,
+    )
+
+
+def _data_of(manifest: Manifest) -> Mapping[str, object]:
+    data = manifest.body.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+# What decides; the rest (Deployments, RBAC, Services, ...) doesn't change where pods land.
+_KINDS: Final = frozenset({"ConfigMap", "StatefulSet", "DaemonSet", "PriorityClass"})
+
+
+def _digest(bodies: Sequence[JSONObject]) -> str:
+    return sha256(json.dumps(bodies, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _read_priority(body: JSONObject) -> Priority:
+    return Priority(int(body["value"]), preempts=body.get("preemptionPolicy") != "Never")
+
+
+def _read_placeholders(body: JSONObject) -> PlaceholderSet:
+    template = body["spec"]["template"]
+    labels = template["metadata"].get("labels") or {}
+    return PlaceholderSet(
+        name=body["metadata"]["name"],
+        set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),
+        replicas=int(body["spec"].get("replicas", 0)),
+        labels=labels,
+        spec=template["spec"],
+    )
+
+
+def _read_puller(body: JSONObject) -> PullerSet:
+    template = body["spec"]["template"]
+    spec = template["spec"]
+    volumes = {one["name"]: one["image"]["reference"] for one in spec.get("volumes") or () if "image" in one}
+    images = {
+        one["name"]: volumes.get(one["name"], one["image"])
+        for one in (*(spec.get("initContainers") or ()), *spec["containers"])
+        if one["name"] in volumes or not volumes
+    }
+    return PullerSet(
+        name=body["metadata"]["name"],
+        labels=template["metadata"].get("labels") or {},
+        node_selector=spec.get("nodeSelector") or {},
+        images=images,
+    )

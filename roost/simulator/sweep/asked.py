@@ -1,0 +1,150 @@
+"""Make of texts what is to be replayed: policies by name or file, and worlds by what differs from the usual one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from generator.faults import Fault
+from roost.simulator.setup.assumptions import Assumptions
+from roost.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption, show_assumption
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.setup.shipped import assumptions_of, describe, policy_files
+from roost.simulator.sweep.summary import World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost.simulator.setup.policy import Policy
+
+# How nodes are set up, which is the operator's as the values are, and what an oracle knows: one policy may have it
+# otherwise than another. All else that a policy needs is of the world, and the same for all.
+OF_NODES: Final = frozenset({"status_images", "popular_oracle_hours"})
+# Compared when nothing is named, as far as they are shipped: what most have, what Roost has by itself, what it advises.
+USUAL_POLICIES: Final = ("z2jh", "roost", "recommended")
+
+
+class UnknownPolicyError(Exception):
+    """No policy of that name is shipped; the message has those that are."""
+
+
+def load_policies(
+    shipped: Sequence[str], values: Sequence[str]
+) -> tuple[list[Policy], dict[str, str], dict[str, Mapping[str, Any]]]:
+    """Policies; name -> what it is; name -> assumptions it needs. Raises as `load_policy`, UnknownPolicyError.
+
+    shipped: names. values: each is one policy, files with commas between, the later wins. Neither: USUAL_POLICIES.
+    """
+    names = tuple(shipped) or (() if values else _usual())
+    unknown = [name for name in names if name not in policy_files()]
+    if unknown:
+        raise UnknownPolicyError(
+            f"--policy {unknown[0]}: no such policy is shipped.{_meant(unknown[0])} --list-policies shows them all; "
+            "--values FILE takes a file of your own."
+        )
+    policies = [load_policy(name) for name in dict.fromkeys(names)]
+    about = {name: describe(name) for name in names}
+    needs = {name: needed for name in names if (needed := assumptions_of(name))}
+    for text in dict.fromkeys(values):
+        files = text.split(",")
+        name = Path(files[-1]).stem
+        # The name of a shipped policy, or of another folder's file, would hide it.
+        if name in about:
+            name = text
+        policies.append(load_policy(name, files))
+        about[name] = f"values of {text}"
+    return policies, about, needs
+
+
+def _usual() -> tuple[str, ...]:
+    return tuple(name for name in USUAL_POLICIES if name in policy_files())
+
+
+def _meant(name: str) -> str:
+    near = get_close_matches(name, policy_files(), 2, 0.5)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def make_worlds(
+    settings: Sequence[str] = (),
+    sessions: str = "",
+    vary: Sequence[str] = (),
+    needs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[World]:
+    """The world that is told in full, then those with one assumption changed. Raises AssumptionsError.
+
+    settings: NAME=VALUE each. sessions: lengths with commas between. vary: NAME=VALUE,VALUE each. needs: policy ->
+    assumptions it needs; those that aren't OF_NODES hold in all worlds, for all policies.
+    """
+    base: dict[str, Any] = {}
+    for text in settings:
+        name, value = read_assumption(text, "--set")
+        if base.setdefault(name, value) != value:
+            said = f"{show_assumption(base[name])} and {show_assumption(value)}"
+            raise AssumptionsError([Fault("--set", 0, name, said, "one value", "--vary compares several.")])
+    varied: dict[str, list[Any]] = {}
+    for text in vary:
+        name, equals, rest = text.partition("=")
+        if not equals:
+            raise AssumptionsError([Fault("--vary", 0, "", repr(text), "NAME=VALUE,VALUE")])
+        varied.setdefault(name, []).extend(read_assumption(f"{name}={one}", "--vary")[1] for one in rest.split(","))
+    if sessions:
+        lengths = [read_assumption(f"sessions={one}", "--sessions")[1] for one in sessions.split(",")]
+        usual = base.get("sessions", Assumptions().sessions)
+        if "sessions" in base and usual not in lengths:
+            fix = "Leave one of the two out: the first of --sessions is told in full."
+            raise AssumptionsError([Fault("--set", 0, "sessions", usual, f"one of --sessions {sessions}", fix)])
+        base["sessions"] = usual if usual in lengths else lengths[0]
+        varied = {"sessions": [*lengths, *varied.pop("sessions", ())], **varied}
+    base |= _needed(needs or {}, base, varied)
+    worlds = [_world(base, "--set")]
+    for name, values in varied.items():
+        for value in values:
+            world = _world(base | {name: value}, "--vary")
+            if world not in worlds:
+                worlds.append(world)
+    return worlds
+
+
+def needed_of_nodes(needs: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Policy -> what it alone has otherwise; policies without any are left out."""
+    found = {
+        policy: {name: value for name, value in needed.items() if name in OF_NODES} for policy, needed in needs.items()
+    }
+    return {policy: needed for policy, needed in found.items() if needed}
+
+
+def _needed(
+    needs: Mapping[str, Mapping[str, Any]], said: Mapping[str, Any], varied: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """What all policies get because one needs it. Raises AssumptionsError where that isn't what was asked for."""
+    found: dict[str, Any] = {}
+    whose: dict[str, str] = {}
+    faults = []
+    for policy, needed in needs.items():
+        make_assumptions(needed, f"policy {policy}")
+        for name, value in needed.items():
+            expected = f"{show_assumption(value)}, which policy {policy} needs"
+            fix = "Leave it out, or compare other policies: a copy of the values file, named with --values, needs none."
+            if said.get(name, value) != value:
+                faults.append(Fault("--set", 0, name, show_assumption(said[name]), expected, fix))
+            others = [other for other in varied.get(name, ()) if other != value]
+            if others:
+                faults.append(Fault("--vary", 0, name, ", ".join(map(show_assumption, others)), expected, fix))
+            if name in OF_NODES:
+                continue
+            if found.setdefault(name, value) != value:
+                other = f"{show_assumption(found[name])} as policy {whose[name]}"
+                faults.append(Fault(f"policy {policy}", 0, name, show_assumption(value), other, "Compare them apart."))
+            whose.setdefault(name, policy)
+    if faults:
+        raise AssumptionsError(faults)
+    return found
+
+
+def _world(values: Mapping[str, Any], place: str) -> World:
+    usual = asdict(Assumptions())
+    assumptions = make_assumptions(values, place)
+    return World({name: value for name, value in values.items() if value != usual[name]}, assumptions)

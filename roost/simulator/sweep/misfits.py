@@ -1,0 +1,128 @@
+"""Refuse values of which something would fit nowhere, before anything is replayed.
+
+A seat that never comes, and an image that nobody pulls, would look like the policy's fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from generator.faults import Fault
+from roost.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker
+from roost.simulator.engine.pool import make_node, namespace_labels, node_labels
+from roost.simulator.setup.checks import AssumptionsError
+from roost_core.placement.classes import Classes
+from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.placement.nodes import Nodes
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.objects import copy_pod, copy_spec
+from roost_core.scheduler.state import ClusterState
+from webhook.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.setup.policy import PlaceholderSet, Policy
+    from roost_core.scheduler.objects import NodeState, PodState
+
+_FIX: Final = "Lay values for the replay over these (FILE,OTHER), or change the nodes with --set."
+
+
+def check_policy(policy: Policy, assumptions: Assumptions) -> None:
+    """Raises AssumptionsError with all of the policy that could never come to pass in such a world."""
+    node = make_node(policy, assumptions, node_labels(policy), "node", 0.0)
+    # It sheds the taints that it joins with.
+    node = replace(node, fact=replace(node.fact, taints=()))
+    faults = [
+        *_buffers(policy),
+        *_seats(policy, assumptions, node),
+        *_pullers(policy, node),
+        *_classes(policy, with_builds=assumptions.with_builds),
+    ]
+    if faults:
+        raise AssumptionsError(faults)
+
+
+def _fault(policy: Policy, key: str, found: str, expected: str, fix: str) -> Fault:
+    file, line = policy.places.get(key, (f"policy {policy.name}", 0))
+    return Fault(file, line, key, found, expected, fix)
+
+
+def _buffers(policy: Policy) -> Iterator[Fault]:
+    if policy.has_capacity_buffers:
+        fix = "Set it for the replay: StatefulSets keep as much room, but their seats are pods that are scheduled."
+        yield _fault(policy, "placeholder.backend", "capacityBuffer", "statefulset, as others aren't simulated", fix)
+
+
+def _may_grow(policy: Policy, one: PlaceholderSet) -> bool:
+    """Whether its number is another at another time."""
+    sets = (policy.controllers or {}).get("placeholders") or ()
+    return any(found.get("windows") and found.get("statefulSet") == one.name for found in sets)
+
+
+def _seats(policy: Policy, assumptions: Assumptions, node: NodeState) -> Iterator[Fault]:
+    for index, one in enumerate(policy.placeholders):
+        if not one.replicas and not _may_grow(policy, one):
+            continue
+        why = _why_not(_seat(policy, assumptions, one), policy, node)
+        if why:
+            yield _fault(policy, f"placeholders[{index}]", f"pods that fit no node ({why})", _shown(node), _FIX)
+    if assumptions.with_builds:
+        build = PodMaker(policy, assumptions).build("repository", "build", 0.0, Facts(nodes=Nodes()))
+        why = _why_not(build, policy, node)
+        if why:
+            yield _fault(policy, "podClasses.build", f"pods that fit no node ({why})", _shown(node), _FIX)
+
+
+def _seat(policy: Policy, assumptions: Assumptions, one: PlaceholderSet) -> PodState:
+    return PodMaker(policy, assumptions).placeholder(one, f"{one.name}-0", 0.0, Facts(nodes=Nodes()))
+
+
+def _why_not(pod: PodState, policy: Policy, node: NodeState) -> str:
+    """Why a pod doesn't fit an empty node; "": it does."""
+    # Whom it must be with may come.
+    alone = copy_pod(pod, spec=copy_spec(pod.spec, required_affinity=()))
+    profile = policy.profile_of(pod.scheduler_name)
+    decision = schedule(alone, ClusterState([node]), profile, with_preemption=False)
+    return "" if decision.node is not None else ", ".join(sorted(decision.reasons)) or decision.message
+
+
+def _pullers(policy: Policy, node: NodeState) -> Iterator[Fault]:
+    labels = node.fact.labels
+    for one in policy.pullers:
+        missing = {key: value for key, value in one.node_selector.items() if labels.get(key) != value}
+        if missing:
+            there = {key: labels[key] for key in missing if key in labels}
+            found = f"users of nodes with {_pairs(missing)}"
+            fix = "Nodes are all of one pool: leave out the profiles of others in values for the replay."
+            yield _fault(policy, "singleuser", found, f"nodes with {_pairs(there)} as others ask for", fix)
+
+
+def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:
+    settings = policy.webhook
+    if settings is None:
+        return
+    known = {policy.namespace: namespace_labels(policy)}
+    classes = Classes(settings)
+    pods = [USER_LABELS, *(one.labels for one in policy.placeholders), *([BUILD_LABELS] if with_builds else ())]
+    for labels in pods:
+        if classes.classify(labels, policy.namespace, known) is not None:
+            continue
+        for one in settings.classes.values():
+            if one.labels.items() <= labels.items():
+                expected = f"a selector of {policy.namespace}, the namespace of all pods of a replay"
+                fix = "Select by a label, or leave it out, in values for the replay."
+                key = f"podClasses.{one.name}.match"
+                yield _fault(policy, key, "a namespaceSelector that leaves out the hub's namespace", expected, fix)
+
+
+def _shown(node: NodeState) -> str:
+    amounts = ", ".join(f"{name} {amount:,}" for name, amount in node.allocatable.items())
+    labels = {key: value for key, value in node.fact.labels.items() if key != HOSTNAME_LABEL}
+    return f"such as fit an empty one of {amounts} and labels {_pairs(labels)}"
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -1,0 +1,36 @@
+"""Replay a trace: the one call into the engine, and how much processor time it took."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from roost.simulator.chance import Chance
+from roost.simulator.engine.world import World
+from roost.simulator.trace.pushes import with_pushes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from roost.simulator.engine.results import RunResult
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.setup.policy import Policy
+    from roost.simulator.trace.attempt import Attempt
+
+
+def replay(
+    attempts: Iterable[Attempt],
+    policy: Policy,
+    assumptions: Assumptions,
+    seed: int,
+    on_progress: Callable[[int, float], None] | None = None,
+) -> RunResult:
+    """Play attempts, in order of their moments, under a policy, and return what was measured.
+
+    on_progress: told the number of attempts played and the moment of the last, now and then.
+    """
+    began = time.process_time()
+    pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)
+    result = World(policy, assumptions, seed).play(pushed, on_progress)
+    result.cpu_seconds = time.process_time() - began
+    return result

@@ -1,0 +1,285 @@
+"""Search scheduler weights, placeholders and the warm set for a wait that is short enough at the least node-hours.
+
+Coordinate descent over small grids: one axis at a time, all its values with the same seeds (so that differences are the
+values'), until a round changes nothing or the budget is spent; then the best few with more seeds. What the search saw
+least of decides nothing: the last choice is among those with all seeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import yaml
+
+from generator.values.merge import Settings
+from roost.pages.phrases import show_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from roost.simulator.engine.results import RunResult
+
+# Candidates that are tried at most, and rounds over all axes.
+MOST_CANDIDATES: Final = 60
+MOST_ROUNDS: Final = 4
+# Seeds of the search, and candidates that get all of them.
+FEW_SEEDS: Final = 2
+FINALISTS: Final = 4
+TARGET_SHARE: Final = 0.95
+STRATEGY: Final = "suggested"
+# From "only breaks ties" to "decides before all others", for scores of 0 to 100.
+WEIGHTS: Final = (1, 11, 101, 1331, 10201)
+WEIGHED: Final = ("NodeResourcesFit", "ImageLocality", "InterPodAffinity")
+PLACEHOLDERS: Final = "placeholders"
+WARM_SPARE: Final = "warm set's spare, % of a node"
+# No warm set.
+NO_WARM: Final = -1000
+SPARE_PERCENTS: Final = (NO_WARM, -100, -50, -25, 0)
+# Of the most launches that come while a node boots (but for one window in a thousand).
+SEAT_SHARES: Final = (0.0, 0.25, 0.5, 1.0, 1.5)
+
+# kube-scheduler's own weights.
+_DEFAULTS: Final = {
+    "NodeAffinity": 2,
+    "TaintToleration": 3,
+    "InterPodAffinity": 2,
+    "PodTopologySpread": 2,
+    "NodeResourcesFit": 1,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+
+USERS: Final = "user"
+_OFF: Final = (WARM_SPARE, NO_WARM)
+
+# Axis -> value.
+Candidate = tuple[tuple[str, int], ...]
+
+
+class SuggestError(Exception):
+    """These values leave nothing to search; the message says why."""
+
+
+class Score(NamedTuple):
+    """What a candidate gives: medians over its seeds."""
+
+    wait_seconds: float
+    node_hours: float
+    cold: float
+    seeds: int
+
+
+class Axis(NamedTuple):
+    """One number that is searched, and the values that are tried, ascending."""
+
+    name: str
+    values: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the search found."""
+
+    best: Candidate
+    # Every candidate that was tried.
+    scores: dict[Candidate, Score] = field(default_factory=dict)
+    start: Candidate = ()
+
+    def reaches(self, target_seconds: float) -> bool:
+        """Whether the best one is good enough."""
+        return self.scores[self.best].wait_seconds <= target_seconds
+
+    def ranked(self, target_seconds: float) -> list[Candidate]:
+        """From the best to the worst."""
+        return sorted(self.scores, key=lambda one: (rank(self.scores[one], target_seconds), one))
+
+
+def rank(score: Score, target_seconds: float) -> tuple[float, float, float]:
+    """Lower is better: first how far beyond the target, then node-hours, then cold starts."""
+    return (max(0.0, score.wait_seconds - target_seconds), score.node_hours, score.cold)
+
+
+def score_of(runs: Sequence[RunResult]) -> Score:
+    """Of one candidate's replays."""
+    waits = [run.waits["total"].quantile(TARGET_SHARE) for run in runs]
+    return Score(median(waits), median(run.node_hours for run in runs), median(run.cold for run in runs), len(runs))
+
+
+def search(
+    axes: Sequence[Axis],
+    start: Candidate,
+    evaluate: Callable[[Sequence[Candidate], int], Sequence[Score]],
+    target_seconds: float,
+    seeds: int,
+) -> Outcome:
+    """The best candidate. evaluate: candidates and a number of seeds -> a score each; `start` is always tried."""
+    few = min(FEW_SEEDS, seeds)
+    found: dict[Candidate, Score] = {}
+
+    def try_all(candidates: Iterable[Candidate], number: int) -> None:
+        new = [one for one in dict.fromkeys(candidates) if one not in found or found[one].seeds < number]
+        found.update(zip(new, evaluate(new, number), strict=True) if new else ())
+
+    def best_of(candidates: Iterable[Candidate]) -> Candidate:
+        return min(candidates, key=lambda one: (rank(found[one], target_seconds), one))
+
+    try_all([start], few)
+    at = start
+    for _ in range(MOST_ROUNDS):
+        before = at
+        for axis in axes:
+            line = [_moved(at, axis.name, value) for value in axis.values]
+            room = MOST_CANDIDATES - len(found)
+            fresh = [one for one in line if one not in found][:room]
+            try_all(fresh, few)
+            at = best_of([at, *(one for one in line if one in found)])
+        if at == before or len(found) >= MOST_CANDIDATES:
+            break
+    ranked = sorted(found, key=lambda one: (rank(found[one], target_seconds), one))
+    finalists = list(dict.fromkeys([*ranked[:FINALISTS], start]))
+    try_all(finalists, seeds)
+    return Outcome(best_of(finalists), found, start)
+
+
+def _moved(candidate: Candidate, name: str, value: int) -> Candidate:
+    return tuple((axis, value if axis == name else old) for axis, old in candidate)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What can be searched in one values file: its axes, where it stands now, and how a candidate is written."""
+
+    axes: tuple[Axis, ...]
+    start: Candidate
+    # Those that share the users' profile; they get the searched one.
+    classes: tuple[str, ...]
+    # What else the users' warm set has, where it is searched.
+    warm: Mapping[str, Any]
+    # That profile's weight table, which the searched weights go into.
+    table: Mapping[str, Any]
+    placeholders: Sequence[Mapping[str, Any]]
+
+    def values_of(self, candidate: Candidate) -> dict[str, Any]:
+        """Values to paste over the searched ones."""
+        chosen = dict(candidate)
+        weights = {**self.table["weights"], **{name: chosen[name] for name in WEIGHED}}
+        # A profile of its own: the old one may have plugins, which go before a strategy.
+        made: dict[str, Any] = {
+            "scheduler": {
+                "strategies": {STRATEGY: {**self.table, "weights": weights}},
+                "profiles": {STRATEGY: {"strategy": STRATEGY}},
+            },
+            "podClasses": {name: {"profile": STRATEGY} for name in self.classes},
+        }
+        if WARM_SPARE in chosen:
+            spare = chosen[WARM_SPARE]
+            made["podClasses"][USERS]["warm"] = None if spare == NO_WARM else {**self.warm, "spare": f"{spare}%"}
+        if PLACEHOLDERS in chosen:
+            first, *others = self.placeholders
+            made[PLACEHOLDERS] = [{**first, "replicas": chosen[PLACEHOLDERS]}, *others]
+        return made
+
+    def settings_of(self, candidate: Candidate, dump: Callable[[object], str]) -> Settings:
+        """The same as Helm's --set-json, which replaces what it names: so only leaves and whole lists."""
+        values = self.values_of(candidate)
+        named = {
+            f"scheduler.strategies.{STRATEGY}": values["scheduler"]["strategies"][STRATEGY],
+            f"scheduler.profiles.{STRATEGY}": values["scheduler"]["profiles"][STRATEGY],
+            **{"podClasses." + name.replace(".", "\\.") + ".profile": STRATEGY for name in self.classes},
+        }
+        if WARM_SPARE in dict(candidate):
+            named[f"podClasses.{USERS}.warm"] = values["podClasses"][USERS]["warm"]
+        if PLACEHOLDERS in values:
+            named[PLACEHOLDERS] = values[PLACEHOLDERS]
+        return Settings(json_values=[f"{key}={dump(value)}" for key, value in named.items()])
+
+
+def make_space(values: Mapping[str, Any], seats: int, user_requests: Mapping[str, str]) -> Space:
+    """values: all of them, defaults too. seats: the most launches while a node boots. Raises SuggestError.
+
+    user_requests: what a placeholder asks for where the values have none.
+    """
+    profile = values["podClasses"].get(USERS, {}).get("profile")
+    if values["scheduler"]["target"] != "deploy" or not profile:
+        raise SuggestError(
+            "podClasses.user.profile: users have no scheduler profile of Roost's, so there are no weights to search; "
+            "expected scheduler.target: deploy and a profile"
+        )
+    table = _table(values["scheduler"]["strategies"], values["scheduler"]["profiles"][profile])
+    usual = {"name": "default", "replicas": 0, "resources": {"requests": dict(user_requests)}}
+    sets = values.get(PLACEHOLDERS) or [usual]
+    start: list[tuple[str, int]] = [(name, int(table["weights"].get(name, 1))) for name in WEIGHED]
+    axes = [Axis(name, tuple(sorted({*WEIGHTS, int(table["weights"].get(name, 1))}))) for name in WEIGHED]
+    # A set that is counted by nodes, or by the clock, has a number that isn't one of seats.
+    if sets[0].get("countBy", "pods") == "pods" and not sets[0].get("windows"):
+        now = int(sets[0].get("replicas", 0))
+        axes.insert(0, Axis(PLACEHOLDERS, tuple(sorted({now, *(round(seats * share) for share in SEAT_SHARES)}))))
+        start.insert(0, (PLACEHOLDERS, now))
+    warm = values["podClasses"][USERS].get("warm") or {}
+    percent = _spare_percent(values, warm)
+    if percent is not None:
+        axes.insert(0, Axis(WARM_SPARE, tuple(sorted({percent, *SPARE_PERCENTS}))))
+        start.insert(0, (WARM_SPARE, percent))
+    classes = tuple(name for name, one in values["podClasses"].items() if one.get("profile") == profile)
+    return Space(tuple(axes), tuple(start), classes, warm, table, sets)
+
+
+def _spare_percent(values: Mapping[str, Any], warm: Mapping[str, Any]) -> int | None:
+    """Where the warm set stands; None where there can be none, or its spare isn't a share of a node."""
+    users, spare = values["podClasses"][USERS], warm.get("spare", 0)
+    is_possible = values["admission"]["mode"] == "webhook" and values["webhook"]["readNodes"] and not users.get("home")
+    if not is_possible or (spare and not isinstance(spare, str)):
+        return None
+    return int(str(spare).removesuffix("%")) if warm else NO_WARM
+
+
+def _table(strategies: Mapping[str, Mapping[str, Any]], profile: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A profile as a weight table: the one it names, or what its own plugins come to."""
+    named = strategies.get(profile.get("strategy") or "", strategies["pack"])
+    if not profile.get("plugins"):
+        return named
+    plugins = profile["plugins"].get("score") or {}
+    disabled = [one["name"] for one in plugins.get("disabled") or ()]
+    kept = {} if "*" in disabled else {name: weight for name, weight in _DEFAULTS.items() if name not in disabled}
+    enabled = {one["name"]: one.get("weight") or 1 for one in plugins.get("enabled") or ()}
+    weights = kept | enabled
+    fits = [
+        one["args"]["scoringStrategy"]
+        for one in profile.get("pluginConfig") or ()
+        if one["name"] == "NodeResourcesFit" and "scoringStrategy" in (one.get("args") or {})
+    ]
+    return {
+        "weights": {name: weights[name] for name in _DEFAULTS if name in weights},
+        "disabled": [name for name in _DEFAULTS if name not in weights],
+        "fit": fits[0] if fits else {"type": "LeastAllocated", "resources": named["fit"]["resources"]},
+    }
+
+
+def told_of(candidate: Candidate) -> str:
+    """A candidate for people."""
+    return ", ".join(f"{name} {'off' if (name, value) == _OFF else value}" for name, value in candidate)
+
+
+def show_score(score: Score) -> str:
+    """What a candidate gives, for people."""
+    wait = show_seconds(score.wait_seconds)
+    return f"p95 wait {wait}, {score.node_hours:,.1f} node-hours, {score.cold:,.0f} cold starts"
+
+
+def show_outcome(outcome: Outcome, space: Space, target_seconds: float, trace: str) -> str:
+    """Values to paste, with what they'd give as comments above them."""
+    best, start = outcome.scores[outcome.best], outcome.scores[outcome.start]
+    seeds = f"{best.seeds} seed{'' if best.seeds == 1 else 's'}"
+    lines = [
+        f"# For a p95 wait of at most {show_seconds(target_seconds)} at the least node-hours; medians over {seeds}.",
+        f"# Launches: {trace}.",
+        f"# These: {show_score(best)}.",
+        f"# Before: {show_score(start)} ({told_of(outcome.start)}).",
+        f"# Tried: {len(outcome.scores)}.",
+    ]
+    if outcome.best == outcome.start:
+        lines.append("# Nothing that was tried is better than what you have.")
+    text = yaml.safe_dump(space.values_of(outcome.best), sort_keys=False, width=120)
+    return "\n".join(lines) + "\n" + text

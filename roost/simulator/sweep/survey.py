@@ -1,0 +1,183 @@
+"""Know a trace before it is replayed: its fingerprint, how long it is, what was skipped, what caches could do at best.
+
+One pass, in memory that grows with distinct images, and with launches only up to a limit.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from roost.simulator.chance import Chance
+from roost.simulator.engine.kubelet import Images
+from roost.simulator.trace.counts import InputCounts, TraceError
+from roost.simulator.trace.offline import DISK_PARTS, CacheRow, CoverRow, DiskRow, cache_rows, cover_rows, disk_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.trace.attempt import Attempt
+
+# Days of made-up launches when no trace is given.
+USUAL_DAYS: Final = 10.0
+# Launches that caches are reckoned over, from the first; 8 bytes each.
+MOST_FOR_CACHES: Final = 500_000
+DAY_SECONDS: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where attempts come from: files that every worker can read, or, without any, the synthetic generator."""
+
+    paths: tuple[str, ...] = ()
+    # What the generator is told, days among it; nothing for files.
+    made_up: Mapping[str, Any] = field(default_factory=dict)
+    # Of the files' bytes, or of what the generator is told.
+    fingerprint: str = ""
+
+    def open(self, seed: int, counts: InputCounts | None = None) -> Iterator[Attempt]:
+        """Its attempts in order of time. Raises TraceError."""
+        if not self.paths:
+            from roost.simulator.trace.synthetic import synthetic_attempts  # noqa: PLC0415 - only where no trace is given
+
+            made_up: Iterator[Attempt] = synthetic_attempts(seed, **self.made_up)
+            return made_up
+        from roost.simulator.trace.reading import open_trace  # noqa: PLC0415 - only where a trace is given
+
+        if _fingerprint(self.paths) != self.fingerprint:
+            raise TraceError(
+                self.paths[0],
+                0,
+                "another content than the sweep began with",
+                "files that stay as they are",
+                "Start anew.",
+            )
+        return open_trace(
+            [Path(path) for path in self.paths], seed=seed, counts=InputCounts() if counts is None else counts
+        )
+
+    def __str__(self) -> str:
+        if self.paths:
+            return ", ".join(Path(path).name for path in self.paths)
+        return "made-up launches (" + ", ".join(f"{name} {value:g}" for name, value in self.made_up.items()) + ")"
+
+
+def trace_of(paths: tuple[str, ...], days: float = USUAL_DAYS) -> Trace:
+    """The trace in these files, or so many days of made-up launches. Raises TraceError for files that can't be read."""
+    if not paths:
+        made_up = {"days": days}
+        return Trace((), made_up, f"synthetic {sha256(repr(made_up).encode()).hexdigest()[:16]}")
+    if "-" in paths:
+        raise TraceError(
+            "-", 0, "standard input", "files, for each replay reads them again", "Write it to a file first."
+        )
+    absolute = tuple(str(Path(path).absolute()) for path in paths)
+    return Trace(absolute, {}, _fingerprint(absolute))
+
+
+def _fingerprint(paths: tuple[str, ...]) -> str:
+    digest = sha256()
+    for path in paths:
+        try:
+            with Path(path).open("rb") as file:
+                digest.update(file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise TraceError(path, 0, str(error.strerror), "a file that can be read") from None
+    return digest.hexdigest()[:32]
+
+
+@dataclass(slots=True, kw_only=True)
+class Survey:
+    """What one pass over a trace found."""
+
+    attempts: int = 0
+    images: int = 0
+    repositories: int = 0
+    # Seconds since 1970 of the first and the last attempt.
+    begin: float = 0.0
+    end: float = 0.0
+    # Most attempts in any window of so many seconds: what placeholders would have to catch while a node boots.
+    window_seconds: float = 0.0
+    window_most: int = 0
+    # Attempts in such a window, at the end of each: a share of 0.999 of them have no more behind them.
+    window_p999: int = 0
+    caches: list[CacheRow] = field(default_factory=list)
+    covers: list[CoverRow] = field(default_factory=list)
+    # By bytes that no other image shares; sizes that the trace doesn't tell are drawn.
+    disks: list[DiskRow] = field(default_factory=list)
+    # Launches that the three are about.
+    reckoned: int = 0
+    counts: InputCounts = field(default_factory=InputCounts)
+    # The largest image whose size the trace tells, and that size on disk; 0: it tells none.
+    largest_image: str = ""
+    largest_image_bytes: int = 0
+    # Attempts that ask for more than a node has, and the image of the first.
+    too_large: int = 0
+    first_too_large: str = ""
+
+
+def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | None = None) -> Survey:
+    """Read the trace once. Raises TraceError.
+
+    window_seconds: until a node that is asked for is there. node: what one has, and how large images are; None: enough
+    for all.
+    """
+    found = Survey(window_seconds=window_seconds)
+    images: dict[str, int] = {}
+    repositories: set[str] = set()
+    order, days = array("l"), array("l")
+    behind: deque[float] = deque()
+    sizes: dict[int, int] = {}
+    catalogue = None if node is None else Images(node, Chance(seed))
+    own_bytes: list[int] = []
+    for attempt in trace.open(seed, found.counts):
+        if not found.attempts:
+            found.begin = attempt.moment
+        found.attempts += 1
+        found.end = attempt.moment
+        image = images.setdefault(attempt.image, len(images))
+        if catalogue is not None and image == len(own_bytes):
+            own_bytes.append(catalogue.get(attempt.image, attempt.image_bytes).own_disk_bytes)
+        repositories.add(attempt.repository)
+        if (attempt.image_bytes or 0) > found.largest_image_bytes:
+            found.largest_image, found.largest_image_bytes = attempt.image, attempt.image_bytes or 0
+        if node is not None and (
+            (attempt.memory_bytes or 0) > node.node_memory_bytes
+            or (attempt.cpu_millicores or 0) > node.node_cpu_millicores
+        ):
+            found.too_large += 1
+            found.first_too_large = found.first_too_large or attempt.image
+        behind.append(attempt.moment)
+        while behind[0] <= attempt.moment - window_seconds:
+            behind.popleft()
+        sizes[len(behind)] = sizes.get(len(behind), 0) + 1
+        if len(order) < MOST_FOR_CACHES:
+            order.append(image)
+            days.append(int(attempt.moment // DAY_SECONDS))
+    if not found.attempts:
+        raise TraceError(str(trace), 0, "no attempts", "at least one")
+    found.images, found.repositories = len(images), len(repositories)
+    found.window_most = max(sizes)
+    found.window_p999 = _quantile(sizes, 0.999)
+    found.reckoned = len(order)
+    found.caches = cache_rows(order)
+    found.covers = cover_rows(order, days)
+    if node is not None and node.node_disk_bytes:
+        found.disks = disk_rows(order, own_bytes, [node.node_disk_bytes // part for part in DISK_PARTS])
+    if not trace.paths:
+        found.counts.attempts = found.attempts
+    return found
+
+
+def _quantile(sizes: Mapping[int, int], share: float) -> int:
+    wanted, seen = share * sum(sizes.values()), 0
+    for size in sorted(sizes):
+        seen += sizes[size]
+        if seen >= wanted:
+            return size
+    return 0

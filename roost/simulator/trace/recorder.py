@@ -1,0 +1,93 @@
+"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, versions 1 and 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from roost.simulator.trace.counts import show
+from roost.simulator.trace.records import Launch, Odd
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SCHEMA: Final = "roost.hub.jupyter.org/launch"
+_V1: Final = frozenset(
+    {
+        "timestamp",
+        "schema",
+        "version",
+        "class",
+        "name",
+        "repository",
+        "ref",
+        "image",
+        "image_bytes",
+        "cpu_millicores",
+        "memory_bytes",
+        "seconds",
+        "status",
+    }
+)
+FIELDS: Final[Mapping[int, frozenset[str]]] = {1: _V1, 2: _V1 | {"ready_seconds"}}
+_TIMES: Final = ("seconds", "ready_seconds")
+_LONGEST: Final = 4096
+_USER: Final = "user"
+_GITHUB: Final = "https://github.com/"
+_MOST_IMAGE_BYTES: Final = 10**13
+_MOST_MILLICORES: Final = 10**7
+_MOST_MEMORY_BYTES: Final = 10**15
+_MOST_SECONDS: Final = 366 * 86400.0
+
+
+def read_launch(entry: Mapping[str, Any]) -> Launch:
+    """What was launched; amounts that can't be are left out and noted. Raises Odd when the line isn't a user's launch.
+
+    `repository` is "" where no pod said which it belongs to, as on a hub without BinderHub. A session lasts from ready
+    to gone; in version 1, which doesn't tell when a pod was ready, the wait for its start is in it.
+    """
+    if entry.get("class", _USER) != _USER:
+        raise Odd(f"class {show(entry['class'])} isn't `user`")
+    repository, ref, image = (_text(entry, key) for key in ("repository", "ref", "image"))
+    folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository
+    if not image:
+        if not repository:
+            raise Odd("neither `image` nor `repository` is known")
+        image = f"{repository}@{ref}" if ref else repository
+    notes: list[str] = []
+    seconds = _amount(entry, "seconds", _MOST_SECONDS, notes)
+    if entry["version"] != 1:
+        ready_seconds = _amount(entry, "ready_seconds", _MOST_SECONDS, notes)
+        seconds = None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds)
+    return Launch(
+        folded.removesuffix(".git"),
+        image,
+        _whole(_amount(entry, "image_bytes", _MOST_IMAGE_BYTES, notes)),
+        seconds,
+        _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes)),
+        _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes)),
+        tuple(notes),
+    )
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    found = entry.get(key)
+    if found is None:
+        return ""
+    if not isinstance(found, str) or len(found) > _LONGEST:
+        raise Odd(f"`{key}` isn't a text of up to {_LONGEST} characters")
+    return found
+
+
+def _amount(entry: Mapping[str, Any], key: str, most: float, notes: list[str]) -> float | None:
+    """A number of 0 to `most`; None for null, and for 0 of anything but time, which is the recorder's unknown."""
+    found = entry.get(key)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= most:
+        notes.append(f"`{key}` isn't a number of 0 to {most:g}: drawn instead")
+        return None
+    return found if found or key in _TIMES else None
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)

@@ -1,0 +1,110 @@
+"""Look at another program's Lease every other second, and tell when its holder goes silent or comes back.
+
+A plain read, as client-go's election has it, rather than a watch: only an answer of the API server proves that a Lease
+which doesn't change is not renewed, and not that the watch has died.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import TYPE_CHECKING, Final
+
+from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.leases import steady_seconds
+from roost_core.placement.leases import LeaseObserver, LeaseState
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from roost_core.kube.client import Client
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 2.0
+READ_SECONDS: Final = 4.0
+FORBIDDEN: Final = 403
+
+
+class LeaseWatch:
+    """Whether somebody holds a Lease. `run` belongs to one thread, all else may be asked from any."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        *,
+        on_change: Callable[[], None] = lambda: None,
+        on_error: Callable[[str], None] = lambda _kind: None,
+        clock: Callable[[], float] = steady_seconds,
+        clock_time: Callable[[], float] = time.time,
+    ) -> None:
+        """Prepare. `on_change` is told after `state` has changed; `on_error` of reads that failed, with `kind`."""
+        self.kind = f"lease/{name}"
+        self._client = client
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        self._on_change = on_change
+        self._on_error = on_error
+        self._clock = clock
+        self._clock_time = clock_time
+        self._observer = LeaseObserver()
+        self._has_looked = False
+        self._fault = ""
+
+    @property
+    def state(self) -> LeaseState:
+        """What the last look told; UNKNOWN before the first."""
+        return self._observer.state
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether the API server was asked at least once, whatever it answered."""
+        return self._has_looked
+
+    @property
+    def fault(self) -> str:
+        """What the last look failed of; "" while all is well."""
+        return self._fault
+
+    def is_away(self) -> bool:
+        """Whether the holder is known not to be at work."""
+        return self.state.is_away
+
+    def age_seconds(self) -> float:
+        """Seconds since the last renewal; not a number when none was ever seen."""
+        age = self._observer.age_seconds(self._clock())
+        return math.nan if age is None else age
+
+    def run(self, stop: threading.Event) -> None:
+        """Look until `stop`."""
+        while not stop.is_set():
+            self.look()
+            stop.wait(LOOK_SECONDS)
+
+    def look(self) -> None:
+        """Look once."""
+        before, fault = self.state, ""
+        try:
+            lease = self._client.find(self._path, read_seconds=READ_SECONDS)
+            self._observer.see(lease, self._clock(), self._clock_time())
+        except ClusterError as error:
+            fault = str(error)
+            if isinstance(error, ApiError) and error.status == FORBIDDEN:
+                self._observer.refuse()
+            else:
+                self._observer.fail(self._clock())
+            self._on_error(self.kind)
+        except Exception:  # the thread must outlive whatever others may have written into the Lease
+            log.exception("lease not understood kind=%s", self.kind)
+            fault = "not understood"
+        if fault != self._fault:
+            level = logging.WARNING if fault else logging.INFO
+            log.log(level, "lease kind=%s: %s", self.kind, fault or "can be read again")
+        self._fault = fault
+        has_looked, self._has_looked = self._has_looked, True
+        if self.state is not before or not has_looked:
+            log.info("lease seen kind=%s state=%s", self.kind, self.state)
+            self._on_change()

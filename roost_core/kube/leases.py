@@ -1,0 +1,196 @@
+"""Elect one of several replicas by a Lease, by client-go's rules.
+
+Written here because the official client's election measures by a clock that may jump, can't be stopped, ends its thread
+on a network fault and never gives the Lease back. (docs/decisions/0002-webhook-server.md)
+Source: k8s.io/client-go/tools/leaderelection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from roost_core.kube.client import ApiError, ClusterError
+from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from roost_core.kube.client import Client, JSONObject
+
+log = logging.getLogger(__name__)
+
+# Kubernetes' own defaults for leader election.
+LEASE_SECONDS: Final = 15
+RENEW_SECONDS: Final = 10
+RETRY_SECONDS: Final = 2.0
+# An answer that takes longer is worth less than a second try within RENEW_SECONDS.
+READ_SECONDS: Final = 4.0
+CONFLICT: Final = 409
+NOT_FOUND: Final = 404
+
+
+def steady_seconds() -> float:
+    """Seconds of a clock that never jumps, and that goes on while the machine sleeps, where there is one."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+class Leadership:
+    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` may be asked from any.
+
+    Two never lead at once, whatever their clocks show: who leads stops RENEW_SECONDS after it began to renew; another
+    takes over no earlier than LEASE_SECONDS after it first saw that renewal.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        owner: Callable[[], JSONObject | None] = lambda: None,
+        is_fit: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = steady_seconds,
+    ) -> None:
+        """Prepare. `owner`: gives an ownerReference, so that the Lease goes with its owner.
+
+        is_fit: whether this replica could do the leader's work; while not, it neither asks for the Lease nor keeps it.
+        """
+        self._client = client
+        self._clock = clock
+        self._owner = owner
+        self._is_fit = is_fit
+        self._name = name
+        self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._path = f"{self._folder}/{name}"
+        self._identity = identity
+        # As it was last read or written, and since when its spec is known to be that.
+        self._lease: JSONObject = {}
+        self._observed_at = 0.0
+        self._renewed_at: float | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        """True from a renewal until RENEW_SECONDS after: well before another replica may take over."""
+        renewed_at = self._renewed_at
+        return renewed_at is not None and self._clock() - renewed_at < RENEW_SECONDS
+
+    def run(self, stop: threading.Event) -> None:
+        """Try for the Lease and renew it until `stop`, then give it back."""
+        was_leader = False
+        while True:
+            if self._is_fit():
+                self.try_once()
+            else:
+                self.release()
+            if self.is_leader != was_leader:
+                was_leader = self.is_leader
+                log.info("lease %s identity=%s", "held" if was_leader else "lost", self._identity)
+            if stop.wait(RETRY_SECONDS):
+                break
+        self.release()
+
+    def try_once(self) -> None:
+        """Acquire or renew once; failures leave things as they are."""
+        # Before the request: the others count from when they see it.
+        began_at = self._clock()
+        try:
+            if self._acquire_or_renew():
+                self._renewed_at = began_at
+            elif self._holder != self._identity:
+                self._renewed_at = None
+        except ClusterError as error:
+            log.warning("lease can't be had: %s", error)
+        except Exception:  # the thread must outlive whatever others may have written into the Lease
+            log.exception("lease can't be renewed")
+
+    def release(self) -> None:
+        """Give the Lease back, so that another replica needn't wait for its end."""
+        if not self.is_leader:
+            return
+        self._renewed_at = None
+        with contextlib.suppress(ClusterError):
+            self._see(self._client.get(self._path, read_seconds=READ_SECONDS))
+            if self._holder == self._identity:
+                self._write({**self._spec, "holderIdentity": ""})
+
+    # The Lease
+
+    @property
+    def _spec(self) -> JSONObject:
+        return self._lease.get("spec") or {}
+
+    @property
+    def _holder(self) -> str:
+        return str(self._spec.get("holderIdentity") or "")
+
+    def _acquire_or_renew(self) -> bool:
+        # Who leads needn't read first: the write fails when somebody else wrote meanwhile.
+        if self.is_leader and self._holder == self._identity and self._renew():
+            return True
+        found = self._client.find(self._path, read_seconds=READ_SECONDS)
+        if found is None:
+            return self._create()
+        self._see(found)
+        if self._holder not in ("", self._identity) and not self._has_expired():
+            return False
+        return self._renew()
+
+    def _see(self, lease: JSONObject) -> None:
+        if lease.get("spec") != self._lease.get("spec"):
+            self._observed_at = self._clock()
+        self._lease = lease
+
+    def _has_expired(self) -> bool:
+        """Whether the holder is silent for longer than it said: by our clock, never by the time it wrote."""
+        lasts = self._spec.get("leaseDurationSeconds")
+        lasts = lasts if isinstance(lasts, int) and lasts > 0 else LEASE_SECONDS
+        return self._clock() - self._observed_at > lasts
+
+    def _create(self) -> bool:
+        metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
+        owner = self._owner()
+        if owner is not None:
+            metadata["ownerReferences"] = [owner]
+        now = _micro_time()
+        spec = self._held_by_us({"acquireTime": now, "leaseTransitions": 0}, now)
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        try:
+            self._see(self._client.create(self._folder, body))
+        except ApiError as error:
+            if error.status == CONFLICT:
+                return False
+            raise
+        return True
+
+    def _renew(self) -> bool:
+        """Write ourselves into the Lease that was last seen; False when it is another by now, or gone."""
+        now = _micro_time()
+        spec = dict(self._spec)
+        if self._holder != self._identity:
+            transitions = spec.get("leaseTransitions")
+            spec |= {"acquireTime": now, "leaseTransitions": (transitions if isinstance(transitions, int) else 0) + 1}
+        try:
+            self._write(self._held_by_us(spec, now))
+        except ApiError as error:
+            if error.status in (CONFLICT, NOT_FOUND):
+                return False
+            raise
+        return True
+
+    def _held_by_us(self, spec: JSONObject, now: str) -> JSONObject:
+        return {**spec, "holderIdentity": self._identity, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
+
+    def _write(self, spec: JSONObject) -> None:
+        self._see(self._client.replace(self._path, {**self._lease, "spec": spec}, read_seconds=READ_SECONDS))
+
+
+def _micro_time() -> str:
+    """Now, as Kubernetes' MicroTime has it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

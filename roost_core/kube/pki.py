@@ -1,0 +1,238 @@
+"""Make the webhook's certificates: an authority (CA) and the leaves it signs. ECDSA P-256; time is an argument.
+
+P-256 because the API server opens new connections often, and an RSA handshake costs several times as much.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from roost_core.placement.labels import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# For API servers whose clock is behind ours.
+BACKDATE_SECONDS: Final = 3600.0
+MAX_COMMON_NAME: Final = 64
+
+
+class PkiError(Exception):
+    """Certificate or key can't be used; the message says why and holds no key material."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A CA with its key. Times are Unix seconds; `made_at` leaves the backdating out."""
+
+    certificate_pem: bytes
+    key_pem: bytes
+    made_at: float
+    ends_at: float
+
+    @property
+    def renew_at(self) -> float:
+        """Two thirds of its life."""
+        return self.made_at + (self.ends_at - self.made_at) * 2 / 3
+
+    def __repr__(self) -> str:
+        # A dataclass would print the key.
+        return f"Authority(ends_at={self.ends_at})"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A server's certificate with its key."""
+
+    certificate_pem: bytes
+    key_pem: bytes
+    made_at: float
+    ends_at: float
+    # The CA that signed it, as PEM.
+    authority_pem: bytes
+
+    @property
+    def renew_at(self) -> float:
+        """Two thirds of its life."""
+        return self.made_at + (self.ends_at - self.made_at) * 2 / 3
+
+    def __repr__(self) -> str:
+        return f"Leaf(ends_at={self.ends_at})"
+
+
+def make_authority(name: str, now: float, life_seconds: float) -> Authority:
+    """Make a CA that may sign leaves only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(name)
+    certificate = (
+        _builder(subject, subject, key.public_key(), now, now + life_seconds)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Authority(_pem(certificate), _key_pem(key), now, certificate.not_valid_after_utc.timestamp())
+
+
+def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
+    """Read a CA back. Raises PkiError when it is none, or when the key is another's."""
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_pem)
+        key = serialization.load_pem_private_key(key_pem, None)
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except (ValueError, TypeError, x509.ExtensionNotFound) as error:
+        raise PkiError(f"no CA certificate with a plain key ({type(error).__name__})") from None
+    if not constraints.ca:
+        raise PkiError("the certificate is no CA's")
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        raise PkiError("the key is not the certificate's, or no ECDSA key")
+    began = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
+    return Authority(_pem(certificate), key_pem, began, certificate.not_valid_after_utc.timestamp())
+
+
+def sign_leaf(
+    authority: Authority, names: Sequence[str], now: float, life_seconds: float, *, for_client: bool = False
+) -> Leaf:
+    """Sign a leaf with a key of its own for DNS names and IP addresses; it ends before its CA does."""
+    signer = serialization.load_pem_private_key(authority.key_pem, None)
+    issuer = x509.load_pem_x509_certificate(authority.certificate_pem)
+    if not isinstance(signer, ec.EllipticCurvePrivateKey):
+        raise PkiError("the authority's key is no ECDSA key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    ends_at = min(now + life_seconds, authority.ends_at)
+    purpose = ExtendedKeyUsageOID.CLIENT_AUTH if for_client else ExtendedKeyUsageOID.SERVER_AUTH
+    certificate = (
+        _builder(_name(names[0]), issuer.subject, key.public_key(), now, ends_at)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
+                issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+            ),
+            critical=False,
+        )
+        .sign(signer, hashes.SHA256())
+    )
+    ends_at = certificate.not_valid_after_utc.timestamp()
+    return Leaf(_pem(certificate), _key_pem(key), now, ends_at, authority.certificate_pem)
+
+
+def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[bytes]) -> Leaf:
+    """Read a leaf back; `authority_pem` is the one of `authorities` that signed it, b"" when none did.
+
+    Raises PkiError when it is none, or when the key is another's.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_pem)
+        key = serialization.load_pem_private_key(key_pem, None)
+    except (ValueError, TypeError) as error:
+        raise PkiError(f"no certificate with a plain key ({type(error).__name__})") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        raise PkiError("the key is not the certificate's, or no ECDSA key")
+    signer = next((pem for pem in authorities if _has_signed(pem, certificate)), b"")
+    began = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
+    return Leaf(certificate_pem, key_pem, began, certificate.not_valid_after_utc.timestamp(), signer)
+
+
+def leaf_names(leaf: Leaf) -> tuple[str, ...]:
+    """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names none."""
+    try:
+        found = (
+            x509.load_pem_x509_certificate(leaf.certificate_pem)
+            .extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            .value
+        )
+    except (ValueError, x509.ExtensionNotFound):
+        return ()
+    return tuple(str(name.value) for name in found)
+
+
+def _has_signed(authority_pem: bytes, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority_pem))
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def split_bundle(bundle: bytes) -> list[bytes]:
+    """Return a bundle's certificates, each as PEM in one spelling; [] for what can't be read."""
+    try:
+        return [_pem(certificate) for certificate in x509.load_pem_x509_certificates(bundle)]
+    except ValueError:
+        return []
+
+
+def still_valid(certificates: Iterable[bytes], subject_like: bytes, now: float) -> list[bytes]:
+    """Return those that haven't ended and carry the same subject as `subject_like`."""
+    subject = x509.load_pem_x509_certificate(subject_like).subject
+    kept = []
+    for pem in certificates:
+        certificate = x509.load_pem_x509_certificate(pem)
+        if certificate.subject == subject and certificate.not_valid_after_utc.timestamp() > now:
+            kept.append(pem)
+    return kept
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: float, ends_at: float
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_moment(now - BACKDATE_SECONDS))
+        .not_valid_after(_moment(ends_at))
+    )
+
+
+def _moment(unix_seconds: float) -> dt.datetime:
+    return dt.datetime.fromtimestamp(unix_seconds, tz=dt.UTC)
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, shorten(common_name, MAX_COMMON_NAME))])
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,134 @@
+"""Keep what a webhook's certificates rest on: Secrets of a CA and of a leaf, and the caBundle of its configuration.
+
+Owns paths and object shapes; knows nothing of certificates. Secrets are written with the version that was read, so that
+of two writers one is told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final
+
+from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
+from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# The owner of caBundle in managed fields.
+CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
+OPAQUE: Final = "Opaque"
+CONFLICT: Final = 409
+# A JSON Patch whose `test` doesn't hold.
+TEST_FAILED: Final = 422
+
+
+class Conflict(ClusterError):  # noqa: N818 - a state of things to look at again, not a failure
+    """Somebody else wrote first: read again."""
+
+
+class SharedSecret:
+    """One Secret: its data as bytes, and the version that was read."""
+
+    def __init__(self, client: Client, namespace: str, name: str, owner: Callable[[], JSONObject | None]) -> None:
+        """Prepare. `owner`: gives an ownerReference, so that the Secret goes with its owner."""
+        self._client = client
+        self._folder = f"/api/v1/namespaces/{namespace}/secrets"
+        self._name = name
+        self._owner = owner
+
+    def read(self) -> tuple[JSONObject | None, dict[str, bytes]]:
+        """Return the object (None: there is none) and its data. Raises ClusterError."""
+        found = self._client.find(f"{self._folder}/{self._name}")
+        if found is None:
+            return None, {}
+        try:
+            data = {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
+        except (binascii.Error, ValueError):
+            data = {}
+        return found, data
+
+    def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
+        """Create the Secret, or replace the data of the one that was read. Raises Conflict, ClusterError."""
+        if before is not None and before.get("type", OPAQUE) != OPAQUE:
+            raise ClusterError(
+                f"Secret {self._name} is of type {before['type']}, and Roost writes {OPAQUE} ones only: "
+                "delete it, or set another webhook.certificates.secretName"
+            )
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        try:
+            if before is None:
+                metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
+                owner = self._owner()
+                if owner is not None:
+                    metadata["ownerReferences"] = [owner]
+                body = {
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "type": OPAQUE,
+                    "metadata": metadata,
+                    "data": encoded,
+                }
+                self._client.create(self._folder, body)
+            else:
+                self._client.replace(f"{self._folder}/{self._name}", {**before, "data": encoded})
+        except ApiError as error:
+            if error.status == CONFLICT:
+                raise Conflict(str(error)) from None
+            raise
+
+
+class BundleField:
+    """The `caBundle` of every entry of one MutatingWebhookConfiguration.
+
+    Written as a JSON Patch, which makes us owner of the one field. A server-side apply would own a part of each entry:
+    an entry that leaves the values would then stay as that part, and the API server would refuse the upgrade.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
+        self._version = ""
+        self._names: list[str] = []
+
+    def read(self) -> dict[str, bytes] | None:
+        """Return each entry's bundle by the entry's name; None: there is no such configuration. Raises ClusterError."""
+        found = self._client.find(self._path)
+        if found is None:
+            return None
+        entries = found.get("webhooks") or ()
+        self._version = found["metadata"]["resourceVersion"]
+        self._names = [entry["name"] for entry in entries]
+        return {entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "") for entry in entries}
+
+    def apply(self, entries: Mapping[str, bytes]) -> None:
+        """Set bundles of entries as they were last read. Raises Conflict when they changed meanwhile, ClusterError."""
+        operations: list[JSONObject] = [{"op": "test", "path": "/metadata/resourceVersion", "value": self._version}]
+        for index, name in enumerate(self._names):
+            if name in entries:
+                value = base64.b64encode(entries[name]).decode()
+                operations.append({"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": value})
+        try:
+            self._client.change(self._path, operations, CA_BUNDLE_MANAGER)
+        except ApiError as error:
+            if error.status in {CONFLICT, TEST_FAILED}:
+                raise Conflict(str(error)) from None
+            raise
+
+
+def own_service_account(client: Client, namespace: str) -> JSONObject | None:
+    """Return an ownerReference to the service account that we are in `namespace`; None when we are somebody else.
+
+    What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run time.
+    """
+    review = client.create(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+    )
+    user = (review.get("status") or {}).get("userInfo") or {}
+    prefix = f"system:serviceaccount:{namespace}:"
+    name, uid = str(user.get("username") or ""), user.get("uid")
+    if not name.startswith(prefix) or not uid:
+        return None
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "name": name.removeprefix(prefix), "uid": uid}

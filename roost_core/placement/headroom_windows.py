@@ -1,0 +1,293 @@
+"""Tell how many placeholders a set should have at a moment, from windows of local time.
+
+Owns the calendar: cron texts and local date-times, time zones, clock changes. Moments come in and go out as seconds
+since 1970 (UTC); nothing here reads a clock. A window holds from each of its starts (included) to the next of its ends
+(left out). A local time that a clock change skips counts as the moment of the change; one that comes twice counts as
+its first. So a window from 02:00 to 03:00 doesn't hold on the night that has no such hour, and a time that is written
+once comes once.
+Source: cron texts as Debian's cron reads them (the package cronsim); time zones by PEP 495 and PEP 615.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost_core.placement.documents import Reader
+
+MAX_REPLICAS: Final = 100_000
+_CRON: Final = re.compile(r"[ \t]*(?:[0-9A-Za-z*,/#-]+[ \t]+){4}[0-9A-Za-z*,/#-]+[ \t]*", re.ASCII)
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?", re.ASCII)
+_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
+# Files of the zone database that mean another zone on every machine.
+_NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Any moment will do to see whether a cron text can be read.
+_SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time, of no zone yet
+# For `never_holds`: longer than a year; as many starts as hourly ones of six weeks.
+_LONG_DAYS: Final = 400
+_MOST_STARTS: Final = 1000
+_KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One entry of a set's `windows`: while it holds, the set has that many replicas at least."""
+
+    name: str
+    replicas: int
+    # A name of the IANA database: Europe/Berlin.
+    time_zone: str
+    # Both cron texts of five fields, or both local date-times.
+    start: str
+    end: str
+
+
+class Spell(NamedTuple):
+    """A span of time in which nothing changes."""
+
+    replicas: int
+    # Names of the windows that give this number; empty: none holds.
+    windows: tuple[str, ...]
+    # When that may change at the earliest; None: never.
+    until: float | None
+
+
+class Change(NamedTuple):
+    """From this moment on, the set has so many replicas."""
+
+    at: float
+    replicas: int
+    windows: tuple[str, ...]
+
+
+# Reading
+
+
+def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
+    """Read `windows` of a set; what is wrong goes to the reader under `key`, and that window is left out."""
+    found: list[Window] = []
+    names: set[str] = set()
+    for index, entry in enumerate(read.items(value, key)):
+        at = f"{key}[{index}]"
+        faults_before = len(read.faults)
+        window = _parse_window(read, entry, at)
+        if window.name in names:
+            read.fault(f"{at}.name", window.name, "a name that no other window of the set has")
+        names.add(window.name)
+        if len(read.faults) == faults_before:
+            found.append(window)
+    return tuple(found)
+
+
+def _parse_window(read: Reader, entry: object, at: str) -> Window:
+    body = read.mapping(entry, at)
+    read.known(body, at, _KEYS)
+    name, zone, start, end = (read.text(body.get(key), f"{at}.{key}") for key in ("name", "timeZone", "start", "end"))
+    if not name:
+        read.fault(f"{at}.name", body.get("name"), "a name, for logs and `roost headroom`")
+    replicas = read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS)
+    if not is_time_zone(zone):
+        read.fault(f"{at}.timeZone", body.get("timeZone"), "a zone of the IANA database, like Europe/Berlin or UTC")
+    dates = [_DATE.fullmatch(text) is not None for text in (start, end)]
+    for key, text, is_date in zip(("start", "end"), (start, end), dates, strict=True):
+        if fault := _date_fault(text) if is_date else _cron_fault(text):
+            read.fault(f"{at}.{key}", body.get(key), fault)
+    if dates[0] != dates[1]:
+        read.fault(f"{at}.end", body.get("end"), f"the same form as start, {'a date' if dates[0] else 'a cron text'}")
+    elif dates[0] and end.replace(" ", "T") <= start.replace(" ", "T"):
+        read.fault(f"{at}.end", body.get("end"), "a later date-time than start")
+    elif start.split() == end.split():
+        read.fault(f"{at}.end", body.get("end"), "another time than start: the window would never hold")
+    return Window(name, replicas, zone, start, end)
+
+
+def is_time_zone(name: str) -> bool:
+    """Tell whether the zone database knows this name."""
+    if not _ZONE.fullmatch(name) or name in _NO_ZONES:
+        return False
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return False
+    return True
+
+
+def _cron_fault(text: str) -> str | None:
+    expected = 'a cron text of five fields ("0 8 * * 1-5") or a local date-time ("2026-10-01T08:00")'
+    if not _CRON.fullmatch(text):
+        return expected
+    try:
+        first = next(CronSim(text, _SOME_DAY), None)
+    except (CronSimError, AssertionError, ValueError) as error:
+        return f"{expected}; {error or 'a field is none of cron'}"
+    return "a time that ever comes: this one doesn't within 50 years" if first is None else None
+
+
+def _date_fault(text: str) -> str | None:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        return f"a date-time of the calendar; {error}"
+    return None
+
+
+# Asking
+
+
+def spell_at(windows: Sequence[Window], otherwise: int, moment: float) -> Spell:
+    """How many replicas a set has at a moment: the highest of the windows that hold, else `otherwise`.
+
+    moment: seconds since 1970. `until` is the next start or end of any window, whether or not the number then changes.
+    """
+    now = int(moment // 1)
+    holding = [window for window in windows if _holds(window, now)]
+    replicas = max((window.replicas for window in holding), default=otherwise)
+    edges = [edge for window in windows for text in (window.start, window.end) if (edge := _next(window, text, now))]
+    return Spell(
+        replicas,
+        tuple(window.name for window in holding if window.replicas == replicas),
+        float(min(edges)) if edges else None,
+    )
+
+
+def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end: float) -> Iterator[Change]:
+    """What holds at `begin`, then each change of the number or of the windows that give it, before `end`."""
+    moment, before = begin, None
+    while moment < end:
+        spell = spell_at(windows, otherwise, moment)
+        if before != (before := (spell.replicas, spell.windows)):
+            yield Change(moment, spell.replicas, spell.windows)
+        if spell.until is None:
+            return
+        moment = spell.until
+
+
+def replica_hours(changes: Sequence[Change], end: float, per: int = 1) -> float:
+    """Hours times replicas until `end`; per: so many replicas count as one, rounded up at each change."""
+    ends = [*(change.at for change in changes[1:]), end]
+    return sum(
+        -(-change.replicas // per) * (until - change.at) / 3600 for change, until in zip(changes, ends, strict=True)
+    )
+
+
+def local_time(moment: float, time_zone: str) -> str:
+    """A moment as people in that zone write it: `Mon 2026-10-05 08:00 CEST`."""
+    return (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone)).strftime("%a %Y-%m-%d %H:%M %Z")
+
+
+def parse_moment(text: str, time_zone: str) -> float:
+    """Seconds since 1970 of a date-time: with an offset or Z as it says, else local in that zone. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is not None:
+        return (found - _EPOCH).total_seconds()
+    return float(_moment_of(found, _zone(time_zone)))
+
+
+def never_holds(window: Window) -> bool:
+    """Tell that a window of cron texts doesn't hold within 400 days: each of its starts is an end, too.
+
+    Looks at a thousand starts at most; with more, it counts as one that holds.
+    """
+    if _DATE.fullmatch(window.start):
+        return False
+    begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
+    moment = begin
+    for _ in range(_MOST_STARTS):
+        found = _next(window, window.start, moment)
+        if found is None or found > begin + _LONG_DAYS * 86_400:
+            return True
+        if _holds(window, found):
+            return False
+        moment = found
+    return False
+
+
+# The calendar
+
+
+def _holds(window: Window, now: int) -> bool:
+    start = _last(window, window.start, now)
+    if start is None:
+        return False
+    end = _last(window, window.end, now)
+    # Both at one moment: a clock change skipped all that was between them.
+    return end is None or start > end
+
+
+def _last(window: Window, text: str, now: int) -> int | None:
+    """The latest time of a cron text or date that is not after `now`."""
+    zone = _zone(window.time_zone)
+    if _DATE.fullmatch(text):
+        moment = _moment_of(datetime.fromisoformat(text), zone)
+        return moment if moment <= now else None
+    local = _local(now, zone)
+    if local.fold:
+        # Times that come twice count as their first, so up to an hour ahead of the wall clock have been.
+        local += _offset(local.replace(fold=0), zone) - _offset(local, zone)
+    for one in _cron(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
+        if (moment := _moment_of(one, zone)) <= now:
+            return moment
+    return None
+
+
+def _next(window: Window, text: str, now: int) -> int | None:
+    """The earliest time of a cron text or date after `now`."""
+    zone = _zone(window.time_zone)
+    if _DATE.fullmatch(text):
+        moment = _moment_of(datetime.fromisoformat(text), zone)
+        return moment if moment > now else None
+    for one in _cron(text, _local(now, zone).replace(fold=0), reverse=False):
+        if (moment := _moment_of(one, zone)) > now:
+            return moment
+    return None
+
+
+def _cron(text: str, local: datetime, *, reverse: bool) -> Iterator[datetime]:
+    """Local times of a cron text before or after `local`, which has no zone: clock changes are dealt with here."""
+    times = CronSim(text, local, reverse=reverse)
+    while (one := next(times, None)) is not None:
+        yield one
+
+
+def _moment_of(local: datetime, zone: ZoneInfo) -> int:
+    """The moment of a local time: the first of two; when there is none, the moment of the change that skipped it."""
+    moment = _seconds(local, zone)
+    if _local(moment, zone) == local:
+        return moment
+    # Before the change clocks show less than `local`, after it more.
+    low, high = _seconds(local.replace(fold=1), zone), moment
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _local(middle, zone).replace(fold=0) < local:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _seconds(local: datetime, zone: ZoneInfo) -> int:
+    return int((local.replace(tzinfo=zone).astimezone(UTC) - _EPOCH).total_seconds())
+
+
+def _local(moment: int, zone: ZoneInfo) -> datetime:
+    """What clocks show, without the zone; its fold is 1 when they show it for the second time."""
+    return (_EPOCH + timedelta(seconds=moment)).astimezone(zone).replace(tzinfo=None)
+
+
+def _offset(local: datetime, zone: ZoneInfo) -> timedelta:
+    return local.replace(tzinfo=zone).utcoffset() or timedelta(0)
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)

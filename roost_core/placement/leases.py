@@ -1,0 +1,103 @@
+"""Tell whether somebody still holds a Lease, from one look at it after another.
+
+Owns the rule of when a Lease is stale; knows nothing of who reads it. Time is an argument. As in client-go's election,
+silence is measured by the observer's own clock, from look to look: clocks of two machines may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from roost_core.placement.moments import read_moment
+
+# Without a renewal a Lease is stale after so many of its own durations. After one another takes over; after two
+# nobody has.
+STALE_DURATIONS: Final = 2
+# Kubernetes' own default, for a Lease that names none.
+DEFAULT_DURATION_SECONDS: Final = 15.0
+
+
+class LeaseState(StrEnum):
+    """What is known of whoever holds a Lease."""
+
+    # The Lease can't be read, or nobody has looked yet.
+    UNKNOWN = "unknown"
+    HELD = "held"
+    # It was held, but hasn't been renewed for STALE_DURATIONS of its durations.
+    STALE = "stale"
+    # There is none, or nobody has held it since it was first looked at.
+    NEVER_HELD = "never-held"
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the holder is known not to be at work."""
+        return self in (LeaseState.STALE, LeaseState.NEVER_HELD)
+
+
+class LeaseObserver:
+    """One Lease as one observer sees it. `state` and `age_seconds` may be asked from any thread."""
+
+    def __init__(self) -> None:
+        self._state = LeaseState.UNKNOWN
+        # Holder and time of the last renewal, and when it happened by our clock.
+        self._renewal: tuple[str, str] | None = None
+        self._renewed_at = 0.0
+        self._stale_seconds = STALE_DURATIONS * DEFAULT_DURATION_SECONDS
+        # Since when nothing could be read.
+        self._blind_since: float | None = None
+
+    @property
+    def state(self) -> LeaseState:
+        """What the last look told."""
+        return self._state
+
+    def age_seconds(self, now: float) -> float | None:
+        """Seconds since the last renewal; None when none was ever seen."""
+        return None if self._renewal is None else max(0.0, now - self._renewed_at)
+
+    def see(self, lease: Mapping[str, object] | None, now: float, clock_time: float) -> None:
+        """Take in the Lease as it is (None: there is none).
+
+        now: seconds of a clock that only grows. clock_time: Unix time, which only tells how old the first renewal is.
+        """
+        if self._blind_since is not None:
+            # The holder needs the API server, too: only what could be watched counts as silence.
+            self._renewed_at += now - self._blind_since
+            self._blind_since = None
+        spec = lease.get("spec") if lease is not None else None
+        if isinstance(spec, Mapping):
+            self._see_renewal(spec, now, clock_time)
+        if self._renewal is None:
+            self._state = LeaseState.NEVER_HELD
+        else:
+            is_stale = now - self._renewed_at > self._stale_seconds
+            self._state = LeaseState.STALE if is_stale else LeaseState.HELD
+
+    def fail(self, now: float) -> None:
+        """Note that the Lease could not be read: what was known of it stays."""
+        if self._blind_since is None:
+            self._blind_since = now
+
+    def refuse(self) -> None:
+        """Note that the Lease may not be read: nothing is known of it."""
+        self._state = LeaseState.UNKNOWN
+        self._renewal = None
+
+    def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
+        holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
+        # Without a holder it was given back.
+        if not isinstance(holder, str) or not holder or not isinstance(renewed, str):
+            return
+        if (holder, renewed) == self._renewal:
+            return
+        written = read_moment(renewed)
+        is_first = self._renewal is None
+        self._renewal = (holder, renewed)
+        self._renewed_at = now
+        if is_first and written is not None:
+            self._renewed_at = now - max(0.0, clock_time - written)
+        duration = spec.get("leaseDurationSeconds")
+        is_duration = isinstance(duration, int) and not isinstance(duration, bool) and duration > 0
+        self._stale_seconds = STALE_DURATIONS * (float(str(duration)) if is_duration else DEFAULT_DURATION_SECONDS)

@@ -1,0 +1,235 @@
+"""Tell which images the puller brings to which nodes; the image gate holds pods back for these images only.
+
+Keys and meanings are zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
+profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required; `prePuller.extraImages`.
+What is missing, null or of another shape is passed over: a profile list may hold whatever KubeSpawner takes.
+The chart's `_helpers.tpl` repeats `puller_groups` for Helm. Helm goes through a map by its sorted keys; so does this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from roost_core.placement.go_json import to_json
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import puller_component
+
+_Object = Mapping[str, object]
+_RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
+_CONTAINERS: Final = ("init_containers", "extra_containers")
+
+
+class PullerGroup(NamedTuple):
+    """The images that one DaemonSet brings to the nodes that some users of the hub may use.
+
+    component: what names it; "puller" for the nodes that every user of the hub may use.
+    images: references as written, in order of use, each image once.
+    tolerations, required_terms: as in a pod; the terms are ORed, none admits every node.
+    """
+
+    component: str
+    node_selector: dict[str, str]
+    images: tuple[str, ...]
+    tolerations: tuple[_Object, ...] = ()
+    required_terms: tuple[_Object, ...] = ()
+
+
+class _Use(NamedTuple):
+    """An image ("": none that can be known), what its users' pods run beside it, and where they may go."""
+
+    image: str
+    node_selector: dict[str, str]
+    tolerations: tuple[_Object, ...]
+    required_terms: tuple[_Object, ...]
+    # Names of the extended resources that they ask for.
+    extended: tuple[str, ...]
+    # Images of init and extra containers.
+    containers: tuple[str, ...]
+
+
+def _value(parent: object, key: str) -> object:
+    return parent.get(key) if isinstance(parent, Mapping) else None
+
+
+def _mapping(parent: object, key: str) -> _Object:
+    found = _value(parent, key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _items(parent: object, key: str) -> list[object]:
+    """Entries of the list under `key`, or of the mapping by its keys (newer charts key their profiles by name)."""
+    found = _value(parent, key)
+    if isinstance(found, Mapping):
+        return [found[name] for name in sorted(found, key=str)]
+    return list(found) if isinstance(found, list | tuple) else []
+
+
+def _named_image(image: object) -> str:
+    """`{name, tag}` as one reference; a tag read by YAML as a number stays what was written as far as it can."""
+    if not isinstance(image, Mapping):
+        return ""
+    name, tag = image.get("name"), image.get("tag")
+    if not isinstance(name, str) or not name:
+        return ""
+    return name if tag is None or tag == "" else f"{name}:{tag}"
+
+
+def _merged(selector: Mapping[str, str], over: object) -> dict[str, str]:
+    """KubeSpawner's merge of dictionaries: null deletes. What is no text can't be a label, and is passed over."""
+    merged = dict(selector)
+    for key, value in over.items() if isinstance(over, Mapping) else ():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, str):
+            merged[key] = value
+    return merged
+
+
+def _objects(value: object) -> tuple[_Object, ...] | None:
+    """The entries of a list that are mappings; None when it is no list, and nothing is said."""
+    if not isinstance(value, list | tuple):
+        return None
+    return tuple(entry for entry in value if isinstance(entry, Mapping))
+
+
+def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
+    """`names` of extended resources with those that `amounts` asks for; null and 0 take a name away."""
+    found = set(names)
+    for name, amount in amounts.items():
+        if isinstance(name, str) and "/" in name:
+            is_none = amount is None or (not isinstance(amount, bool) and amount in (0, "0"))
+            found = found - {name} if is_none else found | {name}
+    return tuple(sorted(found))
+
+
+def with_images(images: tuple[str, ...], containers: Sequence[object]) -> tuple[str, ...]:
+    """`images`, then those of the containers, each a mapping or its image, that can be known."""
+    for container in containers:
+        image = container.get("image") if isinstance(container, Mapping) else container
+        if isinstance(image, str) and image and "{" not in image and image not in images:
+            images = (*images, image)
+    return images
+
+
+def _overridden(use: _Use, holder: object) -> _Use:
+    """What `kubespawner_override` of a profile or a choice makes of a use."""
+    override = _mapping(holder, "kubespawner_override")
+    image = override.get("image")
+    if image is None or image == "":
+        image = use.image
+    # `{value}` stands in a template for what the user types: nobody can pull that beforehand.
+    elif not isinstance(image, str) or "{" in image:
+        image = ""
+    # KubeSpawner merges dictionaries and replaces lists.
+    tolerations, terms = (_objects(override.get(key)) for key in ("tolerations", "node_affinity_required"))
+    extended, containers = use.extended, use.containers
+    for key in _RESOURCES:
+        extended = _asked(extended, _mapping(override, key))
+    for key in _CONTAINERS:
+        containers = with_images(containers, _items(override, key))
+    return _Use(
+        image,
+        _merged(use.node_selector, override.get("node_selector")),
+        use.tolerations if tolerations is None else tolerations,
+        use.required_terms if terms is None else terms,
+        extended,
+        containers,
+    )
+
+
+def _chosen(uses: list[_Use], option: object) -> list[_Use]:
+    """What an option makes of `uses`: KubeSpawner always applies one of its choices, or what the user types."""
+    choices = _items(option, "choices")
+    if not choices:
+        return uses
+    unlisted = _mapping(option, "unlisted_choice")
+    # By what they print as: to Python, True is 1.
+    made: dict[str, _Use] = {}
+    for choice in [*choices, unlisted] if unlisted.get("enabled") is True else choices:
+        for use in uses:
+            after = _overridden(use, choice)
+            made.setdefault(to_json(list(after)), after)
+    return list(made.values())
+
+
+def _default_use(singleuser: object) -> _Use:
+    """What a user has who chooses nothing."""
+    extended: tuple[str, ...] = ()
+    for key in ("limits", "guarantees"):
+        extended = _asked(extended, _mapping(_mapping(singleuser, "extraResource"), key))
+    network_tools = _named_image(_mapping(_mapping(singleuser, "networkTools"), "image"))
+    own, extra = (_items(singleuser, key) for key in ("initContainers", "extraContainers"))
+    containers = with_images((), [*own, {"image": network_tools}, *extra])
+    required = _value(_mapping(singleuser, "extraNodeAffinity"), "required")
+    return _Use(
+        _named_image(_mapping(singleuser, "image")),
+        _merged({}, _mapping(singleuser, "nodeSelector")),
+        _objects(_value(singleuser, "extraTolerations")) or (),
+        _objects(required) or (),
+        extended,
+        containers,
+    )
+
+
+def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
+    """Every image with the nodes it is for, in order of use; some may come twice."""
+    default = _default_use(singleuser)
+    uses = [default]
+    if not (isinstance(pre_puller, Mapping) and pre_puller.get("pullProfileListImages") is False):
+        for profile in _items(singleuser, "profileList"):
+            found = [_overridden(default, profile)]
+            for option in _items(profile, "profile_options"):
+                found = _chosen(found, option)
+            uses += found
+    return uses + [default._replace(image=_named_image(image)) for image in _items(pre_puller, "extraImages")]
+
+
+def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
+    """What the puller of a use tolerates."""
+    # Where the API server's ExtendedResourceToleration is on, a pod that asks for one tolerates taints of that key.
+    named: list[_Object] = [{"key": name, "operator": "Exists"} for name in use.extended]
+    return tuple({to_json(one): one for one in [*always, *use.tolerations, *named]}.values())
+
+
+def _references(use: _Use) -> Iterator[str]:
+    """What a user's pod runs, in the order of its start."""
+    yield from use.containers
+    if use.image:
+        yield use.image
+
+
+def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
+    """Which DaemonSets bring which images to which nodes; the nodes that every user may use come first."""
+    uses = _uses(singleuser, pre_puller)
+    always = _objects(_value(pre_puller, "tolerations")) or ()
+    everywhere = uses[0].node_selector
+    usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
+    # By what names it: how its nodes are selected, first, and the images by their normalised form.
+    groups: dict[str, tuple[PullerGroup, dict[str, str]]] = {}
+    for use in uses:
+        references = list(_references(use))
+        if not references:
+            continue
+        tolerations, selector = _tolerations(use, always), use.node_selector
+        rest = to_json([tolerations, use.required_terms])
+        component = puller_component(selector, "" if rest == usual else rest)
+        if selector == everywhere and rest == usual:
+            component = "puller"
+        group = PullerGroup(component, selector, (), tolerations, use.required_terms)
+        _, images = groups.setdefault(component, (group, {}))
+        for reference in references:
+            images.setdefault(normalise_reference(reference), reference)
+    narrower = _mapping(pre_puller, "nodeSelector")
+    found = [
+        group._replace(node_selector=_merged(group.node_selector, narrower), images=tuple(images.values()))
+        for group, images in groups.values()
+    ]
+    return sorted(found, key=lambda group: group.component != "puller")
+
+
+def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:
+    """Normalised references of all images that the puller of this hub brings to its nodes."""
+    return frozenset(
+        normalise_reference(reference) for use in _uses(singleuser, pre_puller) for reference in _references(use)
+    )

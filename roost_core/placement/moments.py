@@ -1,0 +1,37 @@
+"""Read moments as the API writes them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_MOMENT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+)
+
+
+def read_moment(text: object) -> float | None:
+    """Seconds since 1970 (UTC) of an RFC 3339 time as the API gives it; None for anything else."""
+    return _seconds_of(text) if isinstance(text, str) else None
+
+
+# An object says the same moments again each time that it changes.
+@lru_cache(maxsize=4096)
+def _seconds_of(text: str) -> float | None:
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
+    # Days since 1970 in the Gregorian calendar, by years that begin in March (Howard Hinnant's days_from_civil).
+    year -= month <= 2
+    of_era = year % 400
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    days = year // 400 * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+    seconds = float(days * 86400 + hour * 3600 + minute * 60 + second)
+    if match[7]:
+        seconds += float(match[7])
+    if match[8]:
+        offset = int(match[9]) * 3600 + int(match[10]) * 60
+        seconds -= offset if match[8] == "+" else -offset
+    return seconds

@@ -1,0 +1,174 @@
+"""Keep what is known of the nodes, cheap to change node by node, and tell which of them a pod's own rules admit.
+
+`Nodes` is never edited: `updated` gives a new one that shares what didn't change, so a reader holds one moment of the
+cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Self
+
+from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX
+from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, Taint, node_term_matches, untolerated
+
+_CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
+# How many updates a reader may sleep through and still learn which nodes changed; beyond it, it looks at all of them.
+_REMEMBERED_UPDATES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFact:
+    """What placement needs of one node."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    # CPU in millicores, all else in units; empty: nobody asked for it.
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    # Tells a machine from the next one of its name; "": nobody asked for it.
+    uid: str = ""
+    # When the Node object was made, seconds since 1970 UTC; 0: nobody asked for it.
+    created: float = 0.0
+
+    @property
+    def is_usable(self) -> bool:
+        """Ready and not cordoned."""
+        return self.ready and not self.unschedulable
+
+
+class NodeRules(NamedTuple):
+    """What a pod demands of its node: `spec.nodeSelector`, the required node affinity's terms, `spec.tolerations`."""
+
+    node_selector: Mapping[str, object]
+    # None: no required affinity. An empty list matches nothing.
+    required_terms: Sequence[object] | None
+    tolerations: Sequence[object]
+
+
+def node_admits(rules: NodeRules, node: NodeFact) -> bool:
+    """Tell whether a pod with these rules may be bound to the node, room and readiness aside.
+
+    nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon.
+    """
+    return node_is_selected(rules, node) and node_is_tolerated(rules, node)
+
+
+def node_is_selected(rules: NodeRules, node: NodeFact) -> bool:
+    """Tell whether nodeSelector and required node affinity choose the node: what it is, rather than how it is now."""
+    labels = node.labels
+    for key, value in rules.node_selector.items():
+        if labels.get(key) != value:
+            return False
+    terms = rules.required_terms
+    return terms is None or any(node_term_matches(term, node.name, labels) for term in terms)
+
+
+def node_is_tolerated(rules: NodeRules, node: NodeFact) -> bool:
+    """Tell whether the tolerations admit the node's NoSchedule and NoExecute taints, and its cordon."""
+    if node.taints and untolerated(node.taints, rules.tolerations) is not None:
+        return False
+    return not node.unschedulable or untolerated((_CORDON,), rules.tolerations) is None
+
+
+def node_covers(requests: Iterable[tuple[str, int]], allocatable: Mapping[str, int]) -> bool:
+    """Tell whether a node with this allocatable could take these requests if nothing else were on it.
+
+    A node of whose room nothing is known could.
+    """
+    return not allocatable or all(amount <= allocatable.get(name, 0) for name, amount in requests if amount)
+
+
+def _pulled_labels(node: NodeFact) -> list[str]:
+    return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == HELD]
+
+
+class Nodes(Mapping[str, NodeFact]):
+    """All nodes at one moment, by name, with the sets that placement asks for."""
+
+    __slots__ = ("_by_name", "_names", "_recent", "holders", "moment")
+
+    # Names of the nodes that carry a label "this image is here", by that label.
+    holders: Mapping[str, frozenset[str]]
+    # Which history of updates this belongs to, and how many it has seen; for `changed_since`.
+    moment: tuple[object, int]
+
+    def __init__(self, nodes: Iterable[NodeFact] = ()) -> None:
+        by_name = {node.name: node for node in nodes}
+        holders: dict[str, set[str]] = {}
+        for node in by_name.values():
+            for label in _pulled_labels(node):
+                holders.setdefault(label, set()).add(node.name)
+        self._by_name: Mapping[str, NodeFact] = by_name
+        # Made when it is asked for.
+        self._names: frozenset[str] | None = None
+        self.holders = {label: frozenset(names) for label, names in holders.items()}
+        self.moment = (object(), 0)
+        # The last updates of this history: the names each changed, newest last.
+        self._recent: tuple[frozenset[str], ...] = ()
+
+    def __getitem__(self, name: str) -> NodeFact:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get_node(self, name: str) -> NodeFact | None:
+        """The node of that name, without the detours of Mapping.get."""
+        return self._by_name.get(name)
+
+    def is_usable(self, name: str) -> bool:
+        """Tell whether the node is there, Ready and not cordoned."""
+        node = self._by_name.get(name)
+        return node is not None and node.is_usable
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names; the same object while no node comes or goes."""
+        if self._names is None:
+            self._names = frozenset(self._by_name)
+        return self._names
+
+    def changed_since(self, moment: tuple[object, int]) -> frozenset[str] | None:
+        """Names of nodes that came, went or changed after an earlier `moment`; None when that can't be told."""
+        behind = self.moment[1] - moment[1]
+        if self.moment[0] is not moment[0] or behind < 0 or behind > len(self._recent):
+            return None
+        return frozenset().union(*self._recent[len(self._recent) - behind :])
+
+    def updated(self, changes: Mapping[str, NodeFact | None]) -> Self:
+        """The nodes after `changes` (None: the node is gone); this object stays as it is. Give many changes at once."""
+        by_name = dict(self._by_name)
+        has_same_names = True
+        holders: dict[str, set[str]] = {}
+        for name, node in changes.items():
+            before = by_name.get(name)
+            if node is not None:
+                by_name[name] = node
+            elif before is not None:
+                del by_name[name]
+            has_same_names = has_same_names and (before is None) == (node is None)
+            held = _pulled_labels(before) if before is not None else []
+            holds = _pulled_labels(node) if node is not None else []
+            if held == holds:
+                continue
+            for label in held:
+                holders.setdefault(label, set(self.holders.get(label, ()))).discard(name)
+            for label in holds:
+                holders.setdefault(label, set(self.holders.get(label, ()))).add(name)
+        new = type(self).__new__(type(self))
+        new._by_name = by_name
+        new._names = self._names if has_same_names else None
+        new.holders = self.holders
+        if holders:
+            merged = {**self.holders, **{label: frozenset(names) for label, names in holders.items()}}
+            new.holders = {label: names for label, names in merged.items() if names}
+        new.moment = (self.moment[0], self.moment[1] + 1)
+        new._recent = (*self._recent[-(_REMEMBERED_UPDATES - 1) :], frozenset(changes))
+        return new

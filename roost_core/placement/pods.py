@@ -1,0 +1,215 @@
+"""Read a pod as JSON has it, without changing it: what placement asks of a pod, and nothing of its secrets.
+
+Null and absent are the same. Only what is read is looked at; when that has a wrong type, `OddPodError` names where, and
+never holds what was found there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from roost_core.placement.labels import (
+    OPT_OUT_ANNOTATION,
+    OWN_COMPONENT_LABEL,
+    OWN_PART,
+    OWN_PLACEHOLDER,
+    PART_OF_LABEL,
+)
+from roost_core.placement.nodes import NodeRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+JSONObject = dict[str, Any]
+
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+# Why DaemonSet pods are skipped.
+DAEMON_SET: Final = "daemon-set"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+_NOTHING: Final[JSONObject] = {}
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class OddPodError(Exception):
+    """The object isn't a pod that placement can read. The text says where; it holds nothing of the object."""
+
+
+def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
+    """The object under `key`, None when it is absent or null. Raises OddPodError when it is something else."""
+    found = parent.get(key)
+    if found is None:
+        return None
+    if type(found) is not dict:
+        raise OddPodError(f"{where}.{key} is no object")
+    return found
+
+
+def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | None:
+    """The list under `key`, None when it is absent or null. Raises OddPodError when it is something else."""
+    found = parent.get(key)
+    if found is None:
+        return None
+    if type(found) is not list:
+        raise OddPodError(f"{where}.{key} is no list")
+    return found
+
+
+def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
+    """The text under `key`, "" when it is absent or null. Raises OddPodError when it is something else."""
+    found = parent.get(key)
+    if found is None:
+        return ""
+    if type(found) is not str:
+        raise OddPodError(f"{where}.{key} is no text")
+    return found
+
+
+def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
+    """The texts by key under `key`, none when it is absent or null. Raises OddPodError when it is something else."""
+    found = child_object(parent, key, where) or _NOTHING
+    for value in found.values():
+        if type(value) is not str:
+            raise OddPodError(f"{where}.{key} holds something that is no text")
+    return found
+
+
+def _containers(spec: JSONObject, key: str) -> list[JSONObject]:
+    found = child_list(spec, key, "spec")
+    if found is None:
+        return []
+    for container in found:
+        if type(container) is not dict:
+            raise OddPodError(f"spec.{key} holds something that is no object")
+    return found
+
+
+class Pod(NamedTuple):
+    """One pod, read. `body` and `spec` are the caller's own objects: look, don't touch."""
+
+    body: JSONObject
+    spec: JSONObject
+    # Of the request: a pod's own metadata.namespace may be absent.
+    namespace: str
+    # "" while the API server hasn't made one from generateName.
+    name: str
+    generate_name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    scheduler_name: str
+    node_name: str
+    containers: list[JSONObject]
+    init_containers: list[JSONObject]
+    affinity: JSONObject
+    node_affinity: JSONObject
+    # None: no required node affinity.
+    required_node_terms: list[Any] | None
+    preferred_node_terms: list[Any]
+    # Made by the DaemonSet controller: bound to one node already, by a required term.
+    is_daemon: bool
+
+    @property
+    def rules(self) -> NodeRules:
+        """What this pod demands of its node."""
+        return NodeRules(
+            child_object(self.spec, "nodeSelector", "spec") or _NOTHING,
+            self.required_node_terms,
+            child_list(self.spec, "tolerations", "spec") or (),
+        )
+
+    @property
+    def images(self) -> list[str]:
+        """References of all images as written, main containers first: a pod's order says what matters most."""
+        found = []
+        for container in (*self.containers, *self.init_containers):
+            image = container.get("image")
+            if type(image) is str and image:
+                found.append(image)
+        return found
+
+    def environment(self, name: str) -> str:
+        """Value of an environment variable given as plain text in any main container; "" when there is none."""
+        for container in self.containers:
+            for variable in child_list(container, "env", "spec.containers[]") or ():
+                if type(variable) is dict and variable.get("name") == name:
+                    value = variable.get("value")
+                    return value if type(value) is str else ""
+        return ""
+
+    def reason_to_skip(self) -> str:
+        """Why this pod is none of ours, whatever its class: a word for metrics, "" when there is no reason."""
+        if self.annotations:
+            if self.annotations.get(OPT_OUT_ANNOTATION) == "true":
+                return "opt-out"
+            if MIRROR_ANNOTATION in self.annotations:
+                return "mirror-pod"
+        if self.node_name:
+            return "node-name"
+        labels = self.labels
+        if labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER:
+            return "own-pod"
+        return DAEMON_SET if self.is_daemon else ""
+
+
+def _names_one_node(terms: list[Any] | None) -> bool:
+    """The shape of the DaemonSet controller's one term: matchFields metadata.name In one node."""
+    if terms is None or len(terms) != 1 or type(terms[0]) is not dict:
+        return False
+    fields = terms[0].get("matchFields")
+    if type(fields) is not list or len(fields) != 1 or type(fields[0]) is not dict:
+        return False
+    field = fields[0]
+    values = field.get("values")
+    return (
+        field.get("key") == "metadata.name"
+        and field.get("operator") == "In"
+        and type(values) is list
+        and len(values) == 1
+    )
+
+
+def _owned_by_daemon_set(metadata: JSONObject) -> bool:
+    owners = child_list(metadata, "ownerReferences", "metadata")
+    return bool(owners) and any(
+        type(owner) is dict and owner.get("kind") == "DaemonSet" and owner.get("controller") is True
+        for owner in owners or ()
+    )
+
+
+def read_pod(body: object, namespace: str) -> Pod:
+    """Read a pod as an admission request carries it. Raises OddPodError, and nothing else, whatever `body` is."""
+    if type(body) is not dict:
+        raise OddPodError("the object is no JSON object")
+    if body.get("kind") not in (None, "Pod"):
+        raise OddPodError("the object's kind is not Pod")
+    metadata = child_object(body, "metadata", "object")
+    if metadata is None:
+        metadata = _NOTHING
+    spec = child_object(body, "spec", "object")
+    if spec is None:
+        raise OddPodError("the pod has no spec")
+    affinity = child_object(spec, "affinity", "spec") or _NOTHING
+    node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or _NOTHING
+    where = "spec.affinity.nodeAffinity"
+    required = child_object(node_affinity, REQUIRED, where)
+    terms = None
+    if required is not None:
+        terms = child_list(required, "nodeSelectorTerms", f"{where}.required") or []
+    return Pod(
+        body=body,
+        spec=spec,
+        namespace=namespace,
+        name=child_text(metadata, "name", "metadata"),
+        generate_name=child_text(metadata, "generateName", "metadata"),
+        labels=child_texts(metadata, "labels", "metadata"),
+        annotations=child_texts(metadata, "annotations", "metadata"),
+        scheduler_name=child_text(spec, "schedulerName", "spec"),
+        node_name=child_text(spec, "nodeName", "spec"),
+        containers=_containers(spec, "containers"),
+        init_containers=_containers(spec, "initContainers"),
+        affinity=affinity,
+        node_affinity=node_affinity,
+        required_node_terms=terms,
+        preferred_node_terms=child_list(node_affinity, PREFERRED, where) or [],
+        is_daemon=_owned_by_daemon_set(metadata) or _names_one_node(terms),
+    )

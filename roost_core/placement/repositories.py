@@ -1,0 +1,38 @@
+"""Tell which repository a pod belongs to: the key of its home.
+
+The text is taken as it stands. `Org/Repo` and `org/repo`, `x` and `x.git` are different keys, as they are to BinderHub:
+folding them together would move every warm cache on a switch. A user can choose some of these texts, so they are hints
+for placement and never permissions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.images import image_repository
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost_core.placement.pods import Pod
+    from roost_core.placement.settings import KeySource
+
+# Longer than any URL that a repository provider gives; it bounds what one pod may cost.
+_MAX_KEY: Final = 4096
+
+
+def repository_of(pod: Pod, sources: Sequence[KeySource]) -> str:
+    """The first repository named in `sources`, "" when none is."""
+    for source in sources:
+        if source.kind == "annotation":
+            found = pod.annotations.get(source.name, "")
+        elif source.kind == "label":
+            found = pod.labels.get(source.name, "")
+        elif source.kind == "env":
+            found = pod.environment(source.name)
+        else:
+            image = pod.containers[0].get("image") if pod.containers else None
+            found = image_repository(image) if isinstance(image, str) and image else ""
+        if found:
+            return found[:_MAX_KEY]
+    return ""

@@ -1,0 +1,388 @@
+"""Hold the rules of one release, typed and frozen, and read them from the policy document that the chart renders.
+
+The document's defaults live in chart/values.yaml alone: a missing key is a fault here, except where values may be null.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from itertools import pairwise
+from typing import Final, Literal
+
+from roost_core.placement.documents import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.placement.managed_images import managed_images
+from roost_core.placement.quantities import parse_quantity
+from roost_core.placement.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
+from roost_core.placement.warm import MAX_NODES, Spare
+
+VERSION: Final = 1
+# Other resources make a pod invalid without an equal limit (huge pages, devices).
+REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
+MAX_WEIGHT: Final = 100
+# Parts of Roost, in `leases`.
+SCHEDULER: Final = "scheduler"
+CONTROLLERS: Final = "controllers"
+# A class without `warm` has no default in chart/values.yaml to merge with.
+DEFAULT_WARM_NODES: Final = 10
+# `spare` as a share of a node.
+_PERCENT: Final = re.compile(r"-?[0-9]{1,3}%")
+
+
+class GateMode(StrEnum):
+    """`imageGate.mode`."""
+
+    REQUIRE_LABEL = "requireLabel"
+    PREFER = "prefer"
+    STARTUP_TAINT = "startupTaint"
+    OFF = "off"
+
+
+class WhenNoHolder(StrEnum):
+    """`imageGate.whenNoHolder`: what becomes of a pod while no node that it may use holds its image."""
+
+    PREFER = "prefer"
+    WAIT = "wait"
+
+
+class MatchBy(StrEnum):
+    """`home.matchBy`: how a preferred term names a node."""
+
+    NAME = "name"
+    HOSTNAME = "hostname"
+
+
+@dataclass(frozen=True, slots=True)
+class KeySource:
+    """One place where a pod may name its repository. `name` is empty for the image."""
+
+    kind: Literal["annotation", "label", "env", "image"]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """`podClasses.<class>.home`: a fixed first choice of node for each repository."""
+
+    key: tuple[KeySource, ...]
+    # Labels of the pods, in the release's namespace, whose nodes hold the caches. Empty: all nodes are alike.
+    builder_labels: Mapping[str, str]
+    match_by: MatchBy
+    # Node affinity weights of the first, second … node; falling.
+    weights: tuple[int, ...]
+    # Bound on load: max(min_load, ceil(max_load x (running + 1) / nodes that the pod may use)); max_load 0: no bound.
+    min_load: int
+    max_load: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warm:
+    """`podClasses.<class>.warm`: prefer the nodes that hold the pod's images, in the smallest set that carries all."""
+
+    # Pods of the class on one node; 0: as many as its allocatable takes of each pod's size.
+    pods_per_node: int
+    # Seats of the set beyond the pods there are.
+    spare: Spare
+    # Named in one pod at most.
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodClass:
+    """`podClasses.<name>`: what one kind of pod gets."""
+
+    name: str
+    labels: Mapping[str, str]
+    # A label selector as Kubernetes has it; None: the release's own namespace.
+    namespace_selector: Mapping[str, object] | None
+    # "": the pod keeps its scheduler.
+    profile: str
+    image_gate: bool
+    join: Mapping[str, int]
+    avoid: Mapping[str, int]
+    # PreferredSchedulingTerms as Kubernetes has them.
+    preferred_node_terms: tuple[Mapping[str, object], ...]
+    home: Home | None
+    attract: bool
+    # Requests for containers that have none: resource -> quantity.
+    resources: Mapping[str, object]
+    warm: Warm | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageGate:
+    """`imageGate`."""
+
+    mode: GateMode
+    when_no_holder: WhenNoHolder
+    prefer_weight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The rules of one release, as one document gave them."""
+
+    # First 12 hex digits of the document's SHA-256; on every placed pod.
+    revision: str
+    release: str
+    namespace: str
+    # False: pods keep the cluster's scheduler.
+    sets_scheduler: bool
+    classes: Mapping[str, PodClass]
+    replace_schedulers: frozenset[str]
+    gate: ImageGate
+    # Normalised references.
+    managed_images: frozenset[str]
+    # Names of the placeholder sets; the first stands in for pods that name none.
+    placeholder_sets: tuple[str, ...]
+    # False: nodes can't be read, so facts about them are missing for good.
+    reads_nodes: bool
+    # A label selector of the namespaces of all hubs that share nodes with this one; None: none does.
+    shared_namespaces: Mapping[str, object] | None = None
+    # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER, CONTROLLERS).
+    leases: Mapping[str, str] = field(default_factory=dict)
+
+
+def _read_selector(read: Reader, value: object, key: str) -> Document | None:
+    if value is None:
+        return None
+    selector = read.mapping(value, key)
+    read.known(selector, key, ("matchLabels", "matchExpressions"))
+    read.labels(selector.get("matchLabels"), f"{key}.matchLabels")
+    read.expressions(selector.get("matchExpressions"), f"{key}.matchExpressions", LABEL_SELECTOR_OPERATORS)
+    return {name: found for name, found in selector.items() if found is not None}
+
+
+def _read_weights(read: Reader, value: object, key: str) -> dict[str, int]:
+    weights = read.mapping(value, key).items()
+    return {name: read.whole(weight, f"{key}.{name}", 1, MAX_WEIGHT) for name, weight in weights if weight is not None}
+
+
+def _read_terms(read: Reader, value: object, key: str) -> tuple[Document, ...]:
+    terms: list[Document] = []
+    for index, entry in enumerate(read.items(value, key)):
+        at = f"{key}[{index}]"
+        term = read.mapping(entry, at)
+        read.known(term, at, ("weight", "preference"))
+        read.whole(term.get("weight"), f"{at}.weight", 1, MAX_WEIGHT)
+        preference = read.mapping(term.get("preference"), f"{at}.preference")
+        read.known(preference, f"{at}.preference", ("matchExpressions", "matchFields"))
+        expressions, fields = preference.get("matchExpressions"), preference.get("matchFields")
+        read.expressions(expressions, f"{at}.preference.matchExpressions", NODE_SELECTOR_OPERATORS)
+        read.expressions(fields, f"{at}.preference.matchFields", frozenset(), fields=True)
+        if not expressions and not fields:
+            read.fault(f"{at}.preference", preference, "matchExpressions or matchFields")
+        terms.append(term)
+    return tuple(terms)
+
+
+def _read_key_source(read: Reader, value: object, at: str) -> KeySource:
+    entry = read.mapping(value, at)
+    if len(entry) == 1:
+        ((kind, name),) = entry.items()
+        if kind == "image":
+            return KeySource("image")
+        if isinstance(name, str) and name:
+            if kind == "annotation":
+                return KeySource("annotation", name)
+            if kind == "label":
+                return KeySource("label", name)
+            if kind == "env":
+                return KeySource("env", name)
+    read.fault(at, value, "one of {annotation: NAME}, {label: NAME}, {env: NAME}, {image: repository}")
+    return KeySource("image")
+
+
+def _read_home(read: Reader, value: object, key: str) -> Home | None:
+    if value is None:
+        return None
+    home = read.mapping(value, key)
+    read.known(home, key, ("key", "builders", "matchBy", "weights", "minLoad", "maxLoad"))
+    sources = read.items(home.get("key"), f"{key}.key")
+    if not sources:
+        read.fault(f"{key}.key", sources, "at least one place where the repository is named")
+    builders = read.mapping(home.get("builders"), f"{key}.builders")
+    read.known(builders, f"{key}.builders", ("labels",))
+    weights = tuple(
+        read.whole(weight, f"{key}.weights[{index}]", 1, MAX_WEIGHT)
+        for index, weight in enumerate(read.items(home.get("weights"), f"{key}.weights"))
+    )
+    if not weights or any(first <= second for first, second in pairwise(weights)):
+        read.fault(f"{key}.weights", list(weights), "at least one weight, each smaller than the one before")
+    return Home(
+        key=tuple(_read_key_source(read, source, f"{key}.key[{index}]") for index, source in enumerate(sources)),
+        builder_labels=read.labels(builders.get("labels"), f"{key}.builders.labels"),
+        match_by=read.choice(home.get("matchBy"), f"{key}.matchBy", MatchBy),
+        weights=weights,
+        min_load=read.whole(home.get("minLoad"), f"{key}.minLoad", 0, 1_000_000),
+        max_load=read.number(home.get("maxLoad"), f"{key}.maxLoad"),
+    )
+
+
+def _read_warm(read: Reader, value: object, key: str) -> Warm | None:
+    if value is None:
+        return None
+    warm = read.mapping(value, key)
+    read.known(warm, key, ("podsPerNode", "spare", "nodes"))
+    return Warm(
+        pods_per_node=read.whole(warm.get("podsPerNode", 0), f"{key}.podsPerNode", 0, 1_000_000),
+        spare=_read_spare(read, warm.get("spare", 0), f"{key}.spare"),
+        nodes=read.whole(warm.get("nodes", DEFAULT_WARM_NODES), f"{key}.nodes", 1, MAX_NODES),
+    )
+
+
+def _read_spare(read: Reader, value: object, key: str) -> Spare:
+    """As Kubernetes has it for maxUnavailable: a number, or a text with a percent sign."""
+    if isinstance(value, str):
+        if _PERCENT.fullmatch(value):
+            return Spare(percent=int(value[:-1]))
+        read.fault(key, value, "a number of pods, or a share of a node's seats as -999% to 999%")
+        return Spare()
+    return Spare(pods=read.whole(value, key, -1_000_000, 1_000_000))
+
+
+def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
+    requests: dict[str, object] = {}
+    for name, quantity in read.mapping(value, key).items():
+        if quantity is None:
+            continue
+        if name not in REQUESTABLE:
+            read.fault(f"{key}.{name}", quantity, f"only {', '.join(REQUESTABLE)}: others need an equal limit")
+            continue
+        try:
+            is_amount = parse_quantity(quantity) > 0
+        except ValueError:
+            is_amount = False
+        if not is_amount:
+            read.fault(f"{key}.{name}", quantity, "a Kubernetes quantity above 0, like 100m or 1Gi")
+        # A number as JSON has it is fine for the API server, but a text reads back the same.
+        requests[name] = quantity if isinstance(quantity, str) else str(quantity)
+    return requests
+
+
+_CLASS_KEYS: Final = (
+    "match",
+    "profile",
+    "imageGate",
+    "join",
+    "avoid",
+    "preferredNodeTerms",
+    "home",
+    "attract",
+    "resources",
+    "warm",
+)
+
+
+def _read_class(read: Reader, name: str, value: object) -> PodClass:
+    key = f"podClasses.{name}"
+    found = read.mapping(value, key)
+    read.known(found, key, _CLASS_KEYS)
+    match = read.mapping(found.get("match"), f"{key}.match")
+    read.known(match, f"{key}.match", ("labels", "namespaceSelector"))
+    labels = read.labels(match.get("labels"), f"{key}.match.labels")
+    if not labels:
+        read.fault(f"{key}.match.labels", labels, "at least one label: without, the class would hold every pod")
+    return PodClass(
+        name=name,
+        labels=labels,
+        namespace_selector=_read_selector(read, match.get("namespaceSelector"), f"{key}.match.namespaceSelector"),
+        profile=read.text(found.get("profile"), f"{key}.profile"),
+        image_gate=read.flag(found.get("imageGate", False), f"{key}.imageGate"),
+        join=_read_weights(read, found.get("join"), f"{key}.join"),
+        avoid=_read_weights(read, found.get("avoid"), f"{key}.avoid"),
+        preferred_node_terms=_read_terms(read, found.get("preferredNodeTerms"), f"{key}.preferredNodeTerms"),
+        home=_read_home(read, found.get("home"), f"{key}.home"),
+        attract=read.flag(found.get("attract", False), f"{key}.attract"),
+        resources=_read_requests(read, found.get("resources"), f"{key}.resources"),
+        warm=_read_warm(read, found.get("warm"), f"{key}.warm"),
+    )
+
+
+def _read_gate(read: Reader, value: object) -> ImageGate:
+    gate = read.mapping(value, "imageGate")
+    read.known(gate, "imageGate", ("mode", "whenNoHolder", "preferWeight"))
+    mode = gate.get("mode")
+    return ImageGate(
+        # YAML 1.1 reads a bare `off` as false.
+        mode=read.choice("off" if mode is False else mode, "imageGate.mode", GateMode),
+        when_no_holder=read.choice(gate.get("whenNoHolder"), "imageGate.whenNoHolder", WhenNoHolder),
+        prefer_weight=read.whole(gate.get("preferWeight"), "imageGate.preferWeight", 1, MAX_WEIGHT),
+    )
+
+
+def _read_target(read: Reader, value: object) -> bool:
+    if value not in ("deploy", "none"):
+        read.fault("schedulerTarget", value, "deploy or none")
+    return value == "deploy"
+
+
+def _read_placeholder_sets(read: Reader, value: object) -> tuple[str, ...]:
+    """Names, either as texts or as the values' `placeholders` entries with a `name`."""
+    names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in read.items(value, "placeholders")]
+    return tuple(read.text(name, f"placeholders[{index}]") for index, name in enumerate(names))
+
+
+def _read_leases(read: Reader, value: object) -> dict[str, str]:
+    leases = read.mapping(value, "leases").items()
+    return {part: read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name") for part, name in leases}
+
+
+def read_pod_classes(read: Reader, document: Document) -> dict[str, PodClass]:
+    """Read `podClasses` of a document; faults go to the reader."""
+    return {
+        name: _read_class(read, name, value)
+        for name, value in sorted(read.mapping(document.get("podClasses"), "podClasses").items())
+        if value is not None
+    }
+
+
+def parse_settings(document: Mapping[str, object], revision: str = "") -> Settings:
+    """Read the policy document. Raises SettingsError with all faults at once.
+
+    Unknown keys at the top are passed over, so that a document of a newer chart can be read while pods are replaced.
+    """
+    read = Reader()
+    if document.get("version") != VERSION:
+        read.fault("version", document.get("version"), str(VERSION))
+    classes = read_pod_classes(read, document)
+    for pod_class in classes.values():
+        for side in ("join", "avoid"):
+            for other in pod_class.join if side == "join" else pod_class.avoid:
+                if other not in classes:
+                    read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {', '.join(classes)}")
+    settings = Settings(
+        revision=revision,
+        release=read.name(document.get("release"), "release", DNS_NAME, "a release's name"),
+        namespace=read.name(document.get("namespace"), "namespace", DNS_LABEL, "a namespace's name"),
+        sets_scheduler=_read_target(read, document.get("schedulerTarget")),
+        classes=classes,
+        replace_schedulers=frozenset(
+            read.text(name, f"replaceSchedulers[{index}]")
+            for index, name in enumerate(read.items(document.get("replaceSchedulers"), "replaceSchedulers"))
+        ),
+        gate=_read_gate(read, document.get("imageGate")),
+        managed_images=managed_images(document.get("singleuser"), document.get("prePuller")),
+        placeholder_sets=_read_placeholder_sets(read, document.get("placeholders")),
+        reads_nodes=read.flag(document.get("readNodes", True), "readNodes"),
+        shared_namespaces=_read_selector(read, document.get("sharedNamespaces"), "sharedNamespaces"),
+        leases=_read_leases(read, document.get("leases")),
+    )
+    if read.faults:
+        raise SettingsError(read.faults)
+    return settings
+
+
+def read_settings(text: bytes) -> Settings:
+    """Read the policy document's bytes; the revision comes from their SHA-256. Raises SettingsError."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError([Fault("the document", f"no JSON ({type(error).__name__})", "a JSON object")]) from None
+    if not isinstance(document, dict):
+        raise SettingsError([Fault("the document", describe(document), "a JSON object")])
+    return parse_settings(document, sha256(text).hexdigest()[:12])

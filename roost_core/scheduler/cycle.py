@@ -1,0 +1,203 @@
+"""Decide one pod as one kube-scheduler cycle does: filter, score, take a node; or say why not, and pre-empt.
+
+Owns the order of a cycle and the words of its failure. Whoever asks owns what happens next: add the pod to the state,
+bound or nominated, to ask for the following one.
+Source: kube-scheduler's schedule_one.go, v1.35 to v1.37.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_core.scheduler.filters import NOT_NAMED, Cycle, Rejection, Verdict
+from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
+from roost_core.scheduler.preemption import Nomination, NoNomination, no_node_text, preempt
+from roost_core.scheduler.scores import Chosen, ScoreTable, pick, score_chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_core.scheduler.objects import PodState
+    from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.state import ClusterState, NodeRow
+
+NO_NODES: Final = "no nodes available to schedule pods"
+# A cluster of fewer nodes is searched whole, and so many fitting ones are always looked for.
+_MIN_FEASIBLE: Final = 100
+_MIN_FEASIBLE_PERCENT: Final = 5
+# What fits into an event.
+_MAX_NOTE: Final = 1024
+_NOTE_END: Final = " ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of one pod."""
+
+    # None: it fits nowhere.
+    node: str | None
+    # None when one node only was looked at to the end: the only one that fits, or the nominated one.
+    table: ScoreTable | None = None
+    # Of the nodes that were looked at and don't fit, why.
+    rejections: Mapping[str, Rejection] = field(default_factory=dict)
+    # Room made for it, when it fits nowhere.
+    nomination: Nomination | None = None
+    # FailedScheduling in kube-scheduler's words; "" when it has a node.
+    message: str = ""
+    # Where the next cycle's search begins; matters with 100 nodes and more.
+    next_start: int = 0
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many nodes each reason kept the pod off."""
+        counts: dict[str, int] = {}
+        for rejection in self.rejections.values():
+            for reason in rejection.reasons:
+                counts[reason] = counts.get(reason, 0) + 1
+        return counts
+
+    @property
+    def note(self) -> str:
+        """The message as an event holds it: cut after 1024 bytes."""
+        if len(self.message.encode()) <= _MAX_NOTE:
+            return self.message
+        return self.message.encode()[: _MAX_NOTE - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
+
+
+def schedule(
+    pod: PodState, state: ClusterState, profile: Profile, *, start: int = 0, with_preemption: bool = True
+) -> Decision:
+    """Decide a pod that isn't bound, in this state, which stays as it is.
+
+    A pod that is bound in the state already stands in its own way there: ask inside `state.without(pod.key)`.
+    start: the `next_start` of the decision before. with_preemption: look for victims when it fits nowhere.
+    """
+    if not state.rows:
+        return Decision(None, message=NO_NODES)
+    cycle = Cycle(pod, state, profile)
+    rejections: dict[str, Rejection] = {}
+    absent = NOT_NAMED
+    next_start = start
+    if cycle.refusal is None:
+        nominated = state.rows.get(pod.nominated_node)
+        if nominated is not None:
+            verdict = cycle.check_with_nominated(nominated)
+            if verdict is None:
+                return Decision(nominated.name, next_start=start)
+            # Looked at, so it counts even where the search below doesn't come to it.
+            rejections[nominated.name] = verdict
+        feasible = _find_feasible(cycle, state, start, rejections)
+        next_start = (start + len(feasible) + len(rejections)) % len(state.rows)
+        if feasible:
+            if len(feasible) == 1 or not profile.scores:
+                return Decision(state.names[feasible[0]], None, rejections, next_start=next_start)
+            table = score_chosen(Chosen(state, feasible), cycle)
+            return Decision(table.nodes[pick(table.totals)], table, rejections, next_start=next_start)
+        text = no_node_text(len(state.rows), rejections, absent)
+    else:
+        text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
+        absent = Rejection((cycle.refusal,), True)
+    nomination, after = (None, "")
+    if with_preemption:
+        nomination, after = _post_filter(cycle, rejections)
+    return Decision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
+
+
+class _SortedOut(NamedTuple):
+    """Places of nodes that fit, of those that don't, and why not by name."""
+
+    feasible: Sequence[int]
+    rejected: Sequence[int]
+    reasons: Mapping[str, Rejection]
+
+
+def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
+    """Places in `ordered` of nodes that fit, as many as are looked for; fills in the rejections of those passed by."""
+    if cycle.named_nodes is None and not cycle.asks_others and not state.nominations:
+        return _find_alone(cycle, state, start, rejections)
+    rows: Sequence[NodeRow] = state.ordered
+    if cycle.named_nodes is not None:
+        rows = [row for row in rows if row.name in cycle.named_nodes]
+    number = len(rows)
+    wanted = feasible_wanted(number, cycle.profile)
+    begin = start % number if number else 0
+    feasible: list[int] = []
+    for row, verdict in cycle.check_all((*rows[begin:], *rows[:begin]) if begin else rows):
+        if verdict is not None:
+            rejections[row.name] = verdict
+        elif len(feasible) == wanted:
+            # kube-scheduler stops at the first that is too many.
+            break
+        else:
+            feasible.append(state.places[row.name])
+    return feasible
+
+
+def _find_alone(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
+    """The same where each row decides for itself: what fits is known but for rows that changed."""
+    column, names = cycle.alone, state.names
+    number = len(names)
+    if column.made_of_it is None:
+        column.made_of_it = _sort_out(column.values, names)
+    sorted_out: _SortedOut = column.made_of_it
+    feasible, rejected, reasons = sorted_out
+    wanted, begin = feasible_wanted(number, cycle.profile), start % number
+    if not begin and len(feasible) <= wanted:
+        rejections.update(reasons)
+        return feasible
+    feasible, rejected = _turned(feasible, begin), _turned(rejected, begin)
+    if len(feasible) > wanted:
+        # kube-scheduler stops at the first that is too many.
+        looked_at = (feasible[wanted] - begin) % number
+        feasible = feasible[:wanted]
+        rejected = [place for place in rejected if (place - begin) % number < looked_at]
+    for place in rejected:
+        rejections[names[place]] = reasons[names[place]]
+    return feasible
+
+
+def _sort_out(verdicts: Sequence[Verdict], names: Sequence[str]) -> _SortedOut:
+    reasons = {name: verdict for name, verdict in zip(names, verdicts, strict=True) if verdict is not None}
+    if not reasons:
+        return _SortedOut(range(len(names)), (), reasons)
+    feasible = [place for place, verdict in enumerate(verdicts) if verdict is None]
+    return _SortedOut(feasible, [place for place, verdict in enumerate(verdicts) if verdict is not None], reasons)
+
+
+def _turned(places: Sequence[int], begin: int) -> Sequence[int]:
+    """Rising places, those from `begin` on first."""
+    cut = bisect_left(places, begin)
+    return (*places[cut:], *places[:cut]) if cut else places
+
+
+def feasible_wanted(nodes: int, profile: Profile) -> int:
+    """How many fitting nodes kube-scheduler looks for among so many."""
+    if not profile.scores:
+        return 1
+    if nodes < _MIN_FEASIBLE:
+        return nodes
+    percent = profile.percentage_of_nodes_to_score or max(50 - nodes // 125, _MIN_FEASIBLE_PERCENT)
+    return max(nodes * percent // 100, _MIN_FEASIBLE)
+
+
+def _post_filter(cycle: Cycle, rejections: Mapping[str, Rejection]) -> tuple[Nomination | None, str]:
+    """Ask the profile's PostFilter plugins in turn. Beside the nomination: what they add to the message."""
+    said = []
+    for plugin in cycle.profile.post_filters:
+        if plugin == DYNAMIC_RESOURCES:
+            if cycle.refusal is not None:
+                # Its own PreFilter wasn't reached: kube-scheduler takes that for an error, and stops here.
+                return None, "not found"
+            # From 1.37 on it says nothing of pods without claims.
+            if cycle.profile.minor < 37:
+                said.append("no new claims to deallocate")
+        elif plugin == DEFAULT_PREEMPTION:
+            found = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
+            if isinstance(found, NoNomination):
+                said.append(f"preemption: {found.message}")
+            else:
+                # From 1.37 on success is told too, in place of what the plugins before said.
+                return found, "" if cycle.profile.minor < 37 else f"preemption: {found.message}"
+    return None, ", ".join(said)

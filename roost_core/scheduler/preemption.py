@@ -1,0 +1,192 @@
+"""Choose the pods that kube-scheduler would delete to make room for one of higher priority.
+
+Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1.35 to v1.37.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roost_core.scheduler.filters import Cycle, Rejection
+from roost_core.scheduler.matching import selector_matches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_core.scheduler.objects import PodState
+    from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.state import ClusterState, DisruptionBudget, NodeRow
+
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+WAITING: Final = "not eligible due to a terminating pod on the nominated node."
+NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",), True)
+NOT_HELPFUL: Final = Rejection(("Preemption is not helpful for scheduling",), True)
+# More than any priority is below zero.
+_PRIORITY_SHIFT: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """Where room is made, and by whose end: victims most important first."""
+
+    node: str
+    victims: tuple[PodState, ...]
+    # How many of the victims a disruption budget would have saved.
+    violations: int = 0
+    # Nodes that are just as good: kube-scheduler takes any of these and `node`.
+    equals: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """As the FailedScheduling event says it, from 1.37 on."""
+        return f"found a potential placement for pod on node {self.node}, preempting {len(self.victims)} victims"
+
+
+@dataclass(frozen=True, slots=True)
+class NoNomination:
+    """Why nobody is pre-empted, as the FailedScheduling event says it."""
+
+    message: str
+    # Verdicts of the dry runs, by node.
+    rejections: Mapping[str, Rejection] | None = None
+
+
+def preempt(
+    pod: PodState,
+    state: ClusterState,
+    profile: Profile,
+    rejections: Mapping[str, Rejection] | None = None,
+    *,
+    offset: int = 0,
+) -> Nomination | NoNomination:
+    """Find the node and the victims for a pod that fits nowhere.
+
+    rejections: what the filters said of each node, when that is known. offset: where among the nodes that could help
+    the search begins; kube-scheduler draws it, and it matters only where more nodes could help than are tried (100 by
+    default). Pods that haven't started count as started last.
+    """
+    cycle = Cycle(pod, state, profile)
+    if rejections is None:
+        rejections = {
+            row.name: verdict for row in state.ordered if (verdict := cycle.check_with_nominated(row)) is not None
+        }
+    if not pod.preempts:
+        return NoNomination(NEVER)
+    if _is_waiting(pod, state, rejections):
+        return NoNomination(WAITING)
+    helpful = [
+        row for row in state.ordered if (verdict := rejections.get(row.name)) is not None and not verdict.unresolvable
+    ]
+    wanted = min(max(len(helpful) * profile.min_candidates_percent // 100, profile.min_candidates), len(helpful))
+    candidates: list[Nomination] = []
+    failures: dict[str, Rejection] = {}
+    for index in range(len(helpful)):
+        row = helpful[(offset + index) % len(helpful)]
+        found = _victims_on(cycle, row, state.surroundings.budgets)
+        if isinstance(found, Rejection):
+            failures[row.name] = found
+            continue
+        candidates.append(found)
+        if len(candidates) >= wanted and any(not one.violations for one in candidates):
+            break
+    if not candidates:
+        return NoNomination(no_node_text(len(state.rows), failures, NOT_HELPFUL), failures)
+    best = _best(candidates)
+    return Nomination(best[0].node, best[0].victims, best[0].violations, tuple(one.node for one in best[1:]))
+
+
+def _is_waiting(pod: PodState, state: ClusterState, rejections: Mapping[str, Rejection]) -> bool:
+    """Tell whether victims of before are still going from the node that the pod was promised."""
+    row = state.rows.get(pod.nominated_node)
+    if row is None:
+        return False
+    verdict = rejections.get(row.name)
+    if verdict is not None and verdict.unresolvable:
+        return False
+    return any(one.priority < pod.priority and one.leaving and one.preempted for one in row.pods.values())
+
+
+def _victims_on(cycle: Cycle, row: NodeRow, budgets: Sequence[DisruptionBudget]) -> Nomination | Rejection:
+    """All pods of lower priority go; then each may stay that can, those with a budget first, the important first."""
+    lower = [one for one in row.pods.values() if one.priority < cycle.pod.priority]
+    if not lower:
+        return NO_VICTIMS
+    trial, room = cycle.fork(), row.copy()
+    for one in lower:
+        room.remove(one)
+        trial.count(one, row, -1)
+    verdict = trial.check_with_nominated(room)
+    if verdict is not None:
+        return verdict
+    protected, others = _by_budget(sorted(lower, key=_importance), budgets)
+    victims: list[PodState] = []
+    violations = 0
+    for group in (protected, others):
+        for one in group:
+            room.add(one)
+            trial.count(one, row, 1)
+            if trial.check_with_nominated(room) is None:
+                continue
+            room.remove(one)
+            trial.count(one, row, -1)
+            victims.append(one)
+            violations += group is protected
+    return Nomination(row.name, tuple(sorted(victims, key=_importance)), violations)
+
+
+def _importance(pod: PodState) -> tuple[int, float]:
+    return (-pod.priority, pod.started if pod.started is not None else math.inf)
+
+
+def _by_budget(pods: Sequence[PodState], budgets: Sequence[DisruptionBudget]) -> tuple[list[PodState], list[PodState]]:
+    """Pods whose end would break a budget, going down the list, and the others."""
+    left = [budget.disruptions_allowed for budget in budgets]
+    breaking: list[PodState] = []
+    others: list[PodState] = []
+    for pod in pods:
+        breaks = False
+        for index, budget in enumerate(budgets):
+            if (
+                pod.labels
+                and budget.namespace == pod.namespace
+                and budget.selector
+                and pod.name not in budget.disrupted_pods
+                and selector_matches(budget.selector, pod.labels)
+            ):
+                left[index] -= 1
+                breaks = breaks or left[index] < 0
+        (breaking if breaks else others).append(pod)
+    return breaking, others
+
+
+def _best(candidates: Sequence[Nomination]) -> list[Nomination]:
+    """Fewest broken budgets, lowest highest priority, smallest sum, fewest victims, latest start of the important."""
+
+    def cost(one: Nomination) -> tuple[int, int, int, int, float]:
+        highest = one.victims[0].priority
+        starts = [victim.started for victim in one.victims if victim.priority == highest]
+        earliest = min(start if start is not None else math.inf for start in starts)
+        total = sum(victim.priority + _PRIORITY_SHIFT for victim in one.victims)
+        return (one.violations, highest, total, len(one.victims), -earliest)
+
+    lowest = min(map(cost, candidates))
+    return sorted((one for one in candidates if cost(one) == lowest), key=lambda one: one.node)
+
+
+def no_node_text(nodes: int, rejections: Mapping[str, Rejection], absent: Rejection) -> str:
+    """kube-scheduler's sentence about nodes that can't be used: reasons with their number, sorted as texts.
+
+    absent: what counts for each of the nodes of which nothing is said.
+    """
+    counts: dict[str, int] = {}
+    for rejection in rejections.values():
+        for reason in rejection.reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    if len(rejections) < nodes:
+        for reason in absent.reasons:
+            counts[reason] = counts.get(reason, 0) + nodes - len(rejections)
+    reasons = sorted(f"{number} {reason}" for reason, number in counts.items())
+    text = f"0/{nodes} nodes are available:"
+    return f"{text} {', '.join(reasons)}." if reasons else text

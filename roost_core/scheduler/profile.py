@@ -1,0 +1,295 @@
+"""Read a KubeSchedulerConfiguration into the profiles that the model runs: which plugins, in what order and weight.
+
+Owns the merge of a configuration with kube-scheduler's defaults. It reads configurations that kube-scheduler accepts;
+what the model would get wrong (extenders, plugins it doesn't know, a score without its preScore) is refused by name.
+Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.35 to v1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from roost_core.placement.pods import PREFERRED, REQUIRED
+from roost_core.scheduler.objects import (
+    CPU,
+    MEMORY,
+    NodeTerm,
+    SpreadConstraint,
+    WeightedNodeTerm,
+    read_node_term,
+    read_node_terms,
+    read_spread_constraint,
+)
+from roost_core.scheduler.plugins import (
+    BALANCED_ALLOCATION,
+    DEFAULT_PREEMPTION,
+    FILTERS_NEED_PRE_FILTER,
+    INTER_POD_AFFINITY,
+    NEWEST_MINOR,
+    NODE_AFFINITY,
+    NODE_RESOURCES_FIT,
+    OLDEST_MINOR,
+    PLUGINS,
+    POD_TOPOLOGY_SPREAD,
+    SCORES_NEED_PRE_SCORE,
+    VOLUME_BINDING,
+    default_plugins,
+    is_on,
+    names_at,
+)
+
+LEAST_ALLOCATED: Final = "LeastAllocated"
+MOST_ALLOCATED: Final = "MostAllocated"
+CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
+# The extension points that decide where a pod goes.
+_POINTS: Final = ("preFilter", "filter", "postFilter", "preScore", "score")
+
+
+class ProfileError(ValueError):
+    """The configuration is none that the model can run; the text names the profile, the key and what was found."""
+
+
+class Weighted(NamedTuple):
+    """A resource and its weight in a mean."""
+
+    resource: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class FitScore:
+    """NodeResourcesFit's `scoringStrategy`."""
+
+    strategy: str = LEAST_ALLOCATED
+    resources: tuple[Weighted, ...] = (Weighted(CPU, 1), Weighted(MEMORY, 1))
+    # Points (utilization 0..100, score 0..100) of RequestedToCapacityRatio.
+    shape: tuple[tuple[int, int], ...] = ()
+
+
+SYSTEM_SPREAD: Final = (
+    SpreadConstraint("kubernetes.io/hostname", 3, False, None, 1, True, False, ()),
+    SpreadConstraint("topology.kubernetes.io/zone", 5, False, None, 1, True, False, ()),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One scheduler profile, merged with the defaults: plugins in kube-scheduler's order, weights, arguments."""
+
+    scheduler_name: str = "default-scheduler"
+    # Of Kubernetes: 36 is 1.36.
+    minor: int
+    filters: tuple[str, ...]
+    post_filters: tuple[str, ...]
+    # Plugin and weight.
+    scores: tuple[tuple[str, int], ...]
+    fit: FitScore = FitScore()
+    ignored_resources: frozenset[str] = frozenset()
+    ignored_resource_groups: frozenset[str] = frozenset()
+    balanced_resources: tuple[str, ...] = (CPU, MEMORY)
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+    # NodeAffinity's `addedAffinity`. None: no required terms.
+    added_node_terms: tuple[NodeTerm, ...] | None = None
+    added_preferred_terms: tuple[WeightedNodeTerm, ...] = ()
+    default_spread: tuple[SpreadConstraint, ...] = SYSTEM_SPREAD
+    spread_is_system_default: bool = True
+    # Percent and number of the nodes on which preemption is tried at least.
+    min_candidates_percent: int = 10
+    min_candidates: int = 100
+    # 0: adaptive, for 100 nodes and more.
+    percentage_of_nodes_to_score: int = 0
+
+    def weight_of(self, plugin: str) -> int:
+        """The weight of a score plugin; 0 when it is off."""
+        return dict(self.scores).get(plugin, 0)
+
+
+def default_profile(minor: int) -> Profile:
+    """kube-scheduler's own profile when nothing is configured."""
+    return read_profiles({}, minor)["default-scheduler"]
+
+
+def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Profile]:
+    """All profiles of a KubeSchedulerConfiguration v1 (as YAML gives it), by schedulerName.
+
+    minor: of the kube-scheduler that runs them, 35 or newer; a newer one than Roost knows is taken for the newest.
+    Raises ProfileError.
+    """
+    if minor < OLDEST_MINOR:
+        raise ProfileError(f"found Kubernetes 1.{minor}, expected 1.{OLDEST_MINOR} or newer")
+    for extender in configuration.get("extenders") or ():
+        if not isinstance(extender, Mapping) or extender.get("filterVerb") or extender.get("prioritizeVerb"):
+            raise ProfileError("extenders: found one that filters or scores, which only a running scheduler can ask")
+    percentage = configuration.get("percentageOfNodesToScore") or 0
+    profiles = configuration.get("profiles") or [{}]
+    found: dict[str, Profile] = {}
+    for index, body in enumerate(profiles):
+        where = f"profiles[{index}]"
+        if not isinstance(body, Mapping):
+            raise ProfileError(f"{where}: found {body!r}, expected an object")
+        name = body.get("schedulerName") or ("default-scheduler" if len(profiles) == 1 else "")
+        if not isinstance(name, str) or not name:
+            raise ProfileError(f"{where}.schedulerName: found none, expected a name, as there are several profiles")
+        if name in found:
+            raise ProfileError(f"{where}.schedulerName: found {name!r} twice, expected each name once")
+        own = body.get("percentageOfNodesToScore")
+        try:
+            found[name] = _read_profile(body, name, minor, percentage if own is None else own, where)
+        except (TypeError, AttributeError, KeyError) as error:
+            raise ProfileError(f"{where}: its shape is none of a KubeSchedulerConfiguration ({error})") from error
+    return found
+
+
+class _Plugin(NamedTuple):
+    name: str
+    # 0: not given.
+    weight: int
+
+
+class _PluginSet(NamedTuple):
+    enabled: tuple[_Plugin, ...]
+    disabled: frozenset[str]
+
+
+def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: int, where: str) -> Profile:
+    plugins = body.get("plugins") or {}
+    minor = min(minor, NEWEST_MINOR)
+    defaults = _PluginSet(tuple(_Plugin(*one) for one in default_plugins(minor)), frozenset())
+    multi_point = _merged(defaults, _plugin_set(plugins, "multiPoint", minor, where))
+    sets = {point: _plugin_set(plugins, point, minor, where) for point in _POINTS}
+    expanded = {point: _expanded(multi_point, sets[point], names_at(point, minor)) for point in _POINTS}
+    for after, before, needing in (
+        ("score", "preScore", SCORES_NEED_PRE_SCORE),
+        ("filter", "preFilter", FILTERS_NEED_PRE_FILTER),
+    ):
+        for plugin in needing:
+            if plugin in expanded[after] and plugin not in expanded[before]:
+                raise ProfileError(
+                    f"{where}.plugins.{before}: {plugin} is off, but {after} has it: every pod would fail."
+                    f" Disable it under {after} too."
+                )
+    weights: dict[str, int] = {}
+    for one in (*sets["score"].enabled, *multi_point.enabled):
+        weights.setdefault(one.name, one.weight or 1)
+    arguments = _arguments(body, where)
+    # On by default from 1.37 on, without effect on pods whose claims are bound.
+    scores_volumes = is_on("StorageCapacityScoring", minor, {})
+    return Profile(
+        scheduler_name=name,
+        minor=minor,
+        filters=tuple(expanded["filter"]),
+        post_filters=tuple(expanded["postFilter"]),
+        scores=tuple(
+            (plugin, weights[plugin]) for plugin in expanded["score"] if plugin != VOLUME_BINDING or scores_volumes
+        ),
+        percentage_of_nodes_to_score=percentage,
+        **_read_arguments(arguments, where),
+    )
+
+
+def _plugin_set(plugins: Mapping[str, Any], point: str, minor: int, where: str) -> _PluginSet:
+    body = plugins.get(point) or {}
+    enabled = tuple(_Plugin(one["name"], one.get("weight") or 0) for one in body.get("enabled") or ())
+    for plugin in enabled:
+        known = names_at(point, minor) if point in _POINTS else PLUGINS
+        if plugin.name not in known:
+            raise ProfileError(
+                f"{where}.plugins.{point}.enabled: found {plugin.name!r}, expected an in-tree plugin of {point}"
+            )
+    return _PluginSet(enabled, frozenset(one["name"] for one in body.get("disabled") or ()))
+
+
+def _merged(defaults: _PluginSet, custom: _PluginSet) -> _PluginSet:
+    """Defaults that aren't disabled, each replaced in place when it is named again; then what else is named."""
+    named = {plugin.name: plugin for plugin in custom.enabled}
+    kept = [
+        named.pop(plugin.name, plugin)
+        for plugin in defaults.enabled
+        if "*" not in custom.disabled and plugin.name not in custom.disabled
+    ]
+    return _PluginSet((*kept, *named.values()), custom.disabled)
+
+
+def _expanded(multi_point: _PluginSet, own: _PluginSet, implementers: frozenset[str]) -> list[str]:
+    """Names at one extension point: overridden ones in its own order, then multiPoint's others, then its others."""
+    enabled = [plugin.name for plugin in own.enabled]
+    if "*" in own.disabled:
+        return enabled
+    spread = [
+        plugin.name for plugin in multi_point.enabled if plugin.name in implementers and plugin.name not in own.disabled
+    ]
+    overridden = [name for name in enabled if name in spread]
+    return [
+        *overridden,
+        *(name for name in spread if name not in overridden),
+        *(name for name in enabled if name not in overridden),
+    ]
+
+
+def _arguments(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for one in body.get("pluginConfig") or ():
+        if one["name"] in found:
+            raise ProfileError(f"{where}.pluginConfig: found {one['name']!r} twice, expected each plugin once")
+        found[one["name"]] = one.get("args") or {}
+    return found
+
+
+def _read_arguments(arguments: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    fit = arguments.get(NODE_RESOURCES_FIT, {})
+    if fit.get("scoringStrategy") is not None:
+        found["fit"] = _read_strategy(fit["scoringStrategy"], where)
+    found["ignored_resources"] = frozenset(fit.get("ignoredResources") or ())
+    found["ignored_resource_groups"] = frozenset(fit.get("ignoredResourceGroups") or ())
+    balanced = arguments.get(BALANCED_ALLOCATION, {}).get("resources")
+    if balanced:
+        found["balanced_resources"] = tuple(one["name"] for one in balanced)
+    pods = arguments.get(INTER_POD_AFFINITY, {})
+    if pods.get("hardPodAffinityWeight") is not None:
+        found["hard_pod_affinity_weight"] = pods["hardPodAffinityWeight"]
+    found["ignore_preferred_terms_of_existing_pods"] = bool(pods.get("ignorePreferredTermsOfExistingPods"))
+    added = arguments.get(NODE_AFFINITY, {}).get("addedAffinity") or {}
+    if added.get(REQUIRED) is not None:
+        found["added_node_terms"] = read_node_terms(added[REQUIRED].get("nodeSelectorTerms"))
+    found["added_preferred_terms"] = tuple(_preferred(added.get(PREFERRED) or ()))
+    spread = arguments.get(POD_TOPOLOGY_SPREAD, {})
+    if spread.get("defaultingType") == "List":
+        found["default_spread"] = tuple(read_spread_constraint(one) for one in spread.get("defaultConstraints") or ())
+        found["spread_is_system_default"] = False
+    preemption = arguments.get(DEFAULT_PREEMPTION, {})
+    for key, name in (
+        ("minCandidateNodesPercentage", "min_candidates_percent"),
+        ("minCandidateNodesAbsolute", "min_candidates"),
+    ):
+        if preemption.get(key) is not None:
+            found[name] = preemption[key]
+    return found
+
+
+def _preferred(terms: Sequence[Mapping[str, Any]]) -> Iterator[WeightedNodeTerm]:
+    for one in terms:
+        term = read_node_term(one.get("preference"))
+        if term is not None and one.get("weight"):
+            yield WeightedNodeTerm(one["weight"], term)
+
+
+def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
+    kind = strategy.get("type")
+    if kind not in (LEAST_ALLOCATED, MOST_ALLOCATED, CAPACITY_RATIO):
+        raise ProfileError(
+            f"{where}.pluginConfig: NodeResourcesFit scoringStrategy.type: found {kind!r},"
+            f" expected {LEAST_ALLOCATED}, {MOST_ALLOCATED} or {CAPACITY_RATIO}"
+        )
+    resources = tuple(Weighted(one["name"], one.get("weight") or 1) for one in strategy.get("resources") or ())
+    ratio = strategy.get("requestedToCapacityRatio") or {}
+    # Scores are written 0..10 and counted 0..100.
+    shape = tuple((point.get("utilization") or 0, (point.get("score") or 0) * 10) for point in ratio.get("shape") or ())
+    if kind == CAPACITY_RATIO and not shape:
+        raise ProfileError(
+            f"{where}.pluginConfig: NodeResourcesFit: found no shape, expected one with {CAPACITY_RATIO}"
+        )
+    return FitScore(kind, resources or FitScore().resources, shape)

@@ -1,0 +1,506 @@
+"""Say what each node that fits is worth to a pod, to the last point as kube-scheduler does, and which one it takes.
+
+Owns the score plugins, their normalisation over the nodes that fit, weights and ties. Whole numbers are divided towards
+zero and floats computed in kube-scheduler's order, since one point decides.
+Source: the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals, v1.35 to
+v1.37.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
+from operator import add
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from roost_core.scheduler.filters import Cycle, admits, spread_constraints, spread_query
+from roost_core.scheduler.objects import CPU, MEMORY, PodState
+from roost_core.scheduler.plugins import (
+    BALANCED_ALLOCATION,
+    DYNAMIC_RESOURCES,
+    IMAGE_LOCALITY,
+    INTER_POD_AFFINITY,
+    NODE_AFFINITY,
+    NODE_RESOURCES_FIT,
+    POD_TOPOLOGY_SPREAD,
+    TAINT_TOLERATION,
+    VOLUME_BINDING,
+)
+from roost_core.scheduler.profile import CAPACITY_RATIO, LEAST_ALLOCATED, Profile
+from roost_core.scheduler.state import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from roost_core.scheduler.objects import SpreadConstraint
+    from roost_core.scheduler.state import ClusterState, NodeRow
+
+MAX_SCORE: Final = 100
+HOSTNAME: Final = "kubernetes.io/hostname"
+_MIB: Final = 2**20
+# ImageLocality: below the first nothing counts, above the second (for each container) nothing more.
+_MIN_IMAGE_BYTES: Final = 23 * _MIB
+_MAX_IMAGE_BYTES: Final = 1000 * _MIB
+
+# Scores of the nodes that fit, in their order; None: the plugin stays out of this pod's table.
+Scores = list[int] | None
+_T = TypeVar("_T")
+
+
+class Chosen:
+    """The nodes that fit, by their places in `ClusterState.ordered`."""
+
+    __slots__ = ("_names", "places", "state")
+
+    def __init__(self, state: ClusterState, places: Sequence[int]) -> None:
+        self.state = state
+        self.places = places
+        self._names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def of(self, values: Sequence[_T]) -> list[_T]:
+        """Their values, of such as are in the order of `ClusterState.ordered`."""
+        places = self.places
+        if isinstance(places, range):
+            return list(values[places.start : places.stop])
+        return list(map(values.__getitem__, places))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        if self._names is None:
+            self._names = tuple(self.of(self.state.names))
+        return self._names
+
+    @property
+    def rows(self) -> list[NodeRow]:
+        """Their rows."""
+        return self.of(self.state.ordered)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """What every node that fits is worth: weighted points by plugin, and their sums; all in the order of `nodes`."""
+
+    nodes: tuple[str, ...]
+    points: dict[str, list[int]]
+    totals: list[int]
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """All nodes with the highest total."""
+        highest = max(self.totals)
+        return tuple(node for node, total in zip(self.nodes, self.totals, strict=True) if total == highest)
+
+    def rows(self) -> Iterator[tuple[str, dict[str, int], int]]:
+        """Each node with its points by plugin and its total."""
+        for index, (node, total) in enumerate(zip(self.nodes, self.totals, strict=True)):
+            yield node, {plugin: points[index] for plugin, points in self.points.items()}, total
+
+
+def score_nodes(
+    pod: PodState, feasible: Iterable[str], state: ClusterState, profile: Profile, cycle: Cycle | None = None
+) -> ScoreTable:
+    """Score the nodes named by `feasible`; kube-scheduler does so for two and more, and takes a lone one unseen.
+
+    cycle: the one that filtered them, to spare making it again.
+    """
+    places = state.places
+    return score_chosen(Chosen(state, [places[name] for name in feasible]), cycle or Cycle(pod, state, profile))
+
+
+def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
+    """The same for nodes that are known by their places."""
+    points: dict[str, list[int]] = {}
+    totals: list[int] | None = None
+    for plugin, weight in cycle.profile.scores:
+        scores = SCORERS[plugin](cycle, chosen)
+        if scores is None:
+            continue
+        weighted = points[plugin] = _times(scores, weight)
+        totals = weighted if totals is None else list(map(add, totals, weighted))
+    return ScoreTable(chosen.names, points, [0] * len(chosen) if totals is None else list(totals))
+
+
+def _times(scores: list[int], weight: int) -> list[int]:
+    if weight == 1:
+        return scores
+    first = scores[0] if scores else 0
+    if scores.count(first) == len(scores):
+        # Often so, and counting is quicker than multiplying thousands.
+        return [first * weight] * len(scores)
+    return [score * weight for score in scores]
+
+
+def pick(totals: Sequence[int]) -> int:
+    """The index of the node that kube-scheduler takes: the root of a binary heap made of the totals in their order.
+
+    That is not the first of several best ones: a parent stays above equal children, and a left child comes before a
+    right one.
+    """
+    highest, size = max(totals), len(totals)
+    place = 0
+    while totals[place] != highest:
+        # The left subtree's nodes are a run on each level.
+        begin = end = 2 * place + 1
+        while begin < size and highest not in totals[begin : end + 1]:
+            begin, end = 2 * begin + 1, 2 * end + 2
+        place = 2 * place + (1 if begin < size else 2)
+    return place
+
+
+# Nodes alone
+
+
+def score_taints(cycle: Cycle, chosen: Chosen) -> Scores:
+    """TaintToleration: the fewer PreferNoSchedule taints that aren't tolerated, the better."""
+    unwanted = cycle.unwanted
+    if not unwanted:
+        return [MAX_SCORE] * len(chosen)
+    raw = list(map(unwanted.get, chosen.names, repeat(0)))
+    most = max(raw)
+    return [MAX_SCORE - (MAX_SCORE * number // most if most else 0) for number in raw]
+
+
+def score_node_affinity(cycle: Cycle, chosen: Chosen) -> Scores:
+    """NodeAffinity: the weights of preferred terms that hold, measured by the best node's."""
+    if not cycle.pod.spec.preferred_node_terms and not cycle.profile.added_preferred_terms:
+        return None
+    preferred = cycle.preferred
+    raw = list(map(preferred.get, chosen.names, repeat(0)))
+    most = max(raw)
+    if most and raw.count(most) == len(raw):
+        return [MAX_SCORE] * len(raw)
+    return [MAX_SCORE * points // most for points in raw] if most else raw
+
+
+def score_images(cycle: Cycle, chosen: Chosen) -> Scores:
+    """ImageLocality: bytes of the pod's images that are there, each times the share of all nodes that hold it."""
+    spec, state = cycle.pod.spec, cycle.state
+    names = [_image_name(image) for image in spec.images]
+    if cycle.profile.minor >= 36:
+        names += [_image_name(image) for image in spec.volume_images]
+    all_nodes = len(state.rows)
+    held: dict[str, int] = {}
+    for name in names:
+        use = state.images.get(name)
+        if use is None:
+            continue
+        present = int(use.size_bytes * (len(use.holders) / all_nodes))
+        if not state.stale_images and not held:
+            held = dict.fromkeys(use.holders, present)
+            continue
+        for holder in use.holders:
+            view = state.rows[holder].image_view
+            if view is None:
+                share = present
+            else:
+                size_bytes, number = view.get(name, (0, 0))
+                share = int(size_bytes * (number / all_nodes))
+            held[holder] = held.get(holder, 0) + share
+    # From 1.37 on an image volume widens the range, too.
+    counted = len(names) if cycle.profile.minor >= 37 else len(spec.images)
+    most = _MAX_IMAGE_BYTES * counted
+    scores = {
+        present: MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // (most - _MIN_IMAGE_BYTES)
+        for present in {0, *held.values()}
+    }
+    if not held:
+        return [scores[0]] * len(chosen)
+    return [scores[present] for present in map(held.get, chosen.names, repeat(0))]
+
+
+@lru_cache(maxsize=4096)
+def _image_name(image: str) -> str:
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def score_claims(cycle: Cycle, chosen: Chosen) -> Scores:  # noqa: ARG001 (every scorer is given the same)
+    """DynamicResources: 0 everywhere, for a pod without resource claims."""
+    return [0] * len(chosen)
+
+
+# Room
+
+
+def score_fit(cycle: Cycle, chosen: Chosen) -> Scores:
+    """NodeResourcesFit: by what would be left, what would be taken, or a curve over that."""
+    fit = cycle.profile.fit
+    asked = dict(cycle.pod.spec.fit_requests)
+    resources = [
+        (name, weight, asked.get(name, 0))
+        for name, weight in fit.resources
+        # An extended resource that isn't asked for stays out of the mean.
+        if name in (CPU, MEMORY) or asked.get(name, 0) or not _is_scalar(name)
+    ]
+
+    def find(row: NodeRow) -> int:
+        if fit.strategy == CAPACITY_RATIO:
+            return _ratio_score(row, resources, fit.shape)
+        return (_least if fit.strategy == LEAST_ALLOCATED else _most)(row, resources)
+
+    key = (NODE_RESOURCES_FIT, id(fit), cycle.pod.spec.fit_requests)
+    return chosen.of(cycle.state.column(key, find, fit).values)
+
+
+_Asked = list[tuple[str, int, int]]
+
+
+def _is_scalar(resource: str) -> bool:
+    return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
+
+
+def _least(row: NodeRow, resources: _Asked) -> int:
+    allocatable, scored = row.allocatable, row.scored
+    points = weights = 0
+    for name, weight, asked in resources:
+        capacity = allocatable.get(name, 0)
+        if not capacity:
+            continue
+        left = capacity - scored.get(name, 0) - asked
+        if left > 0:
+            points += left * MAX_SCORE // capacity * weight
+        weights += weight
+    return points // weights if weights else 0
+
+
+def _most(row: NodeRow, resources: _Asked) -> int:
+    allocatable, scored = row.allocatable, row.scored
+    points = weights = 0
+    for name, weight, asked in resources:
+        capacity = allocatable.get(name, 0)
+        if not capacity:
+            continue
+        points += min(scored.get(name, 0) + asked, capacity) * MAX_SCORE // capacity * weight
+        weights += weight
+    return points // weights if weights else 0
+
+
+def _ratio_score(row: NodeRow, resources: _Asked, shape: Sequence[tuple[int, int]]) -> int:
+    points = weights = 0
+    for name, weight, asked in resources:
+        capacity = row.allocatable.get(name, 0)
+        if not capacity:
+            continue
+        taken = row.scored.get(name, 0) + asked
+        score = _on_curve(100 if taken > capacity else taken * 100 // capacity, shape)
+        # A resource that scores nothing leaves the mean.
+        if score > 0:
+            points += score * weight
+            weights += weight
+    return _round_half_up(points / weights) if weights else 0
+
+
+def _on_curve(utilization: int, shape: Sequence[tuple[int, int]]) -> int:
+    for index, (end, score) in enumerate(shape):
+        if utilization <= end:
+            if index == 0:
+                return score
+            start, before = shape[index - 1]
+            return before + _divide((score - before) * (utilization - start), end - start)
+    return shape[-1][1]
+
+
+def score_balance(cycle: Cycle, chosen: Chosen) -> Scores:
+    """NodeResourcesBalancedAllocation: how evenly resources would be taken; from 1.36 on, how much more evenly."""
+    asked = dict(cycle.pod.spec.requests)
+    resources = [(name, asked.get(name, 0)) for name in cycle.profile.balanced_resources]
+    if not any(amount for _, amount in resources):
+        return None
+    resources = [(name, amount) for name, amount in resources if amount or not _is_scalar(name)]
+    by_change = cycle.profile.minor >= 36
+
+    def find(row: NodeRow) -> int:
+        return _balance_score(row, resources, by_change=by_change)
+
+    return chosen.of(cycle.state.column((BALANCED_ALLOCATION, by_change, tuple(resources)), find).values)
+
+
+def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_change: bool) -> int:
+    present = [
+        (capacity, row.requested.get(name, 0), amount)
+        for name, amount in resources
+        if (capacity := row.allocatable.get(name, 0))
+    ]
+    after = _balance([min((taken + amount) / capacity, 1.0) for capacity, taken, amount in present])
+    if not by_change:
+        return after
+    before = _balance([min(taken / capacity, 1.0) for capacity, taken, _ in present])
+    return 50 + _divide(50 + after - before, 2)
+
+
+def _balance(shares: Sequence[float]) -> int:
+    deviation = 0.0
+    if len(shares) == 2:
+        deviation = abs((shares[0] - shares[1]) / 2)
+    elif len(shares) > 2:
+        # In kube-scheduler's order of adding up; `sum` may compensate and give another last digit.
+        total = squares = 0.0
+        for share in shares:
+            total += share
+        mean = total / len(shares)
+        for share in shares:
+            squares += (share - mean) * (share - mean)
+        deviation = math.sqrt(squares / len(shares))
+    return int((1 - deviation) * MAX_SCORE)
+
+
+# Other pods
+
+
+def score_other_pods(cycle: Cycle, chosen: Chosen) -> Scores:
+    """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the worst and best node."""
+    pod, state, profile = cycle.pod, cycle.state, cycle.profile
+    spec = pod.spec
+    has_own = bool(spec.preferred_affinity or spec.preferred_anti_affinity)
+    if profile.ignore_preferred_terms_of_existing_pods and not has_own:
+        return None
+    company = _Company(chosen)
+    for sign, terms in ((1, spec.preferred_affinity), (-1, spec.preferred_anti_affinity)):
+        for weight, term in terms:
+            counts = state.count_pods(PodQuery((state.condition_of(term, pod.namespace),)))
+            company.add(counts, term.topology_key, sign * weight)
+    labels = state.labels_of_namespace(pod.namespace)
+    hard_weight = profile.hard_pod_affinity_weight
+    for owned, counts in state.terms.items():
+        weight = owned.weight if owned.kind == PREFERRED else hard_weight if owned.kind == REQUIRED_AFFINITY else 0
+        if weight and term_means(owned, pod, labels):
+            company.add(counts, owned.term.topology_key, weight)
+    raw = company.points()
+    if raw is None:
+        return None
+    lowest, highest = min(raw), max(raw)
+    if lowest == highest:
+        return [0] * len(raw)
+    width = highest - lowest
+    stretched = {points: int(100.0 * ((points - lowest) / width)) for points in set(raw)}
+    return [stretched[points] for points in raw]
+
+
+class _Company:
+    """Adds up the weights of the pods in each node's domains."""
+
+    def __init__(self, chosen: Chosen) -> None:
+        self._chosen = chosen
+        # By a label that each node has a value of its own of: by name of the node.
+        self._by_node: list[tuple[Mapping[str, int], int]] = []
+        # By other labels, by their values.
+        self._domains: dict[str, dict[str, int]] = {}
+
+    def add(self, counts: Mapping[str, int], key: str, weight: int) -> None:
+        """Add pods, counted by node, with this weight each."""
+        state = self._chosen.state
+        if state.label_values(key)[1]:
+            if counts:
+                self._by_node.append((counts, weight))
+            return
+        for name, number in counts.items():
+            value = state.rows[name].labels.get(key)
+            if value is not None:
+                weights = self._domains.setdefault(key, {})
+                weights[value] = weights.get(value, 0) + number * weight
+
+    def points(self) -> list[int] | None:
+        """The sum for each chosen node; None when there is no pod to reckon with."""
+        if not self._by_node and not self._domains:
+            return None
+        chosen = self._chosen
+        raw = [0] * len(chosen)
+        for counts, weight in self._by_node:
+            numbers = map(counts.get, chosen.names, repeat(0))
+            raw = [points + weight * number for points, number in zip(raw, numbers, strict=True)]
+        for key, weights in self._domains.items():
+            values = chosen.of(chosen.state.label_values(key)[0])
+            raw = [
+                points + weights.get(value, 0) if value is not None else points
+                for points, value in zip(raw, values, strict=True)
+            ]
+        return raw
+
+
+def score_spread(cycle: Cycle, chosen: Chosen) -> Scores:
+    """PodTopologySpread: the fewer matching pods in a node's domains, the better."""
+    pod, state, profile = cycle.pod, cycle.state, cycle.profile
+    constraints = spread_constraints(pod, profile, state, required=False)
+    if not constraints:
+        return None
+    require_all = bool(pod.spec.spread_constraints) or not profile.spread_is_system_default
+    keys = [one.topology_key for one in constraints]
+    rows = chosen.rows
+    ignored = {row.name for row in rows if require_all and not all(key in row.labels for key in keys)}
+    counted = [row for row in rows if row.name not in ignored]
+    parts = [_spread_part(cycle, one, counted, keys if require_all else []) for one in constraints]
+    raw = []
+    for row in rows:
+        if row.name in ignored:
+            raw.append(-1)
+            continue
+        points = 0.0
+        for (weight, numbers), constraint in zip(parts, constraints, strict=True):
+            value = row.labels.get(constraint.topology_key)
+            if value is not None:
+                number = numbers.get(row.name if constraint.topology_key == HOSTNAME else value, 0)
+                points += number * weight + (constraint.max_skew - 1)
+        raw.append(_round_half_up(points))
+    scored = [points for points in raw if points >= 0]
+    if not scored:
+        return [0] * len(rows)
+    highest, lowest = max(scored), min(scored)
+    return [
+        0 if points < 0 else MAX_SCORE * (highest + lowest - points) // highest if highest else MAX_SCORE
+        for points in raw
+    ]
+
+
+def _spread_part(
+    cycle: Cycle, constraint: SpreadConstraint, counted: Sequence[NodeRow], required_keys: Sequence[str]
+) -> tuple[float, Mapping[str, int]]:
+    """A constraint's weight, and its pods by domain; by node for the hostname."""
+    key = constraint.topology_key
+    # An empty selector counts nothing.
+    query = spread_query(constraint, cycle.pod.namespace)
+    pods = cycle.state.count_pods(query) if constraint.selector else {}
+    if key == HOSTNAME:
+        return math.log(len(counted) + 2), pods
+    # A node without the label is of the domain "", where that is allowed at all.
+    numbers = {row.labels.get(key, ""): 0 for row in counted}
+    size = len(numbers)
+    for name, number in pods.items():
+        row = cycle.state.rows[name]
+        if all(one in row.labels for one in required_keys) and admits(cycle, constraint, name):
+            value = row.labels.get(key, "")
+            if value in numbers:
+                numbers[value] += number
+    return math.log(size + 2), numbers
+
+
+# Arithmetic
+
+
+def _divide(dividend: int, divisor: int) -> int:
+    """Towards zero, as Go divides."""
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
+def _round_half_up(number: float) -> int:
+    """To the nearest whole number, halves up; for numbers from 0 on. Adding a half first could round twice."""
+    whole = int(number)
+    return whole + 1 if number - whole >= 0.5 else whole
+
+
+SCORERS: Final[dict[str, Callable[[Cycle, Chosen], Scores]]] = {
+    TAINT_TOLERATION: score_taints,
+    NODE_AFFINITY: score_node_affinity,
+    NODE_RESOURCES_FIT: score_fit,
+    POD_TOPOLOGY_SPREAD: score_spread,
+    INTER_POD_AFFINITY: score_other_pods,
+    DYNAMIC_RESOURCES: score_claims,
+    VOLUME_BINDING: score_claims,
+    BALANCED_ALLOCATION: score_balance,
+    IMAGE_LOCALITY: score_images,
+}

@@ -1,0 +1,659 @@
+"""Keep a cluster as kube-scheduler's cache has it: nodes, the pods on them, and the sums that decisions are made from.
+
+`ClusterState` is edited in place, since a simulator changes one pod at a time and asks thousands of times. Every edit
+has its exact opposite, in any order: a state that a pod was added to and removed from equals the one before, and
+`without` does that for a question ("where would it go now?"). Nothing here reads a clock or draws lots.
+
+What each edit keeps up to date beside the sums: how many pods a node holds that have one (anti-)affinity term, by term,
+and how many that one selector finds, by selector asked before. So a decision costs the terms that exist, not the pods.
+What was found out of each row alone is kept in a `Column`, and found out anew only of rows that changed since.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
+
+from roost_core.scheduler.matching import selector_matches
+from roost_core.scheduler.objects import CPU, MEMORY, PODS, HostPort, NodeState, PodSpec, PodState, PodTerm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from roost_core.placement.selectors import Requirement
+    from roost_core.scheduler.objects import NodeTerm, Toleration
+
+_Key = TypeVar("_Key")
+_Found = TypeVar("_Found")
+# Selectors whose counts are kept; the one asked longest ago goes first.
+_REMEMBERED_QUERIES: Final = 128
+# Likewise tables of what was found out of each node and its pods.
+_REMEMBERED_MEMOS: Final = 64
+# Changes of rows that columns may catch up with; one that is further behind is made anew.
+_REMEMBERED_CHANGES: Final = 4096
+# Specs whose terms are kept; all go when there are more.
+_REMEMBERED_SPECS: Final = 4096
+# Kinds of pods' terms, as they act on a pod that comes.
+REQUIRED_AFFINITY: Final = "required affinity"
+REQUIRED_ANTI_AFFINITY: Final = "required anti-affinity"
+PREFERRED: Final = "preferred"
+# What kube-scheduler calls a node's zone; the deprecated label counts first.
+_ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION_LABELS: Final = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+
+
+class OwnedTerm(NamedTuple):
+    """A term together with whose it is, since one without namespaces means its owner's own."""
+
+    kind: str
+    term: PodTerm
+    namespaces: frozenset[str]
+    # Of a preferred term; negative for anti-affinity. 0 for a required one.
+    weight: int
+
+
+class Condition(NamedTuple):
+    """Which pods are meant. No namespaces (None) means those of every namespace."""
+
+    namespaces: frozenset[str] | None
+    selector: frozenset[Requirement] | None
+
+
+class Needs(NamedTuple):
+    """All of a spec that filters ask of one node alone: pods that differ in nothing else get the same verdicts there.
+
+    Users' pods differ in their images, so there are few of these where there are thousands of specs.
+    """
+
+    requests: tuple[tuple[str, int], ...]
+    host_ports: tuple[HostPort, ...]
+    node_selector: tuple[tuple[str, str], ...]
+    required_node_terms: tuple[NodeTerm, ...] | None
+    tolerations: tuple[Toleration, ...]
+
+
+class PodQuery(NamedTuple):
+    """Pods that meet every one of the conditions; `living` leaves out those that are being deleted."""
+
+    conditions: tuple[Condition, ...]
+    living: bool = False
+
+    def finds(self, pod: PodState) -> bool:
+        """Tell whether the pod is one of them."""
+        if self.living and pod.leaving:
+            return False
+        for namespaces, selector in self.conditions:
+            if namespaces is not None and pod.namespace not in namespaces:
+                return False
+            if not selector_matches(selector, pod.labels):
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget, as pre-emption looks at it."""
+
+    namespace: str
+    # None and the empty selector protect nothing here.
+    selector: frozenset[Requirement] | None
+    disruptions_allowed: int = 0
+    # Names of pods whose eviction is under way.
+    disrupted_pods: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else in the cluster has a say: none of it changes with a pod."""
+
+    # Labels by namespace; one that isn't there counts as having none.
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    budgets: tuple[DisruptionBudget, ...] = ()
+    # Selectors of Services by namespace, and of ReplicationControllers, ReplicaSets and StatefulSets by
+    # (kind, namespace, name): spreading by default asks for them, and for nothing else.
+    services: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
+    controllers: Mapping[tuple[str, str, str], frozenset[Requirement]] = field(default_factory=dict)
+
+
+NO_SURROUNDINGS: Final = Surroundings()
+
+
+class NodeRow:
+    """One node with what its pods add up to. `copy` gives one to try things on."""
+
+    __slots__ = (
+        "allocatable", "image_view", "labels", "max_pods", "name", "node", "nominated", "pods", "ports", "requested",
+        "scored",
+    )  # fmt: skip
+
+    def __init__(self, node: NodeState) -> None:
+        self.pods: dict[str, PodState] = {}
+        # Bound nowhere yet; pre-emption makes room for them here.
+        self.nominated: dict[str, PodState] = {}
+        self.ports: dict[HostPort, int] = {}
+        # What is asked for, and what scores count: CPU and memory of containers that ask for none.
+        self.requested: dict[str, int] = {}
+        self.scored: dict[str, int] = {}
+        # (bytes, nodes) by image name, as this node's entry saw them; None: always the present ones.
+        self.image_view: Mapping[str, tuple[int, int]] | None = None
+        self.set_node(node)
+
+    def set_node(self, node: NodeState) -> None:
+        """Replace what is known of the node itself."""
+        self.node = node
+        self.name = node.fact.name
+        self.labels = node.fact.labels
+        self.allocatable = node.allocatable
+        self.max_pods = node.allocatable.get(PODS, 0)
+
+    def add(self, pod: PodState) -> None:
+        """Count a pod in."""
+        self.pods[pod.key] = pod
+        self._count(pod, 1)
+
+    def remove(self, pod: PodState) -> None:
+        """Count a pod out that was counted in."""
+        del self.pods[pod.key]
+        self._count(pod, -1)
+
+    def _count(self, pod: PodState, sign: int) -> None:
+        spec = pod.spec
+        requested, scored = self.requested, self.scored
+        for name, amount in spec.requests:
+            if amount:
+                _bump(requested, name, sign * amount)
+                if name not in (CPU, MEMORY):
+                    _bump(scored, name, sign * amount)
+        if spec.non_zero_cpu:
+            _bump(scored, CPU, sign * spec.non_zero_cpu)
+        if spec.non_zero_memory:
+            _bump(scored, MEMORY, sign * spec.non_zero_memory)
+        for port in spec.host_ports:
+            _bump(self.ports, port, sign)
+
+    def copy(self) -> Self:
+        """A row of its own with the same pods; nominations are shared."""
+        new = type(self).__new__(type(self))
+        for name in ("node", "name", "labels", "allocatable", "max_pods", "nominated", "image_view"):
+            setattr(new, name, getattr(self, name))
+        for name in ("pods", "ports", "requested", "scored"):
+            setattr(new, name, dict(getattr(self, name)))
+        return new
+
+
+class ImageViews(NamedTuple):
+    """What each node's entry saw of image holders, and the nodes that changed since; see `ClusterState.image_views`."""
+
+    by_node: Mapping[str, Mapping[str, tuple[int, int]] | None]
+    unseen: frozenset[str]
+
+
+class ImageUse:
+    """One image name: its size, and the nodes that report it."""
+
+    __slots__ = ("holders", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        # The first report counts while any node has the image, as kube-scheduler's cache has it.
+        self.size_bytes = size_bytes
+        self.holders: set[str] = set()
+
+
+class Column(Generic[_Found]):
+    """What was found out of each row, in the order of `ClusterState.ordered`. Look, don't touch."""
+
+    __slots__ = ("_keep_alive", "_order", "_seen", "made_of_it", "values")
+
+    def __init__(self, keep_alive: object) -> None:
+        self.values: list[_Found] = []
+        # What the asker made of all values together; None since one of them became another.
+        self.made_of_it: Any = None
+        self._keep_alive = keep_alive
+        self._order: tuple[NodeRow, ...] | None = None
+        self._seen = 0
+
+    def follow(self, state: ClusterState, find: Callable[[NodeRow], _Found]) -> None:
+        """Find out what changed."""
+        order, (changes, first) = state.ordered, state.changes
+        behind = len(changes) - (self._seen - first)
+        if self._order is not order or self._seen < first or behind > len(order):
+            self.values = list(map(find, order))
+            self.made_of_it, self._order = None, order
+        elif behind:
+            places, values = state.places, self.values
+            for name in set(changes[-behind:]):
+                place = places[name]
+                value = find(order[place])
+                if value != values[place]:
+                    values[place], self.made_of_it = value, None
+        self._seen = first + len(changes)
+
+
+class ClusterState:
+    """Nodes and pods, to be asked by `filters`, `scores` and `preemption`.
+
+    stale_images: keep for each node the counts of image holders that its own entry last saw, as kube-scheduler does:
+    they are refreshed in the first cycle after that node or a pod on it changed. Off, every node sees present counts.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[NodeState] = (),
+        pods: Iterable[PodState] = (),
+        surroundings: Surroundings = NO_SURROUNDINGS,
+        *,
+        stale_images: bool = False,
+    ) -> None:
+        self.rows: dict[str, NodeRow] = {}
+        self.images: dict[str, ImageUse] = {}
+        self.surroundings = surroundings
+        self.stale_images = stale_images
+        # Pods by "namespace/name", and the node each is on or nominated to.
+        self._pods: dict[str, PodState] = {}
+        # With `stale_images`: nodes that changed since the last cycle.
+        self._unseen: set[str] = set()
+        # Bound to nodes that aren't known (yet).
+        self._homeless: dict[str, dict[str, PodState]] = {}
+        # Pods with a term, counted by node name.
+        self.terms: dict[OwnedTerm, dict[str, int]] = {}
+        self._owned: dict[tuple[object, ...], tuple[PodSpec, list[OwnedTerm]]] = {}
+        self._needs: dict[tuple[int, ...], tuple[PodSpec, Needs]] = {}
+        self._equal_needs: dict[Needs, Needs] = {}
+        self._queries: OrderedDict[PodQuery, dict[str, int]] = OrderedDict()
+        # Names by zone, zones and names in order of arrival.
+        self._zones: dict[str, dict[str, None]] = {}
+        self._ordered: tuple[NodeRow, ...] | None = None
+        self._names: tuple[str, ...] = ()
+        self._places: dict[str, int] = {}
+        self._labels: dict[str, tuple[list[str | None], bool]] = {}
+        # Pods that are nominated to a node, known or not.
+        self.nominations = 0
+        # Names of rows in the order in which they changed, and how many were forgotten before the first of them.
+        self.changes: tuple[list[str], int] = ([], 0)
+        self._columns: OrderedDict[tuple[object, ...], Column[Any]] = OrderedDict()
+        # Bumped when a node itself changes; pods don't.
+        self.nodes_version = 0
+        # See `memo`.
+        self._memos: OrderedDict[tuple[object, ...], tuple[object, dict[str, Any]]] = OrderedDict()
+        # For `filters`: verdicts that hold while no node changes, and the nodes that meet a term.
+        self.verdicts: dict[tuple[int, int], tuple[object, object, Any]] = {}
+        self.meeting: dict[NodeTerm, tuple[str, ...]] = {}
+        for node in nodes:
+            self.set_node(node)
+        for pod in pods:
+            self.add_pod(pod)
+
+    # Nodes
+
+    @property
+    def ordered(self) -> tuple[NodeRow, ...]:
+        """All rows in kube-scheduler's order: one node of each zone in turn, in order of arrival."""
+        if self._ordered is None:
+            lists = [list(names) for names in self._zones.values()]
+            rows = []
+            for index in range(max(map(len, lists), default=0)):
+                rows += [self.rows[names[index]] for names in lists if index < len(names)]
+            self._ordered = tuple(rows)
+            self._names = tuple([row.name for row in rows])
+            self._places = {name: place for place, name in enumerate(self._names)}
+        return self._ordered
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of `ordered`."""
+        return self._names if self._ordered is not None else tuple([row.name for row in self.ordered])
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Where in `ordered` each node is, by name."""
+        if self._ordered is None:
+            _ = self.ordered
+        return self._places
+
+    def label_values(self, key: str) -> tuple[list[str | None], bool]:
+        """A label's value of each of `ordered`, and whether each has one of its own."""
+        found = self._labels.get(key)
+        if found is None:
+            values = [row.labels.get(key) for row in self.ordered]
+            found = self._labels[key] = values, None not in values and len(set(values)) == len(values)
+        return found
+
+    def set_node(self, node: NodeState) -> None:
+        """Add a node, or replace what is known of it; its pods stay."""
+        name = node.fact.name
+        row = self.rows.get(name)
+        if row is None:
+            row = self.rows[name] = NodeRow(node)
+            self._zones.setdefault(_zone_of(node), {})[name] = None
+            self._nodes_changed()
+            self._move_images({}, node.images, name)
+            for pod in self._homeless.pop(name, {}).values():
+                self._place(row, pod)
+            for pod in self._pods.values():
+                if not pod.node_name and pod.nominated_node == name:
+                    row.nominated[pod.key] = pod
+        else:
+            before = row.node
+            row.set_node(node)
+            if before.fact != node.fact:
+                old_zone, zone = _zone_of(before), _zone_of(node)
+                if old_zone != zone:
+                    # As in kube-scheduler, the order follows only when another node comes or goes.
+                    self._leave_zone(old_zone, name)
+                    self._zones.setdefault(zone, {})[name] = None
+                self._forget_verdicts()
+            self._move_images(before.images, node.images, name)
+        self._changed(row)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node. Its pods wait for it to come back, or to be removed themselves. Raises KeyError."""
+        row = self.rows[name]
+        for pod in list(row.pods.values()):
+            self._displace(row, pod)
+            self._homeless.setdefault(name, {})[pod.key] = pod
+        self._move_images(row.node.images, {}, name)
+        del self.rows[name]
+        self._leave_zone(_zone_of(row.node), name)
+        self._nodes_changed()
+
+    def _leave_zone(self, zone: str, name: str) -> None:
+        names = self._zones[zone]
+        del names[name]
+        if not names:
+            del self._zones[zone]
+
+    def _nodes_changed(self) -> None:
+        self._ordered = None
+        self._forget_verdicts()
+
+    def _forget_verdicts(self) -> None:
+        self.nodes_version += 1
+        self.verdicts.clear()
+        self.meeting.clear()
+        self._labels.clear()
+
+    def _move_images(self, before: Mapping[str, int], after: Mapping[str, int], name: str) -> None:
+        if before is after:
+            return
+        # All of the old report goes first: the last holder's new report brings a new size.
+        for image in before:
+            use = self.images.get(image)
+            if use is not None:
+                use.holders.discard(name)
+                if not use.holders:
+                    del self.images[image]
+        for image, size_bytes in after.items():
+            use = self.images.get(image)
+            if use is None:
+                use = self.images[image] = ImageUse(size_bytes)
+            use.holders.add(name)
+
+    def look(self) -> None:
+        """Begin a cycle: with `stale_images`, nodes that changed since the last one see the present counts."""
+        if self._unseen:
+            for name in self._unseen:
+                row = self.rows.get(name)
+                if row is not None:
+                    row.image_view = {
+                        image: (self.images[image].size_bytes, len(self.images[image].holders))
+                        for image in row.node.images
+                    }
+            self._unseen.clear()
+
+    def touch(self, name: str) -> None:
+        """Note that something about a node was told again that changes nothing here: its entry sees images anew."""
+        if self.stale_images and name in self.rows:
+            self._unseen.add(name)
+
+    def image_views(self) -> ImageViews:
+        """What `look` has found so far (with `stale_images`), to go back to after trying other states."""
+        return ImageViews({name: row.image_view for name, row in self.rows.items()}, frozenset(self._unseen))
+
+    def set_image_views(self, views: ImageViews) -> None:
+        """Go back to what `image_views` gave; nodes that weren't there then see the present counts."""
+        self._unseen = {name for name in self.rows if name in views.unseen or name not in views.by_node}
+        for name, row in self.rows.items():
+            row.image_view = views.by_node.get(name)
+
+    def _changed(self, row: NodeRow) -> None:
+        for _, found in self._memos.values():
+            found.pop(row.name, None)
+        changes, first = self.changes
+        changes.append(row.name)
+        if len(changes) > _REMEMBERED_CHANGES:
+            self.changes = [], first + len(changes)
+        if self.stale_images:
+            self._unseen.add(row.name)
+
+    # Pods
+
+    def get_pod(self, key: str) -> PodState | None:
+        """The pod of that `namespace/name`, as it was added."""
+        return self._pods.get(key)
+
+    def add_pod(self, pod: PodState) -> None:
+        """Add a pod, or replace the one of its name. Finished ones, and those neither bound nor nominated, just go."""
+        if pod.key in self._pods:
+            self.remove_pod(pod.key)
+        if pod.is_finished or not (pod.node_name or pod.nominated_node):
+            return
+        self._pods[pod.key] = pod
+        if pod.node_name:
+            row = self.rows.get(pod.node_name)
+            if row is None:
+                self._homeless.setdefault(pod.node_name, {})[pod.key] = pod
+            else:
+                self._place(row, pod)
+            return
+        self.nominations += 1
+        if (row := self.rows.get(pod.nominated_node)) is not None:
+            row.nominated[pod.key] = pod
+
+    def remove_pod(self, key: str) -> PodState:
+        """Forget a pod and return it. Raises KeyError when it isn't there."""
+        pod = self._pods.pop(key)
+        if not pod.node_name:
+            self.nominations -= 1
+            if pod.nominated_node in self.rows:
+                self.rows[pod.nominated_node].nominated.pop(key, None)
+            return pod
+        row = self.rows.get(pod.node_name)
+        if row is None:
+            waiting = self._homeless[pod.node_name]
+            del waiting[key]
+            if not waiting:
+                del self._homeless[pod.node_name]
+        else:
+            self._displace(row, pod)
+        return pod
+
+    @contextlib.contextmanager
+    def without(self, *keys: str) -> Iterator[Self]:
+        """The state while these pods aren't there; they are back afterwards, whatever happens inside."""
+        removed = [self.remove_pod(key) for key in keys if key in self._pods]
+        try:
+            yield self
+        finally:
+            for pod in reversed(removed):
+                self.add_pod(pod)
+
+    def _place(self, row: NodeRow, pod: PodState) -> None:
+        row.add(pod)
+        self._changed(row)
+        self._count(row.name, pod, 1)
+
+    def _displace(self, row: NodeRow, pod: PodState) -> None:
+        row.remove(pod)
+        self._changed(row)
+        self._count(row.name, pod, -1)
+
+    def _count(self, node_name: str, pod: PodState, sign: int) -> None:
+        if pod.spec.has_pod_terms:
+            for term in self._owned_terms(pod):
+                counts = self.terms.setdefault(term, {})
+                _bump(counts, node_name, sign)
+                if not counts:
+                    del self.terms[term]
+        for query, counts in self._queries.items():
+            if query.finds(pod):
+                _bump(counts, node_name, sign)
+
+    def _owned_terms(self, pod: PodState) -> list[OwnedTerm]:
+        """`owned_terms`, made once for all pods of a namespace that share their terms."""
+        spec = pod.spec
+        key = (
+            id(spec.required_affinity),
+            id(spec.required_anti_affinity),
+            id(spec.preferred_affinity),
+            id(spec.preferred_anti_affinity),
+            pod.namespace,
+        )
+        known = self._owned.get(key)
+        if known is None:
+            if len(self._owned) >= _REMEMBERED_SPECS:
+                self._owned.clear()
+            # The spec is kept, so that those ids stay its own.
+            known = self._owned[key] = (spec, owned_terms(pod))
+        return known[1]
+
+    # Questions
+
+    def needs_of(self, spec: PodSpec) -> Needs:
+        """The spec's needs; equal ones are one object, to be told by its identity (while whoever does so keeps it)."""
+        # Specs that are copies of one share these parts.
+        key = (
+            id(spec.requests),
+            id(spec.host_ports),
+            id(spec.node_selector),
+            id(spec.required_node_terms),
+            id(spec.tolerations),
+        )
+        known = self._needs.get(key)
+        if known is None:
+            if len(self._needs) >= _REMEMBERED_SPECS:
+                self._needs.clear()
+                self._equal_needs.clear()
+            needs = Needs(
+                spec.requests, spec.host_ports, spec.node_selector, spec.required_node_terms, spec.tolerations
+            )
+            # The spec is kept, so that those ids stay its own.
+            known = self._needs[key] = (spec, self._equal_needs.setdefault(needs, needs))
+        return known[1]
+
+    def column(
+        self, key: tuple[object, ...], find: Callable[[NodeRow], _Found], keep_alive: object = None
+    ) -> Column[_Found]:
+        """What `find` says of each row, for whoever asks with this key.
+
+        It may look at nothing but the row, its nominated pods aside. keep_alive: what `key` names by identity.
+        """
+        found = self._columns.get(key)
+        if found is None:
+            found = self._columns[key] = Column(keep_alive)
+            if len(self._columns) > _REMEMBERED_MEMOS:
+                self._columns.popitem(last=False)
+        else:
+            self._columns.move_to_end(key)
+        found.follow(self, find)
+        return found
+
+    def memo(self, key: tuple[object, ...], keep_alive: object = None) -> dict[str, Any]:
+        """A table by node name for whoever asks with this key; an entry is dropped when that node or its pods change.
+
+        Only what follows from one row alone may be kept here. keep_alive: what `key` names by identity.
+        """
+        entry = self._memos.get(key)
+        if entry is None:
+            entry = self._memos[key] = (keep_alive, {})
+            if len(self._memos) > _REMEMBERED_MEMOS:
+                self._memos.popitem(last=False)
+        else:
+            self._memos.move_to_end(key)
+        return entry[1]
+
+    def count_pods(self, query: PodQuery) -> Mapping[str, int]:
+        """How many pods the query finds, by node; nodes with none are left out. Look, don't touch."""
+        counts = self._queries.get(query)
+        if counts is not None:
+            self._queries.move_to_end(query)
+            return counts
+        counts = {}
+        for name, row in self.rows.items():
+            number = sum(map(query.finds, row.pods.values()))
+            if number:
+                counts[name] = number
+        self._queries[query] = counts
+        if len(self._queries) > _REMEMBERED_QUERIES:
+            self._queries.popitem(last=False)
+        return counts
+
+    def namespaces_of(
+        self, namespaces: frozenset[str], selector: frozenset[Requirement] | None
+    ) -> frozenset[str] | None:
+        """The namespaces a term of a pod that comes means; None for all of them."""
+        if selector is None:
+            return namespaces
+        if not selector:
+            return None
+        found = (name for name, labels in self.surroundings.namespaces.items() if selector_matches(selector, labels))
+        return namespaces.union(found)
+
+    def condition_of(self, term: PodTerm, namespace: str) -> Condition:
+        """Which pods a term of a pod of that namespace means."""
+        return Condition(self.namespaces_of(own_namespaces(term, namespace), term.namespace_selector), term.selector)
+
+    def labels_of_namespace(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace; none when it isn't known."""
+        return self.surroundings.namespaces.get(namespace) or {}
+
+
+def own_namespaces(term: PodTerm, namespace: str) -> frozenset[str]:
+    """The namespaces that a term names; its owner's own when it names none and selects none."""
+    if term.namespaces or term.namespace_selector is not None:
+        return term.namespaces
+    return frozenset((namespace,))
+
+
+def owned_terms(pod: PodState) -> list[OwnedTerm]:
+    """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity among them."""
+    spec, namespace = pod.spec, pod.namespace
+    found = [OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0) for term in spec.required_affinity]
+    found += [
+        OwnedTerm(REQUIRED_ANTI_AFFINITY, term, own_namespaces(term, namespace), 0)
+        for term in spec.required_anti_affinity
+    ]
+    found += [
+        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), weight) for weight, term in spec.preferred_affinity
+    ]
+    found += [
+        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), -weight)
+        for weight, term in spec.preferred_anti_affinity
+    ]
+    return found
+
+
+def term_means(owned: OwnedTerm, pod: PodState, namespace_labels: Mapping[str, str]) -> bool:
+    """Tell whether a term of a pod that is there means a pod that comes, whose namespace has these labels."""
+    term = owned.term
+    return (
+        pod.namespace in owned.namespaces or selector_matches(term.namespace_selector, namespace_labels)
+    ) and selector_matches(term.selector, pod.labels)
+
+
+def _zone_of(node: NodeState) -> str:
+    labels = node.fact.labels
+    zone, region = (
+        next((labels[label] for label in names if label in labels), "") for names in (_ZONE_LABELS, _REGION_LABELS)
+    )
+    return f"{region}:\0:{zone}" if zone or region else ""
+
+
+def _bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
+    """Add to a count; zero is the same as absent, so that going back gives what was there."""
+    number = counts.get(key, 0) + by
+    if number:
+        counts[key] = number
+    else:
+        counts.pop(key, None)

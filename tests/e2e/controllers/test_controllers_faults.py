@@ -1,0 +1,439 @@
+"""The controllers under faults, on a real control plane; what leaders do is read from the API server's audit log."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from roost_core.placement.labels import HELD, attract_label, pulled_label
+from tests.e2e.audit import Request, credential_of, most_in_a_minute, requests_of, writes_without_the_lease
+from tests.e2e.cuttable_proxy import CuttableProxy
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.stack import Controllers
+
+pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
+IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+IMAGES = {IMAGE: 1_500_000_000}
+# A node that names none says nothing of any.
+NO_IMAGES = {"registry.k8s.io/pause:3.10.1": 300_000}
+EVICTIONS_PER_MINUTE = 2
+# For a fact to become a label, through faults that are over, on a machine that does other things, too.
+CONVERGED_SECONDS = 90.0
+# A replica at rest asks for its Lease every two seconds; what is broken is tried again ever more seldom.
+BUSY_REQUESTS_A_SECOND = 8.0
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane of our own: it is restarted here, and writes an audit log."""
+    own = ControlPlane(audit_level="Metadata")
+    try:
+        own.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield own
+    own.stop(keep_logs=request.session.testsfailed > 0)
+
+
+class Hub:
+    """One hub whose controllers can be failed: each replica has a token and a way to the API server of its own."""
+
+    def __init__(self, cluster: ControlPlane, *, seats: int = 0) -> None:
+        self.cluster = cluster
+        self.namespace = cluster.create_namespace()
+        self.pool = {"pool": self.namespace}
+        name, tag = IMAGE.rsplit(":", 1)
+        resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
+        values = {
+            "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": self.pool},
+            "placeholders": [{"name": "default", "replicas": seats, "resources": resources, "nodeSelector": self.pool}],
+            "placeholderMover": {
+                "enabled": seats > 0,
+                "evictionsPerMinute": EVICTIONS_PER_MINUTE,
+                "markAfterSeconds": 2,
+                "keepMarkSeconds": 5,
+                "flapSeconds": 5,
+            },
+        }
+        self.stack = Stack(cluster, self.namespace, values, webhook=False, scheduler=seats > 0)
+        self.nodes = FakeNodes(cluster.api)
+        self.keeper = PodKeeper(cluster.api)
+        self.has_seats = seats > 0
+        self.credentials: dict[str, str] = {}
+        self.proxies: dict[str, CuttableProxy] = {}
+        self.replicas: dict[str, Controllers] = {}
+        self._exits = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self._exits.enter_context(self.nodes)
+        if self.has_seats:
+            self._exits.enter_context(self.keeper)
+        self._exits.enter_context(self.stack)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exits.close()
+        self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}")
+
+    def start(self, name: str) -> Controllers:
+        """A replica by a name of its own."""
+        account = self.stack.find("ServiceAccount", "hub-roost-controllers")["metadata"]["name"]
+        direct = self.cluster.service_account_kubeconfig(self.namespace, account)
+        self.credentials[credential_of(direct)] = name
+        proxy = self.proxies[name] = self._exits.enter_context(CuttableProxy(self.cluster))
+        replica = self.stack.start_controllers(f"--kubeconfig={proxy.kubeconfig(direct)}", f"--identity={name}")
+        self.replicas[name] = replica
+        return replica
+
+    def leader(self) -> str:
+        """The replica that says it leads; "" while none does."""
+        leading = [
+            name
+            for name, replica in self.replicas.items()
+            if replica.process.is_running and replica.metric("roost_controllers_leader") == 1.0
+        ]
+        assert len(leading) < 2, f"{leading} lead at once"
+        return leading[0] if leading else ""
+
+    def add_node(self, name: str, **details: Any) -> str:
+        """A node of the pool with its image."""
+        full = f"{name}-{self.namespace}"
+        self.nodes.create(full, labels=self.pool, **{"memory": "12Gi", "images": IMAGES, **details})
+        return full
+
+    @property
+    def label(self) -> str:
+        return pulled_label("hub", self.namespace, IMAGE)
+
+    def has_label(self, node: str) -> bool:
+        """Whether the node is said to hold the image; "pulling" and "open" say that it doesn't."""
+        labels = self.cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
+        return bool(labels.get(self.label) == HELD)
+
+    def wait_for_label(self, node: str, *, on: bool = True) -> None:
+        def explain() -> str:
+            return "\n\n".join(
+                f"{name}: {replica.get('/readyz')}\n{replica.process.tail()}" for name, replica in self.replicas.items()
+            )
+
+        what = f"{node} to {'get' if on else 'lose'} its label"
+        wait_until(lambda: self.has_label(node) == on, CONVERGED_SECONDS, what, explain=explain)
+
+    def check_follows_facts(self, node: str) -> None:
+        """The label follows the image: away, and back."""
+        self.nodes.set_images(node, NO_IMAGES)
+        self.wait_for_label(node, on=False)
+        self.nodes.set_images(node, IMAGES)
+        self.wait_for_label(node)
+
+    def requests(self) -> list[Request]:
+        """What our replicas asked, by the audit log."""
+        return requests_of(self.cluster, self.credentials)
+
+    def own_count(self, name: str) -> float:
+        """Requests that a replica sent, by its own count: also those that never arrived."""
+        return self.replicas[name].metric("roost_controllers_api_requests_total")
+
+
+def wait_for(what: str, rule: Callable[[], object], seconds: float = CONVERGED_SECONDS) -> None:
+    wait_until(rule, seconds, what)
+
+
+class Meddler:
+    """Takes Roost's label off a node and writes its taints, again and again: a writer that knows better."""
+
+    def __init__(self, hub: Hub, node: str) -> None:
+        self._hub = hub
+        self._node = node
+        self._over = threading.Event()
+        self.turns = 0
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def _work(self) -> None:
+        api = self._hub.cluster.api
+        while not self._over.wait(0.2):
+            with contextlib.suppress(OSError):
+                change = {"metadata": {"labels": {self._hub.label: None, "meddled": str(self.turns)}}}
+                api.patch(f"/api/v1/nodes/{self._node}", change)
+                self.turns += 1
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_beyond_the_budget(
+    cluster: ControlPlane,
+) -> None:
+    seats = 6
+    with Hub(cluster, seats=seats) as hub:
+        old = hub.add_node("old")
+        first, second = hub.start("one"), hub.start("two")
+        first.wait_ready()
+        second.wait_ready()
+        wait_for("a leader", hub.leader)
+
+        def seats_on(node: str) -> int:
+            pods = cluster.api.list(
+                f"/api/v1/namespaces/{hub.namespace}/pods", labelSelector="component=user-placeholder"
+            )
+            return sum(pod["spec"].get("nodeName") == node for pod in pods)
+
+        wait_for("all seats on the only node", lambda: seats_on(old) == seats)
+        new = hub.add_node("new")
+
+        def evictions() -> list[Request]:
+            return [one for one in hub.requests() if one.is_eviction]
+
+        wait_for("evictions", evictions, 180)
+        killed = hub.leader()
+        hub.replicas[killed].process.kill()
+        wait_for("another leader", lambda: hub.leader() not in ("", killed), 60)
+
+        # The second one is frozen in the midst of its work, with a third to take over.
+        frozen = hub.leader()
+        hub.start("three").wait_ready()
+        before = len(evictions())
+        wait_for("evictions by the second leader", lambda: len(evictions()) > before, 180)
+        hub.replicas[frozen].process.freeze()
+        replica = hub.replicas["three"]
+        wait_for("the third to lead", lambda: replica.metric("roost_controllers_leader") == 1.0, 60)
+        woken_at = time.time()
+        hub.replicas[frozen].process.resume()
+
+        wait_for("all seats on the new node", lambda: seats_on(new) == seats, 400)
+        requests = hub.requests()
+        assert {request.who for request in requests if request.is_eviction} >= {killed, frozen}
+        assert most_in_a_minute(request for request in requests if request.is_eviction) <= EVICTIONS_PER_MINUTE
+        assert writes_without_the_lease(requests) == []
+        late = [one for one in requests if one.who == frozen and one.at > woken_at and one.is_write]
+        assert [one for one in late if not one.is_lease] == []
+        label = attract_label("hub", hub.namespace, "default")
+        marked = [node["metadata"]["name"] for node in cluster.api.list("/api/v1/nodes", labelSelector=label)]
+        assert marked == [new]
+
+
+def test_a_writer_that_takes_the_label_away_is_met_at_the_budgets_pace_and_loses_in_the_end(
+    cluster: ControlPlane,
+) -> None:
+    with Hub(cluster) as hub:
+        node, other = hub.add_node("node"), hub.add_node("other")
+        hub.start("one").wait_leading()
+        hub.start("two").wait_ready()
+        for one in (node, other):
+            hub.wait_for_label(one)
+        began_at = time.time()
+        with Meddler(hub, node) as meddler:
+            time.sleep(20)
+            frozen = hub.leader()
+            hub.replicas[frozen].process.freeze()
+            rest = next(name for name in hub.replicas if name != frozen)
+            wait_for("the other to lead", lambda: hub.replicas[rest].metric("roost_controllers_leader") == 1.0, 60)
+            hub.replicas[frozen].process.resume()
+            time.sleep(10)
+            hub.check_follows_facts(other)
+        assert meddler.turns > 50
+        hub.wait_for_label(node)
+        requests = [one for one in hub.requests() if one.at >= began_at]
+        writes = [one for one in requests if one.is_write and not one.is_lease]
+        assert {one.who for one in writes} == {"one", "two"}
+        assert writes_without_the_lease(hub.requests()) == []
+        elapsed = requests[-1].at - began_at
+        assert len(requests) < elapsed * BUSY_REQUESTS_A_SECOND
+        # Two wrote different labels of one node at once, and neither overwrote the other.
+        assert cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]["meddled"] == str(meddler.turns - 1)
+
+
+def test_an_api_server_that_restarts_and_forgets_is_followed_again_without_a_restart_of_ours(
+    cluster: ControlPlane,
+) -> None:
+    with Hub(cluster) as hub:
+        node = hub.add_node("node")
+        replica = hub.start("one")
+        replica.wait_leading()
+        hub.wait_for_label(node)
+        before, began_at = hub.own_count("one"), time.monotonic()
+        proxy = hub.proxies["one"]
+        cluster.apiserver.kill()
+        try:
+            time.sleep(20)
+            sent, elapsed = hub.own_count("one") - before, time.monotonic() - began_at
+            led_on = hub.leader()
+        finally:
+            # While we are away things change, and the server that comes back knows nothing of before.
+            proxy.refuse()
+            cluster.start_apiserver()
+        assert sent < elapsed * BUSY_REQUESTS_A_SECOND
+        assert led_on == "", "it leads though its Lease could not be renewed for more than ten seconds"
+        hub.nodes.set_images(node, NO_IMAGES)
+        for _ in range(3):
+            hub.nodes.set_labels(node, {"changed": "meanwhile"})
+            hub.nodes.set_labels(node, {"changed": None})
+        proxy.refuse(on=False)
+        hub.wait_for_label(node, on=False)
+        hub.check_follows_facts(node)
+        assert replica.process.is_running
+        assert replica.process.log_lines("watch ended: Expired"), "the server still knew where we stood"
+        assert "Traceback" not in replica.process.log()
+
+
+def test_watches_cut_again_and_again_lose_no_news_and_cost_few_requests(cluster: ControlPlane) -> None:
+    with Hub(cluster) as hub:
+        node = hub.add_node("node")
+        replica = hub.start("one")
+        replica.wait_leading()
+        hub.wait_for_label(node)
+        before, began_at = hub.own_count("one"), time.monotonic()
+        for turn in range(10):
+            hub.proxies["one"].cut()
+            if turn == 5:
+                hub.nodes.set_images(node, NO_IMAGES)
+            time.sleep(1)
+        hub.wait_for_label(node, on=False)
+        elapsed = time.monotonic() - began_at
+        assert hub.own_count("one") - before < elapsed * BUSY_REQUESTS_A_SECOND
+        hub.check_follows_facts(node)
+        assert "Traceback" not in replica.process.log()
+
+
+def test_a_network_that_falls_silent_costs_the_lead_and_gives_it_back(cluster: ControlPlane) -> None:
+    with Hub(cluster) as hub:
+        node = hub.add_node("node")
+        hub.start("one").wait_leading()
+        hub.wait_for_label(node)
+        hub.start("two").wait_ready()
+        hub.proxies["one"].hush()
+        wait_for("the other to lead", lambda: hub.replicas["two"].metric("roost_controllers_leader") == 1.0, 60)
+        assert hub.leader() == "two"
+        hub.check_follows_facts(node)
+        hub.proxies["one"].hush(on=False)
+        time.sleep(5)
+        hub.replicas["two"].process.stop()
+        wait_for("the first to lead again", lambda: hub.leader() == "one", 30)
+        hub.check_follows_facts(node)
+        assert writes_without_the_lease(hub.requests()) == []
+
+
+def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_without_a_storm(
+    cluster: ControlPlane,
+) -> None:
+    with Hub(cluster) as hub:
+        node = hub.add_node("node")
+        replica = hub.start("one")
+        replica.wait_leading()
+        hub.wait_for_label(node)
+        path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.{hub.namespace}.roost-controllers"
+        binding = cluster.api.get(path)
+        cluster.api.delete(path)
+        hub.nodes.set_images(node, NO_IMAGES)
+        wait_for("a refused write", lambda: replica.process.log_lines("403 Forbidden"))
+        before, began_at = hub.own_count("one"), time.monotonic()
+        hub.proxies["one"].cut()
+        time.sleep(30)
+        elapsed = time.monotonic() - began_at
+        assert hub.own_count("one") - before < elapsed * BUSY_REQUESTS_A_SECOND
+        assert hub.has_label(node)
+        assert replica.process.is_running
+        metadata = {key: binding["metadata"][key] for key in ("name", "labels")}
+        cluster.api.create(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                **binding,
+                "metadata": metadata,
+            }
+        )
+        hub.wait_for_label(node, on=False)
+        hub.check_follows_facts(node)
+        assert "Traceback" not in replica.process.log()
+
+
+def test_where_events_may_not_be_written_the_work_goes_on_and_is_not_tried_in_haste(cluster: ControlPlane) -> None:
+    with Hub(cluster) as hub:
+        for kind, folder in (("ClusterRole", "clusterroles"), ("Role", f"namespaces/{hub.namespace}/roles")):
+            found = next(
+                one
+                for one in hub.stack.manifests
+                if one["kind"] == kind and one["metadata"]["name"].endswith("roost-controllers")
+            )
+            rules = [
+                {**rule, "verbs": [verb for verb in rule["verbs"] if verb not in ("create", "patch")]}
+                if "events" in rule["resources"]
+                else rule
+                for rule in found["rules"]
+            ]
+            path = f"/apis/rbac.authorization.k8s.io/v1/{folder}/{found['metadata']['name']}"
+            cluster.api.patch(path, {"rules": [rule for rule in rules if rule["verbs"]]})
+        node = hub.add_node("node", images=NO_IMAGES)
+        puller = wait_until(
+            lambda: cluster.api.list(
+                f"/api/v1/namespaces/{hub.namespace}/pods", labelSelector="app.kubernetes.io/component=puller"
+            ),
+            30,
+            "a puller pod",
+        )[0]
+        pods = f"/api/v1/namespaces/{hub.namespace}/pods/{puller['metadata']['name']}"
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": puller["metadata"]["name"]}}
+        cluster.api.request("POST", f"{pods}/binding", {**body, "target": target})
+        waiting = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{IMAGE}": not found'}
+        statuses = [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"waiting": waiting},
+            }
+            for container in puller["spec"]["containers"]
+        ]
+        cluster.api.patch(f"{pods}/status", {"status": {"containerStatuses": statuses}})
+        replica = hub.start("one")
+        replica.wait_leading()
+        wait_for("an Event to be refused", lambda: refused_events(hub))
+        time.sleep(20)
+        # Two things are to be told: that the image can't be pulled, and that the gate stands open for it. Each is tried
+        # less than five times.
+        assert len(refused_events(hub)) < 2 * 5
+        hub.nodes.set_images(node, IMAGES)
+        hub.wait_for_label(node)
+        assert replica.metric("roost_controllers_plan_failures_total") == 0
+
+
+def refused_events(hub: Hub) -> list[Request]:
+    return [one for one in hub.requests() if (one.resource, one.status) == ("events", 403) and one.is_write]
+
+
+def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_minutes_with_too_many() -> None:
+    def lease(at: float, who: str) -> Request:
+        return Request(at, who, "update", "leases", "", "hub", "hub-roost-controllers", 200)
+
+    def evict(at: float, who: str) -> Request:
+        return Request(at, who, "create", "pods", "eviction", "hub", "seat", 201)
+
+    good = [lease(0, "one"), evict(5, "one"), lease(20, "two"), evict(21, "two")]
+    assert writes_without_the_lease(good) == []
+    by_another, too_late = evict(22, "one"), evict(40, "two")
+    assert writes_without_the_lease([*good, by_another, too_late]) == [by_another, too_late]
+    assert most_in_a_minute([evict(0, "one"), evict(59, "two"), evict(60, "two"), evict(130, "two")]) == 2

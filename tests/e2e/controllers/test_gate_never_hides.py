@@ -1,0 +1,206 @@
+"""The image gate keeps nobody waiting who would have started without it: the real scheduler, webhook and controllers.
+
+Nodes are objects that join as kubelets register them, not ready at first; the kubelets' pulls are played by hand.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.placement.labels import pulled_label
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.nodes import FakeNodes
+
+pytestmark = pytest.mark.e2e
+
+IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+PAUSE = "registry.k8s.io/pause:3.10.1"
+# Promise 9.
+LATER_SECONDS = 30.0
+VALUES: dict[str, Any] = {
+    "singleuser": {"image": dict(zip(("name", "tag"), IMAGE.rsplit(":", 1), strict=True))},
+    "placeholders": [],
+}
+Object = dict[str, Any]
+
+
+class Hub:
+    """A hub with everything of Roost's at work."""
+
+    def __init__(self, cluster: ControlPlane, namespace: str, nodes: FakeNodes, stack: Stack) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.nodes = nodes
+        self.stack = stack
+        self.label = pulled_label("hub", namespace, IMAGE)
+        self.numbers = itertools.count()
+
+    def value(self, node: str) -> str | None:
+        """What the node's label says of the image."""
+        found = self.cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get(self.label)
+        return None if found is None else str(found)
+
+    def wait_for_value(self, node: str, value: str | None, seconds: float = LATER_SECONDS) -> None:
+        wait_until(
+            lambda: self.value(node) == value,
+            seconds,
+            f"{node} to say {value}",
+            explain=lambda: (self.value(node), self.stack.controllers[-1].process.tail()),
+        )
+
+    def join(self, node: str, *, taints: Sequence[str] = (), marked: bool = True, **details: Any) -> None:
+        """A node registers, the controllers see it (unless not `marked`), and it becomes ready."""
+        self.nodes.create(node, ready=False, images={PAUSE: 1000}, **details)
+        if marked:
+            self.wait_for_value(node, "pulling")
+        self.nodes.set_ready(node, ready=True)
+        self.nodes.set_taints(node, taints)
+
+    def hold(self, node: str, **details: Any) -> None:
+        """A node with the image."""
+        self.nodes.create(node, images={PAUSE: 1000, IMAGE: 10**9}, **details)
+        self.wait_for_value(node, "true")
+
+    def bind_puller(self, node: str) -> None:
+        """The puller's pod gets its node, and pulls for ever."""
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+
+        def find() -> Object | None:
+            found = self.cluster.api.list(pods, labelSelector="app.kubernetes.io/component=puller")
+            return next((pod for pod in found if node in str(pod["spec"]["affinity"])), None)
+
+        name = wait_until(find, 30, f"a puller pod for {node}")["metadata"]["name"]
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        self.cluster.api.request("POST", f"{pods}/{name}/binding", binding)
+
+    def user(self, name: str, requests: Mapping[str, str] | None = None, **spec: Any) -> bool:
+        """Post a user's pod; tell whether it must keep off nodes that pull its image."""
+        resources = {"requests": dict(requests or {"cpu": "1", "memory": "1Gi"})}
+        # Of extended resources Kubernetes wants equal limits.
+        resources["limits"] = {key: amount for key, amount in resources["requests"].items() if "/" in key}
+        container = {"name": "notebook", "image": IMAGE, "resources": resources}
+        body = self.stack.create_pod(
+            {
+                "metadata": {"name": name, "labels": {"component": "singleuser-server"}},
+                "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
+            }
+        )
+        terms = body["spec"]["affinity"]["nodeAffinity"].get("requiredDuringSchedulingIgnoredDuringExecution", {})
+        return {"key": self.label, "operator": "NotIn", "values": ["pulling"]} in [
+            one for term in terms.get("nodeSelectorTerms", ()) for one in term["matchExpressions"]
+        ]
+
+    def node_of(self, name: str) -> str:
+        return self.stack.wait_for_node(name, timeout_seconds=LATER_SECONDS)
+
+    def degraded(self, reason: str) -> float:
+        return self.stack.webhooks[0].metric("roost_webhook_gate_degradations_total", reason=reason)
+
+
+@pytest.fixture
+def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes) -> Any:
+    with Stack(control_plane, namespace, VALUES, controllers=True) as stack:
+        yield Hub(control_plane, namespace, fake_nodes, stack)
+
+
+def wait_for_facts(hub: Hub) -> None:
+    """Post users whom nobody binds until the webhook knows of a holder."""
+    wait_until(
+        lambda: hub.user(f"asks-{next(hub.numbers)}", schedulerName="nobody"),
+        LATER_SECONDS,
+        "the webhook to know a node that holds the image",
+        interval_seconds=0.2,
+    )
+
+
+def test_a_gpu_user_of_zero_to_jupyterhubs_recipe_binds_to_the_tainted_gpu_node_that_the_puller_doesnt_reach(
+    hub: Hub,
+) -> None:
+    hub.hold("cpu")
+    hub.join("gpu", taints=["nvidia.com/gpu:NoSchedule"], extra_resources={"nvidia.com/gpu": "1"})
+    wait_for_facts(hub)
+    tolerates = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    asked = {"cpu": "1", "nvidia.com/gpu": "1"}
+    assert hub.user("ada", asked, tolerations=tolerates) is False
+    wait_until(lambda: hub.degraded("no-holder-fits") == 1, 20, "the user to be counted")
+    assert hub.node_of("ada") == "gpu"
+    hub.wait_for_value("gpu", None)
+
+
+def test_a_user_of_60_gib_binds_to_the_large_node_although_only_small_ones_hold_the_image(hub: Hub) -> None:
+    hub.hold("small", memory="16Gi")
+    hub.join("large", memory="64Gi")
+    wait_for_facts(hub)
+    assert hub.value("large") == "pulling"
+    assert hub.user("ada", {"cpu": "1", "memory": "60Gi"}) is False
+    wait_until(lambda: hub.degraded("no-holder-fits") == 1, 20, "the user to be counted")
+    assert hub.node_of("ada") == "large"
+
+
+def test_users_go_to_the_holder_while_it_has_room_and_then_one_of_two_nodes_that_pull_is_opened_within_30_s(
+    hub: Hub,
+) -> None:
+    hub.hold("old", cpu="2")
+    for node in ("new-1", "new-2"):
+        hub.join(node, cpu="8")
+        hub.bind_puller(node)
+    wait_for_facts(hub)
+    assert [hub.user(f"first-{index}") for index in range(2)] == [True, True]
+    # Promise 1: both new nodes are empty, and lack the image.
+    assert {hub.node_of(f"first-{index}") for index in range(2)} == {"old"}
+    assert [hub.user(f"second-{index}") for index in range(4)] == [True] * 4
+    (opened,) = {hub.node_of(f"second-{index}") for index in range(4)}
+    (closed,) = {"new-1", "new-2"} - {opened}
+    assert (hub.value(opened), hub.value(closed)) == ("open", "pulling")
+    events = "/api/v1/namespaces/default/events"
+    (message,) = wait_until(
+        lambda: [
+            one["message"]
+            for one in hub.cluster.api.list(events, fieldSelector="reason=ImageGateOpened")
+            if opened in one["message"]
+        ],
+        LATER_SECONDS,
+        "an Event",
+    )
+    assert "a user waits for nothing else" in message
+    opened_now = "roost_controllers_gate_nodes_opened"
+    controllers = hub.stack.controllers[-1]
+    wait_until(lambda: controllers.metric(opened_now, reason="user-waits") == 1.0, 40, "a metric that says so")
+
+
+def test_while_the_controllers_hang_new_nodes_are_open_and_closed_ones_too_as_soon_as_the_webhook_misses_them(
+    hub: Hub,
+) -> None:
+    hub.hold("old", cpu="1")
+    hub.join("frozen", cpu="1")
+    hub.bind_puller("frozen")
+    wait_for_facts(hub)
+    assert hub.user("before") is True
+    assert hub.node_of("before") == "old"
+    controllers, (webhook,) = hub.stack.controllers[-1].process, hub.stack.webhooks
+    controllers.freeze()
+    # Who came before they are missed must keep off the closed node, and may use every new one.
+    assert hub.user("early") is True
+    hub.join("new", cpu="1", marked=False)
+    assert hub.node_of("early") == "new"
+    wait_until(
+        lambda: webhook.metric("roost_webhook_part_away", part="controllers") == 1, 50, "the webhook to miss them"
+    )
+    assert hub.user("late") is False
+    wait_until(lambda: hub.degraded("controllers-stale") > 0, 20, "the user to be counted")
+    assert hub.node_of("late") == "frozen"
+    assert hub.value("frozen") == "pulling"
+
+    controllers.resume()
+    wait_until(lambda: webhook.metric("roost_webhook_part_away", part="controllers") == 0, 30, "them to be back")
+    wait_for_facts(hub)

@@ -1,0 +1,324 @@
+"""The image gate on real kubelets, with the puller, the scheduler, the webhook and the controllers as rendered.
+
+A registry on loopback is throttled, so that a pull takes as long as a test needs: about half a minute here, where large
+images take minutes elsewhere. Nothing is made faster for the gate: kubelets and Roost have their own intervals.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import pytest
+
+from roost_core.placement.labels import pulled_label
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import RealRegistry
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+from tools.build_image import build_pause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tests.harness.api import Object, Watch
+
+pytestmark = pytest.mark.e2e
+
+PULL_SECONDS = 30.0
+PULL_BYTES = 12_000_000
+# kubelets list their images every 30 s and post what changed every 10 s; then Roost's own part.
+SYNC_SECONDS = 50.0
+# Nine fill a node of two CPUs, whatever a puller's containers ask for.
+SEAT = {"cpu": "200m", "memory": "16Mi"}
+# Images under names that others have: nodes ask the test's registry whatever the name.
+PAUSE = "registry.k8s.io/pause:3.10.1"
+ROOST = "quay.io/jupyterhub/roost:0.1.0"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    """A cluster that opens nodes as their kubelets become Ready, with the scheduler that DaemonSets' pods ask for."""
+    try:
+        # Slow kubelets of a busy machine are no dead ones.
+        flags = ["--node-monitor-grace-period=120s"]
+        with ControlPlane(controllers=(*CONTROLLERS, "node-lifecycle-controller"), controller_flags=flags) as cluster:
+            start_scheduler(cluster)
+            yield cluster
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealRegistry]:
+    try:
+        # All that the puller's init container needs of Roost's image.
+        pause = tmp_path_factory.mktemp("image") / "pause"
+        build_pause(pause, platform.machine())
+        with RealRegistry() as registry:
+            registry.push_program(_path(PAUSE))
+            registry.push(_path(ROOST), files={"/usr/local/lib/roost/pause": pause})
+            yield registry
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture(scope="module")
+def first_node(cluster: ControlPlane, registry: RealRegistry) -> Iterator[RealNode]:
+    """A node for the tests of this module, one after the other; each brings images of its own."""
+    try:
+        with RealNode(cluster, "node-1", registry, labels={"pool": "user"}) as node:
+            yield node
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture
+def hub(cluster: ControlPlane, registry: RealRegistry) -> Iterator[str]:
+    """A namespace; afterwards the registry works as it should."""
+    name = cluster.create_namespace()
+    yield name
+    registry.bytes_per_second = None
+    registry.require_no_credentials()
+    registry.up()
+    cluster.api.delete(f"/api/v1/namespaces/{name}")
+    wait_until(lambda: not cluster.api.list(f"/api/v1/namespaces/{name}/pods"), 120, f"the pods of {name} to be gone")
+
+
+def _path(reference: str) -> str:
+    return reference.partition("/")[2]
+
+
+def images_of(hub: str, *names: str) -> tuple[str, ...]:
+    """References that no other test has."""
+    return tuple(f"quay.io/{hub}/{name}:1" for name in names)
+
+
+def values_for(*images: str, **more: Any) -> dict[str, Any]:
+    """Users of the pool `user`, the first image theirs, and no seats."""
+    name, _, tag = images[0].rpartition(":")
+    extra = {
+        f"extra-{index}": dict(zip(("name", "tag"), image.rsplit(":", 1), strict=True))
+        for index, image in enumerate(images[1:])
+    }
+    return {
+        "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": {"pool": "user"}},
+        "placeholders": [],
+        **more,
+        "prePuller": {"extraImages": extra, **more.get("prePuller", {})},
+    }
+
+
+def labels_on(cluster: ControlPlane, hub: str, node: str) -> set[str]:
+    """This hub's labels on a node that say "the image is there"."""
+    prefix = pulled_label("hub", hub, "any").partition("/")[0]
+    labels = cluster.api.get(f"/api/v1/nodes/{node}")["metadata"].get("labels", {})
+    return {key for key, value in labels.items() if key.startswith(f"{prefix}/") and value == "true"}
+
+
+def wait_for_labels(cluster: ControlPlane, hub: str, node: str, images: set[str], timeout_seconds: float) -> None:
+    """Wait until the node carries the labels of these images and no others."""
+    wanted = {pulled_label("hub", hub, image) for image in images}
+    wait_until(
+        lambda: labels_on(cluster, hub, node) == wanted,
+        timeout_seconds,
+        f"{node} to carry just the labels of {sorted(images)}",
+        explain=lambda: (labels_on(cluster, hub, node), cluster.kubectl("get", "pods,events", "-n", hub)),
+    )
+
+
+@pytest.mark.parametrize("method", ["imageVolume", "noop"])
+def test_images_are_pulled_and_labelled_though_one_has_nothing_to_run_and_one_that_is_deleted_loses_its_label(
+    method: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
+) -> None:
+    server, data = images_of(hub, f"server-{method.lower()}", f"data-{method.lower()}")
+    registry.push_program(_path(server))
+    registry.push(_path(data), size_bytes=100_000)
+    values = values_for(server, data, prePuller={"method": method})
+    with Stack(cluster, hub, values, controllers=True, webhook=False, scheduler=False):
+        wait_for_labels(cluster, hub, "node-1", {server, data}, 90)
+        wait_until(lambda: data in first_node.status_images(), SYNC_SECONDS, "the kubelet to list the image")
+        first_node.remove_image(data)
+        wait_for_labels(cluster, hub, "node-1", {server}, SYNC_SECONDS)
+
+
+@pytest.mark.parametrize("cause", ["registry", "missing", "credentials"])
+def test_a_pull_that_fails_is_told_and_counted_holds_up_no_other_image_and_is_over_when_it_is_mended(
+    cause: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
+) -> None:
+    server, last = images_of(hub, f"server-{cause}", f"last-{cause}")
+    bad = registry.reference(f"{hub}/bad-{cause}:1")
+    registry.push_program(_path(server))
+    registry.push(_path(last), size_bytes=1000)
+    if cause != "missing":
+        registry.push(bad, size_bytes=1000)
+    if cause == "credentials":
+        _write_secret(cluster, hub, registry.pull_secret("ada", "wrong"))
+    values = values_for(server, last, imagePullSecrets=["registry"])
+    with Stack(cluster, hub, values, controllers=True, scheduler=False) as stack:
+        wait_for_labels(cluster, hub, "node-1", {server, last}, 90)
+        if cause == "registry":
+            registry.down()
+        elif cause == "credentials":
+            registry.require_credentials("ada", "right")
+        # Between the two in order of use.
+        stack.apply(values_for(server, bad, last, imagePullSecrets=["registry"]))
+        replica = stack.restart_controllers()
+
+        def told() -> list[str]:
+            events = cluster.api.list(f"/api/v1/namespaces/{hub}/events", fieldSelector="reason=CannotPullImage")
+            return [event["message"] for event in events]
+
+        def explain() -> str:
+            return cluster.kubectl("get", "pods,events", "-n", hub)
+
+        (message,) = wait_until(told, 90, "an Event", explain=explain)
+        words = {"registry": "does not answer", "missing": "no such image", "credentials": "refuses the credentials"}
+        assert message.startswith(f"Image {bad} can't be pulled to node node-1: ")
+        assert words[cause] in message
+        metric = "roost_controllers_gate_pull_faults"
+        wait_until(lambda: replica.metric(metric, reason=cause) == 1.0, 40, "a metric that says so", explain=explain)
+        wait_for_labels(cluster, hub, "node-1", {server, last}, 40)
+
+        # Users of images that are there are sent to them; those of the other aren't held back by what no node has.
+        assert _required_labels(cluster, hub, server) == {pulled_label("hub", hub, server)}
+        assert _required_labels(cluster, hub, bad) == set()
+
+        if cause == "registry":
+            registry.up()
+        elif cause == "missing":
+            registry.push(bad, size_bytes=1000)
+        else:
+            _write_secret(cluster, hub, registry.pull_secret("ada", "right"))
+        # Kubelets try again after 10, 20, 40 … s.
+        wait_for_labels(cluster, hub, "node-1", {server, bad, last}, 150)
+
+
+def _write_secret(cluster: ControlPlane, hub: str, data: Mapping[str, Any]) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry", "namespace": hub}}
+    cluster.api.apply({**secret, "type": "kubernetes.io/dockerconfigjson", "data": dict(data)})
+
+
+def _required_labels(cluster: ControlPlane, hub: str, image: str) -> set[str]:
+    """The labels of images that a user's pod would be made to require."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **_user("asked", image, "")}
+    spec = cluster.api.create(pod, hub, dryRun="All")["spec"]
+    terms = (spec.get("affinity", {}).get("nodeAffinity", {})).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    found = (one["key"] for term in terms.get("nodeSelectorTerms", []) for one in term.get("matchExpressions", []))
+    return {key for key in found if key.startswith("images-pulled.")}
+
+
+class Seen(NamedTuple):
+    """A change, when the API server made it among all others, and when we heard of it."""
+
+    version: int
+    moment: float
+
+
+class Observer:
+    """Watches who claims a node, and when an image came there. Versions of one etcd are in order across all objects."""
+
+    def __init__(self, cluster: ControlPlane, hub: str, node: str, image: str) -> None:
+        self._node = node
+        self._image = image
+        folder = f"/api/v1/namespaces/{hub}"
+        self._watches = [
+            (cluster.api.watch(f"{folder}/pods", labelSelector="component=singleuser-server"), self._see_user),
+            (cluster.api.watch(f"{folder}/events", fieldSelector="reason=Pulled"), self._see_pull),
+        ]
+        self._threads = [threading.Thread(target=self._follow, args=each, daemon=True) for each in self._watches]
+        # User pod -> when it was bound to the node, or pre-empted there.
+        self.claims: dict[str, Seen] = {}
+        # When a kubelet said that the image is there.
+        self.pull: Seen | None = None
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for watch, _see in self._watches:
+            watch.close()
+        for thread in self._threads:
+            thread.join()
+
+    @staticmethod
+    def _follow(watch: Watch, see: Callable[[Object, Seen], None]) -> None:
+        for _kind, found in watch:
+            see(found, Seen(int(found["metadata"]["resourceVersion"]), time.time()))
+
+    def _see_user(self, pod: Object, seen: Seen) -> None:
+        claimed = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
+        if claimed == self._node:
+            self.claims.setdefault(pod["metadata"]["name"], seen)
+
+    def _see_pull(self, event: Object, seen: Seen) -> None:
+        is_ours = event.get("source", {}).get("host") == self._node and f'"{self._image}"' in event["message"]
+        if is_ours and self.pull is None:
+            self.pull = seen
+
+
+@pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
+def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_start_there_as_soon_as_it_has_come(
+    mode: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
+) -> None:
+    """Promise 1; with `prefer` users take the newest seats first, and wait for their image there: the old pain."""
+    (image,) = images_of(hub, f"server-{mode.lower()}")
+    registry.push_program(_path(image), size_bytes=PULL_BYTES)
+    seats = {"name": "default", "replicas": 18, "resources": {"requests": SEAT}, "nodeSelector": {"pool": "user"}}
+    # A pull takes longer here than users wait before the gate opens.
+    gate = {"mode": mode, "openAfterSeconds": 600}
+    values = values_for(image, imageGate=gate, placeholders=[seats], placeholderMover={"enabled": False})
+    with Stack(cluster, hub, values, controllers=True) as stack:
+        wait_for_labels(cluster, hub, "node-1", {image}, 90)
+
+        def seats_on(node: str) -> int:
+            found = cluster.api.list(f"/api/v1/namespaces/{hub}/pods", labelSelector="component=user-placeholder")
+            return sum(pod["spec"].get("nodeName") == node for pod in found)
+
+        wait_until(lambda: seats_on("node-1") == 9, 60, "nine seats on the old node")
+        # It stands still until the users are there, however long a busy machine takes for that.
+        registry.bytes_per_second = 0
+        with (
+            RealNode(cluster, "node-2", registry, labels={"pool": "user"}),
+            Observer(cluster, hub, "node-2", image) as seen,
+        ):
+            wait_until(lambda: seats_on("node-2") == 9, 60, "nine seats on the new node, so that all is full")
+            priority = next(
+                one["metadata"]["name"]
+                for one in stack.manifests
+                if one["kind"] == "PriorityClass" and one["value"] == 0
+            )
+            for index in range(50):
+                stack.create_pod(_user(f"user-{index}", image, priority))
+            if mode == "prefer":
+                wait_until(lambda: seen.claims, 60, "a user to take the newest node")
+                assert seen.pull is None
+                return
+            registry.bytes_per_second = PULL_BYTES / PULL_SECONDS
+            wait_until(lambda: seen.claims, 120, "the first user on the new node", explain=lambda: seen.pull)
+            pull = wait_until(lambda: seen.pull, 10, "the kubelet's word that the image is there")
+            registry.bytes_per_second = None
+            first = min(seen.claims.values())
+            assert pull.version < first.version, "a user claimed the new node before its image was there"
+            print(f"first user on the new node {first.moment - pull.moment:.2f} s after its image")  # noqa: T201 - measured
+            assert first.moment - pull.moment <= 5.0
+
+
+def _user(name: str, image: str, priority_class: str) -> dict[str, Any]:
+    container = {"name": "notebook", "image": image, "resources": {"requests": SEAT}}
+    spec = {
+        "containers": [container],
+        "nodeSelector": {"pool": "user"},
+        "priorityClassName": priority_class,
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+    }
+    return {"metadata": {"name": name, "labels": {"component": "singleuser-server"}}, "spec": spec}

@@ -1,0 +1,719 @@
+"""What the controllers' account may write, on a real API server: it tries to escape, holding every right there is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from generator.values.release import Release
+from roost.controllers.popular_images.pods import Pull, pull_pod
+from roost.controllers.popular_images.settings import read_popular_settings
+from roost_core.placement import labels
+from roost_core.placement.documents import Reader
+from tests.harness.api import JSON, MERGE, STRATEGIC, Api, ApiError
+from tests.harness.binaries import MINORS, NEWEST_MINOR
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.fixtures import require_binary
+from tests.harness.nodes import FakeNodes
+from tests.harness.waiting import wait_until
+from tests.parity.renderers import roost_render
+from tests.popular_builders import node_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.e2e
+
+RELEASE = "hub"
+ACCOUNT = "hub-roost-controllers"
+IMAGE = "quay.io/jupyter/base-notebook:2026"
+VALUES: dict[str, Any] = {
+    "imageGate": {"mode": "startupTaint", "nodeCondition": True},
+    "popularImages": {"enabled": True},
+    "imagePullSecrets": ["registry"],
+    "commonLabels": {"example.org/team": "hubs"},
+    "placeholders": [
+        {
+            "name": "default",
+            "replicas": 0,
+            "windows": [
+                {"name": "w", "timeZone": "UTC", "start": "0 8 1 1 *", "end": "0 9 1 1 *", "replicas": 7},
+            ],
+            "resources": {"requests": {"memory": "1Gi"}},
+        },
+        {"name": "whole", "replicas": 0, "countBy": "nodes"},
+    ],
+    "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026", "pullSecrets": ["users"]}},
+}
+FOREIGN = {"key": "example.org/gpu", "value": "yes", "effect": "NoSchedule"}
+POLICIES = ("nodes", "evictions", "pods", "sets", "events", "scales", "leases", "webhook", "secrets")
+JSON_PATCH = "application/json-patch+json"
+Body = Any
+
+
+class Case(NamedTuple):
+    """A namespace with the release in it, its account, and a node."""
+
+    admin: Api
+    # The rendered account: with its own rights, or with all.
+    account: Api
+    namespace: str
+    node: str
+
+    @property
+    def node_path(self) -> str:
+        return f"/api/v1/nodes/{self.node}"
+
+    @property
+    def pods_path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+
+class Write(NamedTuple):
+    """One request of the account's."""
+
+    method: str
+    path: str
+    body: Body = None
+    content_type: str = MERGE
+
+
+def manifests_of(namespace: str, folder: Path, values: dict[str, Any], minor: str) -> str:
+    """What is rendered, as far as a bare API server knows its kinds."""
+    file = folder / "values.yaml"
+    file.write_text(json.dumps(values))
+    objects = roost_render([file], Release(RELEASE, namespace, f"v{minor.removeprefix('v')}.0"))
+    unknown = ("monitoring.coreos.com", "readiness.node.x-k8s.io", "autoscaling.x-k8s.io")
+    known = [body for key, body in objects.items() if not key[0].startswith(unknown)]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
+
+
+def install(cluster: ControlPlane, namespace: str, folder: Path, values: dict[str, Any], minor: str) -> Iterator[Api]:
+    """Render, apply, and give the account's way in once its policies are at work."""
+    manifests = manifests_of(namespace, folder, values, minor)
+    cluster.kubectl("apply", "--filename=-", input=manifests)
+    account = cluster.api_as(cluster.service_account_token(namespace, ACCOUNT))
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"all-rights-{namespace}"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
+    }
+    cluster.api.create(binding)
+    try:
+        wait_until(lambda: policies_work(cluster, account, namespace), 30.0, "the policies to be at work")
+        yield account
+    finally:
+        cluster.api.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/all-rights-{namespace}")
+        cluster.kubectl("delete", "--filename=-", "--wait", input=manifests)
+
+
+def policies_work(cluster: ControlPlane, account: Api, namespace: str) -> bool:
+    """Whether each of the policies refuses something."""
+    pod = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    probes = (
+        Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "probe"}}),
+        Write("POST", f"/api/v1/namespaces/{namespace}/pods", {"apiVersion": "v1", "kind": "Pod", **pod}),
+        eviction(namespace, "probe"),
+        Write("PATCH", set_path(namespace, "default"), {"metadata": {"labels": {"a": "b"}}}),
+        event("probe", namespace),
+        Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 1000}}),
+        lease("probe", namespace),
+        secret("probe", namespace),
+        Write("PATCH", webhook_path(namespace), {"metadata": {"labels": {"a": "b"}}}),
+    )
+    return all("ValidatingAdmissionPolicy" in refusal(account, probe) for probe in probes)
+
+
+def set_path(namespace: str, name: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-{name}"
+
+
+def lease(name: str, namespace: str) -> Write:
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
+    return Write("POST", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", body)
+
+
+def secret(name: str, namespace: str, *, kind: str = "Opaque", data: Body = None, **metadata: Body) -> Write:
+    """A Secret made. metadata: what it has besides its name."""
+    body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": name, **metadata}}
+    return Write("POST", f"/api/v1/namespaces/{namespace}/secrets", {**body, "data": data or {}})
+
+
+def webhook_path(namespace: str) -> str:
+    name = labels.cluster_object_name(RELEASE, namespace, "webhook")
+    return f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
+
+
+def seat(**changes: Body) -> Body:
+    """A change of a seat's container, or of what stands around it."""
+    spec = {**changes.pop("spec", {}), "containers": [{"name": "pause", **changes.pop("container", {})}]}
+    return {"spec": {"template": {"spec": spec, **changes}}}
+
+
+def refusal(account: Api, write: Write) -> str:
+    """What the API server says against a write, tried as a dry run; "" when it takes it."""
+    content_type = write.content_type if write.method == "PATCH" else JSON
+    try:
+        account.request(write.method, write.path, write.body, {"dryRun": "All"}, content_type)
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def eviction(namespace: str, pod: str) -> Write:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": namespace},
+        "deleteOptions": {"dryRun": ["All"]},
+    }
+    return Write("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction", body)
+
+
+@pytest.fixture
+def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Api]:
+    """The account of a release with every writing feature on, and with all rights that RBAC can give."""
+    yield from install(control_plane, namespace, tmp_path, VALUES, NEWEST_MINOR)
+
+
+@pytest.fixture
+def case(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, account: Api) -> Case:
+    return make_case(control_plane, namespace, fake_nodes, account)
+
+
+def make_case(cluster: ControlPlane, namespace: str, fake_nodes: FakeNodes, account: Api) -> Case:
+    """A node with marks of this release, of another and of others, and pods that aren't the account's."""
+    node = f"{namespace}-n"
+    fake_nodes.create(
+        node,
+        labels={
+            "example.org/pool": "users",
+            labels.pulled_label("other", namespace, IMAGE): "true",
+            labels.pulled_label(RELEASE, namespace, "old:1"): "true",
+        },
+        taints=[FOREIGN, {"key": labels.startup_taint(RELEASE, namespace), "effect": "NoSchedule"}],
+        images={IMAGE: 2**30},
+    )
+    fake_nodes.create(f"{node}-old")
+    for name, labels_ in (("theirs", {}), ("own", OWN_EVENT)):
+        made = event(name, namespace, **labels_)
+        cluster.api.request(made.method, made.path, made.body)
+    for name, component in (("jupyter-ann", "singleuser-server"), ("hub-0", "hub")):
+        cluster.create_pod(
+            {
+                "metadata": {"name": name, "labels": {"component": component}},
+                "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": node},
+            },
+            namespace,
+        )
+    return Case(cluster.api, account, namespace, node)
+
+
+def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body = None, **spec: Body) -> Write:
+    """A pod that pulls one image, as the controllers make it under the rendered settings, but for what is given.
+
+    container: keys of its container. owner: keys of its owner.
+    """
+    rendered = case.admin.get(f"/api/v1/namespaces/{case.namespace}/configmaps/{ACCOUNT}")
+    read = Reader()
+    settings = read_popular_settings(read, json.loads(rendered["data"]["controllers.json"]))
+    assert settings is not None
+    assert not read.faults
+    body = pull_pod(settings, node_state(case.node), Pull(IMAGE, case.node, 2**30, IMAGE))
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": "1", "controller": True}
+    body["metadata"]["ownerReferences"] = [{**account, **(owner or {})}]
+    body["metadata"]["labels"] |= labels_ or {}
+    del body["metadata"]["namespace"]
+    body["spec"]["containers"][0] |= spec.pop("container", {})
+    body["spec"] |= spec
+    return Write("POST", case.pods_path, body)
+
+
+def mounting(case: Case, volume: Body) -> Write:
+    """A pod that pulls, with other volumes."""
+    return puller_pod(case, volumes=[volume], initContainers=[], container={"volumeMounts": []})
+
+
+def node_escapes(case: Case) -> dict[str, Write]:
+    """Writes to a node that no controller of this release has any business with."""
+    path, status, namespace = case.node_path, f"{case.node_path}/status", case.namespace
+    own_taint, condition = labels.startup_taint(RELEASE, namespace), labels.images_condition(RELEASE, namespace)
+    found = case.admin.get(path)
+    taints = found["spec"]["taints"]
+    return {
+        "a label of somebody's": Write("PATCH", path, {"metadata": {"labels": {"example.org/pool": "core"}}}),
+        "a new label": Write("PATCH", path, {"metadata": {"labels": {"example.org/new": "x"}}}),
+        "a label taken away": Write("PATCH", path, {"metadata": {"labels": {"example.org/pool": None}}}),
+        "another release's label": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label("other", namespace, "x:1"): "true"}}}
+        ),
+        "another release's label taken away": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label("other", namespace, IMAGE): None}}}
+        ),
+        "another namespace's label": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, "elsewhere", "x:1"): "true"}}}
+        ),
+        "a word of its own about an image": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "closed"}}}
+        ),
+        "another hub's attraction": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.attract_label(RELEASE, f"{namespace}x", "default"): ""}}}
+        ),
+        "a label through the status": Write("PATCH", status, {"metadata": {"labels": {"example.org/pool": "core"}}}),
+        "an annotation": Write("PATCH", path, {"metadata": {"annotations": {"example.org/a": "b"}}}),
+        "an annotation through the status": Write(
+            "PATCH", status, {"metadata": {"annotations": {"example.org/a": "b"}}}
+        ),
+        "a finalizer": Write("PATCH", path, {"metadata": {"finalizers": ["example.org/stay"]}}),
+        "an owner": Write(
+            "PATCH",
+            path,
+            {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "x", "uid": "1"}]}},
+        ),
+        "a taint": Write("PATCH", path, {"spec": {"taints": [*taints, {"key": "x", "effect": "NoSchedule"}]}}),
+        "all taints taken away": Write("PATCH", path, {"spec": {"taints": None}}),
+        "somebody's taint changed": Write(
+            "PATCH", path, {"spec": {"taints": [{**one, "effect": "NoExecute"} for one in taints]}}
+        ),
+        "the own taint, so that it throws pods out": Write(
+            "PATCH",
+            path,
+            {
+                "spec": {
+                    "taints": [one if one["key"] != own_taint else {**one, "effect": "NoExecute"} for one in taints]
+                }
+            },
+        ),
+        "the own taint, where it isn't": Write(
+            "PATCH",
+            f"{path}-old",
+            {"spec": {"taints": [{"key": own_taint, "effect": "NoSchedule"}]}},
+        ),
+        "the own taint with another value": Write(
+            "PATCH",
+            path,
+            {"spec": {"taints": [one if one["key"] != own_taint else {**one, "value": "x"} for one in taints]}},
+        ),
+        "another hub's startup taint": Write(
+            "PATCH",
+            path,
+            {"spec": {"taints": [*taints, {"key": labels.startup_taint("other", "a"), "effect": "NoSchedule"}]}},
+        ),
+        "a cordon": Write("PATCH", path, {"spec": {"unschedulable": True}}),
+        "a provider's id": Write("PATCH", path, {"spec": {"providerID": "x://y"}}),
+        "a Pod network": Write("PATCH", path, {"spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}}),
+        "allocatable": Write("PATCH", status, {"status": {"allocatable": {"cpu": "64"}}}),
+        "a resource of its own": Write("PATCH", status, {"status": {"capacity": {"example.org/gpu": "8"}}}),
+        "images": Write("PATCH", status, {"status": {"images": []}}),
+        "addresses": Write("PATCH", status, {"status": {"addresses": [{"type": "InternalIP", "address": "10.6.6.6"}]}}),
+        "the Ready condition": Write(
+            "PATCH", status, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, STRATEGIC
+        ),
+        "all conditions taken away": Write("PATCH", status, {"status": {"conditions": []}}),
+        "another hub's condition": Write(
+            "PATCH",
+            status,
+            {"status": {"conditions": [{"type": labels.images_condition("other", namespace), "status": "True"}]}},
+            STRATEGIC,
+        ),
+        "the own condition, and Ready with it": Write(
+            "PATCH",
+            status,
+            {"status": {"conditions": [{"type": condition, "status": "True"}, {"type": "Ready", "status": "Unknown"}]}},
+            STRATEGIC,
+        ),
+        "a whole node": Write("PUT", path, {**found, "spec": {**found["spec"], "unschedulable": True}}),
+        "a node made": Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}),
+        "a node deleted": Write("DELETE", path),
+    }
+
+
+def pod_escapes(case: Case) -> dict[str, Write]:
+    """Pods that the account may neither make, nor evict, nor delete."""
+    namespace = case.namespace
+    token = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    whole = "hub-roost-placeholder-default"
+    return {
+        "a user evicted": eviction(namespace, "jupyter-ann"),
+        "the hub evicted": eviction(namespace, "hub-0"),
+        "a pod that only begins like a seat evicted": eviction(namespace, f"{whole}-b-0"),
+        "a pod named like the set evicted": eviction(namespace, whole),
+        "a pod elsewhere evicted": eviction("default", f"{whole}-0"),
+        "a user deleted": Write("DELETE", f"{case.pods_path}/jupyter-ann"),
+        "the hub deleted": Write("DELETE", f"{case.pods_path}/hub-0"),
+        "all pods deleted": Write("DELETE", case.pods_path),
+        "a pod changed": Write("PATCH", f"{case.pods_path}/hub-0", {"metadata": {"labels": {"component": "x"}}}),
+        "a pod turned into one of its own": Write(
+            "PATCH",
+            f"{case.pods_path}/hub-0",
+            {"metadata": {"labels": puller_pod(case).body["metadata"]["labels"]}},
+        ),
+        "a pod in another namespace": puller_pod(case, serviceAccountName="default")._replace(
+            path="/api/v1/namespaces/default/pods"
+        ),
+        "a pod without the labels": puller_pod(case, labels_={labels.OWN_COMPONENT_LABEL: "hub"}),
+        "another release's pod": puller_pod(case, labels_={labels.OWN_INSTANCE_LABEL: "other"}),
+        "a token mounted": puller_pod(case, automountServiceAccountToken=True),
+        "a token projected": mounting(case, token),
+        "its own account": puller_pod(case, serviceAccountName=ACCOUNT),
+        "a Secret mounted": mounting(case, {"name": "s", "secret": {"secretName": "s"}}),
+        "a ConfigMap mounted": mounting(case, {"name": "s", "configMap": {"name": "s"}}),
+        "the host's files": mounting(case, {"name": "s", "hostPath": {"path": "/"}}),
+        "a Secret read": puller_pod(case, container={"envFrom": [{"secretRef": {"name": "s"}}]}),
+        "one key of a Secret read": puller_pod(
+            case, container={"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}
+        ),
+        "somebody's pull secret": puller_pod(case, imagePullSecrets=[{"name": "theirs"}]),
+        "the host's network": puller_pod(case, hostNetwork=True),
+        "the host's processes": puller_pod(case, hostPID=True),
+        "a port of the host": puller_pod(case, container={"ports": [{"containerPort": 80, "hostPort": 80}]}),
+        "privileged": puller_pod(
+            case, container={"securityContext": {"privileged": True, "allowPrivilegeEscalation": True}}
+        ),
+        "a capability": puller_pod(
+            case,
+            container={"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"add": ["SYS_ADMIN"]}}},
+        ),
+        "not confined": puller_pod(
+            case, securityContext={"runAsNonRoot": True, "runAsUser": 1, "seccompProfile": {"type": "Unconfined"}}
+        ),
+        "a container that isn't confined": puller_pod(
+            case,
+            container={
+                "securityContext": {"allowPrivilegeEscalation": False, "seccompProfile": {"type": "Unconfined"}}
+            },
+        ),
+        "a label by which a Service takes it for the hub": puller_pod(case, labels_={"app": "jupyterhub"}),
+        "another team's common label": puller_pod(case, labels_={"example.org/team": "mine"}),
+        "another application's name": puller_pod(case, labels_={labels.OWN_NAME_LABEL: "jupyterhub"}),
+        "another owner": puller_pod(case, owner={"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "hub-abc"}),
+        "another account as its owner": puller_pod(case, owner={"name": "hub"}),
+        "past the scheduler": puller_pod(case, nodeName=case.node),
+        "a command": puller_pod(case, container={"command": ["sh"]}),
+        "arguments": puller_pod(case, container={"args": ["-c", "true"]}),
+        "any image started": puller_pod(
+            case, container={"image": "docker.io/evil/miner", "command": ["/x"]}, initContainers=[]
+        ),
+        "a container more before it": puller_pod(
+            case,
+            initContainers=[
+                {
+                    "name": "evil",
+                    "image": "docker.io/evil/miner",
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                }
+            ],
+        ),
+        "a probe of any address": puller_pod(
+            case, container={"livenessProbe": {"httpGet": {"host": "169.254.169.254", "port": 80, "path": "/"}}}
+        ),
+        "a hook": puller_pod(case, container={"lifecycle": {"postStart": {"exec": {"command": ["sh"]}}}}),
+        "a kernel's setting": puller_pod(
+            case,
+            securityContext={
+                "runAsNonRoot": True,
+                "runAsUser": 1,
+                "seccompProfile": {"type": "RuntimeDefault"},
+                "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}],
+            },
+        ),
+        "as root": puller_pod(case, securityContext={"runAsUser": 0}),
+        "above users": puller_pod(case, priorityClassName="system-node-critical"),
+        "of a user's priority": puller_pod(
+            case, priorityClassName=labels.cluster_object_name(RELEASE, namespace, "user")
+        ),
+    }
+
+
+def set_escapes(case: Case) -> dict[str, Write]:
+    """Changes of a StatefulSet that would turn seats into something else."""
+    path = set_path(case.namespace, "whole")
+    mount = {"name": "s", "mountPath": "/s"}
+
+    def change(body: Body, at: str = path) -> Write:
+        return Write("PATCH", at, body, STRATEGIC)
+
+    return {
+        "seats of a set that counts pods": change(
+            seat(container={"resources": {"requests": {"cpu": "1"}}}), set_path(case.namespace, "default")
+        ),
+        "a seat's image": change(seat(container={"image": "evil"})),
+        "a seat's command": change(seat(container={"command": ["sh"]})),
+        "a seat's environment": change(seat(container={"env": [{"name": "A", "value": "b"}]})),
+        "a seat with a Secret": change(
+            seat(container={"volumeMounts": [mount]}, spec={"volumes": [{"name": "s", "secret": {"secretName": "s"}}]})
+        ),
+        "a seat with another account": change(seat(spec={"serviceAccountName": ACCOUNT})),
+        "a seat with a token": change(seat(spec={"automountServiceAccountToken": True})),
+        "a seat on the host": change(seat(spec={"hostNetwork": True})),
+        "a second container": change(
+            {"spec": {"template": {"spec": {"containers": [{"name": "more", "image": "evil"}]}}}}
+        ),
+        "an init container": change(seat(spec={"initContainers": [{"name": "more", "image": "evil"}]})),
+        "a seat's labels": change(seat(metadata={"labels": {"component": "hub"}})),
+        "seats above users": change(seat(spec={"priorityClassName": "system-node-critical"})),
+        "a StatefulSet's labels": change({"metadata": {"labels": {"a": "b"}}}),
+        "a StatefulSet's status": change({"status": {"currentRevision": "x"}}, f"{path}/status"),
+        "a StatefulSet deleted": Write("DELETE", path),
+        "a StatefulSet made": Write(
+            "POST",
+            f"/apis/apps/v1/namespaces/{case.namespace}/statefulsets",
+            {
+                **{key: value for key, value in case.admin.get(path).items() if key in ("apiVersion", "kind", "spec")},
+                "metadata": {"name": "mine"},
+            },
+        ),
+    }
+
+
+def event(name: str, namespace: str, **labels_: str) -> Write:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels_},
+        "involvedObject": {"kind": "Pod", "name": "x", "namespace": namespace},
+        "reason": "A",
+        "message": "b",
+        "type": "Normal",
+    }
+    return Write("POST", f"/api/v1/namespaces/{namespace}/events", body)
+
+
+OWN_EVENT = {labels.PART_OF_LABEL: labels.OWN_PART}
+
+
+def event_escapes(case: Case) -> dict[str, Write]:
+    """Events that aren't the controllers' to write."""
+    folder = f"/api/v1/namespaces/{case.namespace}/events"
+    new = f"/apis/events.k8s.io/v1/namespaces/{case.namespace}/events"
+    newer = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "newer"},
+        "eventTime": "2026-11-03T08:00:00.000000Z",
+        "regarding": {"kind": "Pod", "name": "x", "namespace": case.namespace},
+        "reportingController": "example.org/forger",
+        "reportingInstance": "x",
+        "action": "A",
+        "reason": "A",
+        "type": "Normal",
+        "note": "b",
+    }
+    return {
+        "an Event made that doesn't say whose it is": event("x", "kube-system"),
+        "an Event that says another's name": event("x", "default", **{labels.PART_OF_LABEL: "hub"}),
+        "another's Event rewritten": Write("PATCH", f"{folder}/theirs", {"message": "forged"}),
+        "an Event made by its newer kind": Write("POST", new, newer),
+        "another's Event taken over": Write(
+            "PATCH", f"{folder}/theirs", {"message": "forged", "metadata": {"labels": OWN_EVENT}}
+        ),
+        "the own label taken off": Write("PATCH", f"{folder}/own", {"metadata": {"labels": None}}),
+        "an Event deleted": Write("DELETE", f"{folder}/theirs"),
+    }
+
+
+def legal_writes(case: Case) -> dict[str, Write]:
+    """All that the controllers do."""
+    path, namespace = case.node_path, case.namespace
+    own = labels.startup_taint(RELEASE, namespace)
+    taints = case.admin.get(path)["spec"]["taints"]
+    others = [one for one in taints if one["key"] != own]
+    condition = {"type": labels.images_condition(RELEASE, namespace), "status": "True", "reason": "Pulled"}
+    old = labels.pulled_label(RELEASE, namespace, "old:1")
+    index = next(number for number, one in enumerate(taints) if one["key"] == own)
+    return {
+        "an image's label": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "true"}}}
+        ),
+        "a node closed while it pulls": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "pulling"}}}
+        ),
+        "a node opened": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "open"}}}
+        ),
+        "an image's label taken away": Write("PATCH", path, {"metadata": {"labels": {old: None}}}),
+        "a mark": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.attract_label(RELEASE, namespace, "default"): "true"}}}
+        ),
+        "the startup taint lifted": Write("PATCH", path, {"spec": {"taints": others}}),
+        "the startup taint lifted by its place": Write(
+            "PATCH", path, [{"op": "remove", "path": f"/spec/taints/{index}"}], JSON_PATCH
+        ),
+        "the condition": Write("PATCH", f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC),
+        "a seat evicted": eviction(namespace, "hub-roost-placeholder-default-17"),
+        "the size of a seat that is a whole node": Write(
+            "PATCH",
+            set_path(namespace, "whole"),
+            seat(container={"resources": {"requests": {"cpu": "3", "memory": "12Gi"}, "limits": None}}),
+            STRATEGIC,
+        ),
+        "the number of seats": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 7}}),
+        "no seats": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 0}}),
+        "its own Lease": lease(ACCOUNT, namespace),
+        "a pod that pulls": puller_pod(case),
+        "a pod that pulls, with the common labels": puller_pod(case, labels_={"example.org/team": "hubs"}),
+        "an Event": event("new", case.namespace, **OWN_EVENT),
+        "an Event about a user's pod": event("new", "kube-system", **OWN_EVENT),
+        "an Event counted": Write("PATCH", f"/api/v1/namespaces/{case.namespace}/events/own", {"count": 2}),
+    }
+
+
+def check_escapes(case: Case) -> None:
+    """Not one escape is taken, whatever RBAC gives; the policy says so, and not a typing error of this test."""
+    escapes = {**node_escapes(case), **pod_escapes(case), **set_escapes(case), **event_escapes(case)}
+    said = {name: refusal(case.account, write) for name, write in escapes.items()}
+    assert {name: text for name, text in said.items() if "ValidatingAdmissionPolicy" not in text} == {}
+    # The same requests are fine for somebody else.
+    theirs = {name: refusal(case.admin, write) for name, write in escapes.items()}
+    assert {name: text for name, text in theirs.items() if "ValidatingAdmissionPolicy" in text} == {}
+
+
+def check_legal(case: Case) -> None:
+    """All that the controllers do is taken, with the rendered rights alone."""
+    said = {name: refusal(case.account, write) for name, write in legal_writes(case).items()}
+    # No such pod is there to be evicted, which the API server says only after admission.
+    said = {name: text for name, text in said.items() if text and "not found" not in text}
+    assert said == {}
+
+
+def take_rights_away(case: Case) -> None:
+    """Leave the account what is rendered for it."""
+    name = f"all-rights-{case.namespace}"
+    case.admin.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{name}")
+    outside = Write("GET", "/api/v1/namespaces/kube-system/secrets")
+    wait_until(lambda: "forbidden" in refusal(case.account, outside), 20.0, "the rights to be gone")
+
+
+def test_the_account_can_not_escape_even_with_every_right(case: Case) -> None:
+    check_escapes(case)
+
+
+def test_the_controllers_may_do_their_work_with_the_rendered_rights(case: Case) -> None:
+    take_rights_away(case)
+    check_legal(case)
+
+
+def test_the_rendered_rights_let_the_controllers_only_count_their_own_pods(case: Case) -> None:
+    take_rights_away(case)
+    own = f"/apis/apps/v1/namespaces/{case.namespace}/deployments/{ACCOUNT}"
+    # Whoever may patch a Deployment's pods may take any account's place, any Secret, and any file of a node.
+    changed = {"spec": {"template": {"spec": {"serviceAccountName": "hub-roost-webhook", "hostNetwork": True}}}}
+    assert "forbidden" in refusal(case.account, Write("PATCH", own, changed, STRATEGIC))
+    assert "forbidden" in refusal(case.account, Write("PATCH", own, {"metadata": {"labels": {"a": "b"}}}))
+    assert refusal(case.account, Write("PATCH", f"{own}/scale", {"spec": {"replicas": 0}})) == ""
+    webhook = own.replace("controllers", "webhook")
+    assert "forbidden" in refusal(case.account, Write("PATCH", f"{webhook}/scale", {"spec": {"replicas": 0}}))
+
+
+def test_pods_that_pull_without_image_volumes_are_held_alike(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path
+) -> None:
+    values = {**VALUES, "prePuller": {"method": "noop"}}
+    for account in install(control_plane, namespace, tmp_path, values, NEWEST_MINOR):
+        case = make_case(control_plane, namespace, fake_nodes, account)
+        mount = {"name": "roost-pause", "mountPath": "/elsewhere"}
+        writes = {
+            **pod_escapes(case),
+            "the image's own program of that name": puller_pod(case, container={"volumeMounts": [mount]}),
+            "an image volume": mounting(case, {"name": "image", "image": {"reference": IMAGE}}),
+        }
+        said = {name: refusal(account, write) for name, write in writes.items()}
+        assert {name: text for name, text in said.items() if "ValidatingAdmissionPolicy" not in text} == {}
+        take_rights_away(case)
+        check_legal(case)
+
+
+def test_pods_made_under_other_values_can_still_be_deleted(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, case: Case
+) -> None:
+    made = puller_pod(case)
+    # Its owner isn't there: it would be collected.
+    del made.body["metadata"]["ownerReferences"]
+    case.account.request(made.method, made.path, made.body)
+    delete = Write("DELETE", f"{case.pods_path}/{made.body['metadata']['name']}")
+    assert refusal(case.account, delete) == ""
+    changed = {
+        **VALUES,
+        "imagePullSecrets": ["another"],
+        "commonLabels": {},
+        "prePuller": {"method": "noop"},
+        "priorityClasses": {"enabled": False},
+    }
+    control_plane.kubectl("apply", "--filename=-", input=manifests_of(namespace, tmp_path, changed, NEWEST_MINOR))
+    # The same pod couldn't be made any more: the new policy is at work.
+    again = made._replace(body={**made.body, "metadata": {**made.body["metadata"], "name": "again"}})
+    wait_until(
+        lambda: "ValidatingAdmissionPolicy" in refusal(case.account, again), 30.0, "the new policy to be at work"
+    )
+    assert refusal(case.account, delete) == ""
+
+
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", [minor for minor in MINORS if minor != NEWEST_MINOR])
+def test_every_supported_minor_holds_the_account_alike(minor: str, tmp_path: Path) -> None:
+    require_binary("kube-apiserver", minor)
+    with ControlPlane(minor=minor) as cluster, FakeNodes(cluster.api) as nodes:
+        namespace = cluster.create_namespace()
+        for account in install(cluster, namespace, tmp_path, VALUES, minor):
+            case = make_case(cluster, namespace, nodes, account)
+            check_escapes(case)
+            take_rights_away(case)
+            check_legal(case)
+
+
+def test_a_large_node_costs_no_more_than_the_policies_may(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, account: Api
+) -> None:
+    node = f"{namespace}-large"
+    many = {labels.pulled_label(RELEASE, namespace, f"quay.io/o/image-{number}:1"): "true" for number in range(50)}
+    theirs = {f"{'x' * 200}.example.org/label-{number}": "v" * 63 for number in range(200)}
+    fake_nodes.create(
+        node,
+        labels={**many, **theirs},
+        taints=[{"key": f"example.org/taint-{number}", "effect": "PreferNoSchedule"} for number in range(30)],
+        images={f"quay.io/{'path/' * 20}image-{number}@sha256:{number:064}": 2**30 for number in range(50)},
+        extra_resources={f"example.org/device-{number}": "8" for number in range(30)},
+    )
+    conditions = [{"type": f"Condition{number}", "status": "False", "message": "m" * 500} for number in range(40)]
+    path = f"/api/v1/nodes/{node}"
+    account_case = Case(control_plane.api, account, namespace, node)
+    control_plane.api.patch(f"{path}/status", {"status": {"conditions": conditions}}, content_type=STRATEGIC)
+    label = {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "true"}}}
+    assert refusal(account_case.account, Write("PATCH", path, label)) == ""
+    condition = {"type": labels.images_condition(RELEASE, namespace), "status": "True"}
+    change = Write("PATCH", f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC)
+    assert refusal(account_case.account, change) == ""
+
+
+def test_without_the_node_condition_no_condition_may_be_written(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path
+) -> None:
+    for account in install(control_plane, namespace, tmp_path, {"popularImages": {"enabled": True}}, NEWEST_MINOR):
+        case = make_case(control_plane, namespace, fake_nodes, account)
+        writes = legal_writes(case)
+        refused = {name for name, write in writes.items() if "ValidatingAdmissionPolicy" in refusal(account, write)}
+        assert "the condition" in refused
+        assert not refused & {"the startup taint lifted", "an image's label", "a mark", "a seat evicted"}
+
+
+def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:
+    with ControlPlane(controllers=(*CONTROLLERS, "validatingadmissionpolicy-status-controller")) as cluster:
+        namespace = cluster.create_namespace()
+        policies = [
+            f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}"
+            for what in POLICIES
+            for name in [labels.cluster_object_name(RELEASE, namespace, f"controllers-{what}")]
+        ]
+
+        def checked() -> list[Any] | None:
+            statuses = [cluster.api.get(policy).get("status", {}) for policy in policies]
+            is_done = all(status.get("observedGeneration") == 1 for status in statuses)
+            return [status.get("typeChecking", {}) for status in statuses] if is_done else None
+
+        for _ in install(cluster, namespace, tmp_path, VALUES, NEWEST_MINOR):
+            assert wait_until(checked, 30.0, "the policies to be checked") == [{}] * len(POLICIES)

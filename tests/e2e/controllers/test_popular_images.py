@@ -1,0 +1,291 @@
+"""Popular images on real kubelets: brought where they are missing, by the controllers as rendered.
+
+Users of two hubs run on one node; a second node joins with nothing. Nothing is made faster for the test: the kubelet
+reports its images, and Roost plans, at their own intervals.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER, POPULAR_IMAGE_ANNOTATION
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import PushedImage, RealRegistry
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness.api import Object
+
+pytestmark = pytest.mark.e2e
+
+PAUSE = "registry.k8s.io/pause:3.10.1"
+# A node's images are reported within 40 s, a leader saves up its bytes for a while, and then the pull and its report.
+ARRIVES_SECONDS = 180.0
+# The disk is known: without it nothing would be brought.
+KUBELET = {"localStorageCapacityIsolation": True}
+PULL_FAILURES = ("ErrImagePull", "ImagePullBackOff")
+ROOMY = {"bytesPerMinute": 10**9, "diskHeadroomPercent": 84, "perNode": 5, "minUsers": 2}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    """A cluster that opens nodes as their kubelets become Ready, with the scheduler that pulling pods ask for."""
+    try:
+        flags = ["--node-monitor-grace-period=120s"]
+        with ControlPlane(controllers=(*CONTROLLERS, "node-lifecycle-controller"), controller_flags=flags) as cluster:
+            start_scheduler(cluster)
+            yield cluster
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[RealRegistry]:
+    try:
+        with RealRegistry() as registry:
+            registry.push_program(PAUSE.partition("/")[2])
+            yield registry
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture(scope="module")
+def busy_node(cluster: ControlPlane, registry: RealRegistry) -> Iterator[RealNode]:
+    """Where the users are."""
+    try:
+        with RealNode(cluster, "busy", registry, kubelet=KUBELET) as node:
+            yield node
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+class Hubs:
+    """Two hubs in namespaces of their own, one Roost for both, and images that no other test has."""
+
+    def __init__(self, cluster: ControlPlane, registry: RealRegistry) -> None:
+        self.cluster = cluster
+        self.namespaces = (cluster.create_namespace(), cluster.create_namespace())
+        self.home = self.namespaces[0]
+        self.popular = self._push(registry, "popular")
+        self.rare = self._push(registry, "rare")
+        self._users = 0
+
+    def _push(self, registry: RealRegistry, name: str) -> PushedImage:
+        return registry.push_program(f"{self.home}/{name}:1", size_bytes=3_000_000)
+
+    def values(self, **popular_images: Any) -> dict[str, Any]:
+        selector = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(self.namespaces)}
+        return {
+            "placeholders": [
+                {"name": "seats", "replicas": 0, "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
+            ],
+            "prePuller": {"enabled": False},
+            "imageGate": {"mode": "off"},
+            "podClasses": {"user": {"match": {"namespaceSelector": {"matchExpressions": [selector]}}}},
+            "popularImages": {"enabled": True, **ROOMY, **popular_images},
+        }
+
+    def create_user(self, namespace: str, image: str, node: str) -> str:
+        """A user's pod on a node; returns its name."""
+        self._users += 1
+        name = f"jupyter-{self._users}"
+        self.cluster.api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "labels": {"component": "singleuser-server", "app": "jupyterhub"},
+                },
+                "spec": {
+                    "nodeName": node,
+                    "terminationGracePeriodSeconds": 0,
+                    "automountServiceAccountToken": False,
+                    "containers": [{"name": "notebook", "image": image, "imagePullPolicy": "IfNotPresent"}],
+                },
+            }
+        )
+        return name
+
+    def wait_running(self, namespace: str, name: str) -> Object:
+        """Wait for a user's pod to run."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        wait_until(lambda: self.cluster.api.get(path)["status"]["phase"] == "Running", 120, f"{name} to run")
+        return self.cluster.api.get(path)
+
+    def waits_for(self, namespace: str, name: str) -> str:
+        """Why a user's container waits; "" when it doesn't say."""
+        status = self.cluster.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")["status"]
+        states = [one["state"] for one in status.get("containerStatuses", [])]
+        return str(states[0].get("waiting", {}).get("reason", "")) if states else ""
+
+    def start_user(self, namespace: str, image: str, node: str) -> Object:
+        """A user's pod on a node; returns once it runs."""
+        return self.wait_running(namespace, self.create_user(namespace, image, node))
+
+    def fill(self, node: RealNode) -> None:
+        """One user of the popular image in each hub, so that it takes both to make it popular; one of the rare one."""
+        for namespace in self.namespaces:
+            self.start_user(namespace, self.popular.reference, node.name)
+        self.start_user(self.home, self.rare.reference, node.name)
+
+    def pull_pods(self) -> list[Object]:
+        selector = f"{OWN_COMPONENT_LABEL}={OWN_POPULAR_PULLER}"
+        return self.cluster.api.list(f"/api/v1/namespaces/{self.home}/pods", labelSelector=selector)
+
+    def pulled_message(self, pod: Object) -> str:
+        """What the kubelet said of the pod's image."""
+        metadata = pod["metadata"]
+        events = self.cluster.api.list(
+            f"/api/v1/namespaces/{metadata['namespace']}/events",
+            fieldSelector=f"involvedObject.name={metadata['name']},reason=Pulled",
+        )
+        return str(events[0]["message"]) if events else ""
+
+    def clear(self) -> None:
+        for namespace in self.namespaces:
+            self.cluster.api.delete(f"/api/v1/namespaces/{namespace}")
+        for namespace in self.namespaces:
+            path = f"/api/v1/namespaces/{namespace}/pods"
+            wait_until(lambda path=path: not self.cluster.api.list(path), 120, f"{path} to be empty")  # type: ignore[misc] # a default binds the loop's value
+
+
+@pytest.fixture
+def hubs(cluster: ControlPlane, registry: RealRegistry) -> Iterator[Hubs]:
+    hubs = Hubs(cluster, registry)
+    yield hubs
+    registry.up()
+    registry.bytes_per_second = None
+    hubs.clear()
+
+
+def digests_on(node: RealNode) -> set[str]:
+    """Digests of all that containerd holds on a node."""
+    return set(node.images().values())
+
+
+def test_an_image_that_two_hubs_use_is_brought_to_the_empty_node_by_its_digest_and_a_rare_one_is_not(
+    cluster: ControlPlane, registry: RealRegistry, busy_node: RealNode, hubs: Hubs
+) -> None:
+    hubs.fill(busy_node)
+    with (
+        RealNode(cluster, "empty", registry, kubelet=KUBELET) as empty,
+        Stack(cluster, hubs.home, hubs.values(), scheduler=False, webhook=False, controllers=True) as stack,
+    ):
+        (controllers,) = stack.controllers
+        wait_until(
+            lambda: hubs.popular.digest in digests_on(empty),
+            ARRIVES_SECONDS,
+            "the popular image on the empty node",
+            explain=lambda: f"{controllers.process.tail()}\n{hubs.pull_pods()}",
+        )
+        # Nothing is left of the pull, and nothing more is pulled.
+        wait_until(lambda: not hubs.pull_pods(), 60, "the pulling pod to be cleared away")
+        wait_until(
+            lambda: hubs.popular.by_digest in empty.status_images(), 60, "the kubelet to report the image by its digest"
+        )
+        assert hubs.popular.reference not in empty.images(), "pulled by tag"
+        wait_until(
+            lambda: controllers.metric("roost_controllers_popular_images_missing") == 0, 60, "nothing to be missing"
+        )
+        assert controllers.metric("roost_controllers_popular_images") == 1
+        assert hubs.rare.digest not in digests_on(empty)
+        events = cluster.api.list("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=empty")
+        assert "PopularImagePulled" in {event["reason"] for event in events}
+        # A user who names the tag: the kubelet asks the registry what it means, and fetches no layer.
+        served = registry.blob_bytes[f"{hubs.home}/popular"]
+        registry.down()
+        name = hubs.create_user(hubs.home, hubs.popular.reference, "empty")
+        wait_until(lambda: hubs.waits_for(hubs.home, name) in PULL_FAILURES, 60, "the tag to stay unknown")
+        registry.up()
+        user = hubs.wait_running(hubs.home, name)
+        assert "Successfully pulled image" in hubs.pulled_message(user)
+        assert registry.blob_bytes[f"{hubs.home}/popular"] == served
+        # From now on the tag is known there, and nobody is asked.
+        registry.down()
+        user = hubs.start_user(hubs.home, hubs.popular.reference, "empty")
+        assert "already present on machine" in hubs.pulled_message(user)
+
+
+def test_nothing_is_brought_to_a_node_under_pressure(
+    cluster: ControlPlane, registry: RealRegistry, busy_node: RealNode, hubs: Hubs
+) -> None:
+    hubs.fill(busy_node)
+    pressed = {**KUBELET, "evictionHard": {"nodefs.available": "99%"}, "evictionPressureTransitionPeriod": "5s"}
+    with (
+        RealNode(cluster, "pressed", registry, kubelet=pressed) as node,
+        Stack(cluster, hubs.home, hubs.values(), scheduler=False, webhook=False, controllers=True) as stack,
+    ):
+        (controllers,) = stack.controllers
+        wait_until(
+            lambda: controllers.metric("roost_controllers_popular_images_nodes", state="pressure") == 1,
+            120,
+            "the kubelet to report its pressure",
+            explain=controllers.process.tail,
+        )
+        # Long enough for the bytes of a minute to be saved up.
+        until = time.monotonic() + 75
+        while time.monotonic() < until:
+            assert not [pod for pod in hubs.pull_pods() if pod["spec"].get("nodeName") == "pressed"]
+            time.sleep(1)
+        assert controllers.metric("roost_controllers_popular_images") == 1
+        assert hubs.popular.digest not in digests_on(node)
+
+
+def test_an_image_that_cannot_be_pulled_is_told_of_and_holds_up_no_other(
+    cluster: ControlPlane, registry: RealRegistry, busy_node: RealNode, hubs: Hubs
+) -> None:
+    hubs.fill(busy_node)
+    # Popular as well, and gone from the registry since.
+    lost = registry.push_program(f"{hubs.home}/lost:1", size_bytes=3_000_000)
+    for namespace in (*hubs.namespaces, hubs.home):
+        hubs.start_user(namespace, lost.reference, busy_node.name)
+    registry.delete(lost)
+    with (
+        RealNode(cluster, "other", registry, kubelet=KUBELET) as node,
+        RealNode(cluster, "another", registry, kubelet=KUBELET) as second,
+        Stack(cluster, hubs.home, hubs.values(), scheduler=False, webhook=False, controllers=True) as stack,
+    ):
+        (controllers,) = stack.controllers
+        wait_until(hubs.pull_pods, ARRIVES_SECONDS, "a pulling pod", explain=controllers.process.tail)
+        for pod in hubs.pull_pods():
+            (owner,) = pod["metadata"]["ownerReferences"]
+            assert (owner["kind"], owner["controller"]) == ("ServiceAccount", True)
+        wait_until(
+            lambda: controllers.metric("roost_controllers_popular_images_backing_off") == 1,
+            ARRIVES_SECONDS + 120,
+            "the lost image to be given up for now",
+            explain=lambda: f"{controllers.process.tail()}\n{hubs.pull_pods()}",
+        )
+        found = [
+            event["message"]
+            for name in ("other", "another")
+            for event in cluster.api.list(
+                "/api/v1/namespaces/default/events", fieldSelector=f"involvedObject.name={name}"
+            )
+            if event["reason"] == "PopularImageFailed"
+        ]
+        assert found
+        assert f"{hubs.home}/lost" in found[0]
+        wait_until(
+            lambda: hubs.popular.digest in digests_on(node) | digests_on(second),
+            ARRIVES_SECONDS,
+            "the other popular image",
+            explain=lambda: f"{controllers.process.tail()}\n{hubs.pull_pods()}",
+        )
+        assert not [
+            pod
+            for pod in hubs.pull_pods()
+            if pod["metadata"]["annotations"][POPULAR_IMAGE_ANNOTATION].endswith("lost:1")
+        ]

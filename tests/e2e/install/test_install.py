@@ -1,0 +1,401 @@
+"""Roost installed as an operator does it: Helm, a real API server, and a real kubelet that runs Roost's own image.
+
+Nothing stands in for a part of Roost: its pods run as rendered, by the defaults, in a network of their own and a
+namespace that takes `restricted` pods only. The cluster's own scheduler places what names none; Roost's, from its own
+pods, places users and seats. What a cluster has and this one hasn't: kube-proxy (the API server picks endpoints by
+itself), DNS, and a network plugin that enforces NetworkPolicies.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from roost_core.placement.labels import attract_label, images_condition, is_own_node_label, pulled_label, scheduler_name
+from tests.e2e.install.test_image import make_or_give_up
+from tests.e2e.leftovers import leftovers
+from tests.e2e.spawned import spawned_pod
+from tests.harness.api import ApiError
+from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.cgroups import memory_bytes
+from tests.harness.fixtures import give_up, require_binary
+from tests.harness.pod_network import PodNetwork
+from tests.harness.real_nodes import RealNode, condition
+from tests.harness.registry import RealRegistry
+from tests.harness.scheduler import start_scheduler
+from tests.harness.talk import say
+from tests.harness.waiting import wait_until
+from tests.parity.renderers import CHART, run_helm
+from tools.oci.registry import push
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from tests.harness.api import Object
+    from tests.harness.controlplane import ControlPlane
+
+pytestmark = pytest.mark.e2e
+
+RELEASE = "hub"
+LAB, DATA, NEWER = "quay.io/me/lab:1", "quay.io/me/data:1", "quay.io/me/newer:1"
+# Bounds for an overloaded machine.
+TIMEOUT = "--timeout=4m"
+SECONDS = 240.0
+# So many at once create pods while an upgrade goes on, each with this pause: the API server keeps several connections.
+CREATORS = 4
+PAUSE_SECONDS = 0.1
+VALUES: dict[str, Any] = {
+    # Without an answer of the webhook no pod: one that is missed shows. The wait is long, for what is tried is the
+    # hand-over between pods, not how late a machine with other things to do can be.
+    "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 10},
+    "singleuser": {"image": {"name": "quay.io/me/lab", "tag": "1"}, "nodeSelector": {"purpose": "user"}},
+    # An image with nothing in it to run.
+    "prePuller": {"extraImages": {"data": {"name": "quay.io/me/data", "tag": "1"}}},
+    "imageGate": {"nodeCondition": True},
+    "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}],
+}
+# Restarts each of Roost's programs, and has the puller bring one image more.
+CHANGED: dict[str, Any] = {
+    "webhook": {"logLevel": "Debug"},
+    "controllers": {"logLevel": "Debug"},
+    "scheduler": {"profiles": {"user": {"strategy": "packTo"}}},
+    "prePuller": {"extraImages": {"newer": {"name": "quay.io/me/newer", "tag": "1"}}},
+}
+# One pod a program: two on the host's network don't fit on one node.
+ON_HOST: dict[str, Any] = {
+    **VALUES,
+    "webhook": {**VALUES["webhook"], "replicas": 1, "hostNetwork": True, "extraEnv": [{"name": "A", "value": "b"}]},
+    "controllers": {"replicas": 1, "hostNetwork": True, "port": 8081, "extraEnv": [{"name": "A", "value": "b"}]},
+    "scheduler": {"replicas": 1, "hostNetwork": True, "port": 10260, "extraEnv": [{"name": "A", "value": "b"}]},
+    "prePuller": {"method": "noop"},
+}
+RESTRICTED = {
+    "container_security_context": {
+        "allowPrivilegeEscalation": False,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+    "uid": 1000,
+}
+
+
+class World:
+    """A cluster with one real node, a registry that holds all images, and Helm."""
+
+    def __init__(self, cluster: ControlPlane, node: RealNode, folder: Path) -> None:
+        self.cluster = cluster
+        self.node = node
+        self.folder = folder
+        self._files = itertools.count(1)
+
+    def helm(self, program: Path, verb: str, namespace: str, *, values: tuple[Mapping[str, Any], ...] = ()) -> None:
+        """Run `helm install|upgrade|uninstall --wait` as the cluster's administrator."""
+        arguments = [verb, RELEASE, *([] if verb == "uninstall" else [str(CHART)])]
+        for one in values:
+            path = self.folder / f"values-{next(self._files)}.yaml"
+            path.write_text(yaml.safe_dump(dict(one)))
+            arguments.append(f"--values={path}")
+        run_helm(program, *arguments, f"--namespace={namespace}", "--wait", TIMEOUT, kubeconfig=self.cluster.kubeconfig)
+
+    def pods(self, namespace: str) -> list[Object]:
+        return self.cluster.api.list(f"/api/v1/namespaces/{namespace}/pods")
+
+    def own_pods(self, namespace: str) -> dict[str, Object]:
+        """Roost's own pods by name, without those that are leaving."""
+        return {
+            pod["metadata"]["name"]: pod
+            for pod in self.pods(namespace)
+            if pod["metadata"]["labels"].get("app.kubernetes.io/part-of") == "roost"
+            and not pod["metadata"].get("deletionTimestamp")
+        }
+
+    def all_ready(self, namespace: str) -> bool:
+        return all(condition(pod, "Ready") == "True" for pod in self.own_pods(namespace).values())
+
+    def leaving(self, namespace: str) -> list[str]:
+        """Names of pods that are ending."""
+        return [pod["metadata"]["name"] for pod in self.pods(namespace) if pod["metadata"].get("deletionTimestamp")]
+
+    def events(self, namespace: str, **fields: str) -> list[Object]:
+        selector = ",".join(f"involvedObject.{key}={value}" for key, value in fields.items())
+        return self.cluster.api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
+
+    def node_object(self) -> Object:
+        return self.cluster.api.get(f"/api/v1/nodes/{self.node.name}")
+
+    def marks(self, namespace: str) -> set[str]:
+        """What Roost has written on the node."""
+        node = self.node_object()
+        found = {key for key in node["metadata"]["labels"] if is_own_node_label(RELEASE, namespace, key)}
+        found |= {taint["key"] for taint in node["spec"].get("taints", ())}
+        mine = images_condition(RELEASE, namespace)
+        return found | {one["type"] for one in node["status"]["conditions"] if one["type"] == mine}
+
+    def why(self, namespace: str) -> str:
+        """What to read when the release doesn't come up."""
+        lines = []
+        for pod in self.pods(namespace):
+            name, status = pod["metadata"]["name"], pod["status"]
+            lines.append(f"{name}: {status.get('phase')}")
+            states = [json.dumps(one["state"]) for one in status.get("containerStatuses", ()) if not one["ready"]]
+            lines += [f"  {state}" for state in states]
+            lines += [f"  {event['reason']}: {event['message']}" for event in self.events(namespace, name=name)[-6:]]
+        for path in sorted(self.node.path_in_node("/var/log/pods").glob(f"{namespace}_*/*/*.log")):
+            lines += [f"{path.parts[-3]}: {line}" for line in path.read_text(errors="replace").splitlines()[-15:]]
+        return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("install")
+    image = make_or_give_up(folder / "layout")
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    try:
+        with ExitStack() as stack:
+            network = stack.enter_context(PodNetwork())
+            registry = stack.enter_context(RealRegistry())
+            cluster = stack.enter_context(network.make_cluster())
+            # Under the names that the values' defaults have: nodes ask this registry for every host.
+            push(image, f"http://{registry.push_host}/jupyterhub/roost:{version}")
+            scheduler = ensure_binary("kube-scheduler", cluster.minor)
+            tag = defaults["scheduler"]["image"]["tags"][cluster.minor]
+            registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": scheduler})
+            registry.push_program("pause:{}".format(defaults["placeholder"]["image"]["tag"]))
+            registry.push_program("me/lab:1", size_bytes=5_000_000)
+            registry.push("me/data:1", size_bytes=1_000_000)
+            registry.push("me/newer:1", size_bytes=1_000_000)
+            labels = {"purpose": "user", "hub.jupyter.org/node-purpose": "user"}
+            node = stack.enter_context(RealNode(cluster, "node-a", registry, labels=labels, network=network))
+            stack.enter_context(start_scheduler(cluster, leader_elect=False))
+            yield World(cluster, node, folder)
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture
+def restricted(world: World, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace that takes only pods that ask for no rights."""
+    standard = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    yield from namespace_that_tells(world, request, standard)
+
+
+@pytest.fixture
+def unrestricted(world: World, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace that takes all pods: those on the host's network are never `restricted`."""
+    yield from namespace_that_tells(world, request, {})
+
+
+def namespace_that_tells(world: World, request: pytest.FixtureRequest, labels: Mapping[str, str]) -> Iterator[str]:
+    """A namespace whose pods' end is told when the test failed: the node takes their logs along."""
+    failed_before = request.session.testsfailed
+    name = world.cluster.create_namespace(labels=labels)
+    yield name
+    if request.session.testsfailed > failed_before:
+        world.cluster.keep_logs = True
+        say(world.why(name))
+
+
+def install(world: World, helm: Path, namespace: str, values: Mapping[str, Any]) -> float:
+    """`helm install --wait`; returns how long it took, in seconds."""
+    started = time.monotonic()
+    world.helm(helm, "install", namespace, values=(values,))
+    return time.monotonic() - started
+
+
+def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, restricted: str) -> None:
+    namespace, api = restricted, world.cluster.api
+    helm = require_binary("helm")
+    took = install(world, helm, namespace, VALUES)
+
+    check_all_run_as_rendered(world, namespace)
+    wait_for_marks(world, expected_marks(namespace, LAB, DATA), namespace)
+    ada = start_user(world, namespace, "ada")
+    report("after the install", world, namespace, took)
+
+    with Load(world, namespace) as load:
+        wait_until(lambda: load.created > 20, SECONDS, "pods to be created")
+        before = set(world.own_pods(namespace))
+        started = time.monotonic()
+        world.helm(helm, "upgrade", namespace, values=(VALUES, CHANGED))
+        took = time.monotonic() - started
+        # The API server keeps its connections to pods that leave, and these serve until the last moment.
+        wait_until(lambda: not world.leaving(namespace), SECONDS, "the old pods to be gone")
+    assert load.lost == []
+    slowest = max(load.seconds)
+    print(f"{load.created} pods were created during the upgrade, the slowest in {slowest:.2f} s")  # noqa: T201
+    after = set(world.own_pods(namespace))
+    restarted = {name for name in before if "placeholder" not in name}
+    assert not restarted & after, "each program was to be replaced"
+    check_all_run_as_rendered(world, namespace)
+    wait_for_marks(world, expected_marks(namespace, LAB, DATA, NEWER), namespace)
+    start_user(world, namespace, "grace")
+    report("after the upgrade", world, namespace, took)
+
+    uninstall(world, helm, namespace)
+    # Users stay: their pods are none of the release's.
+    pod = world.cluster.pod(ada["metadata"]["name"], namespace)
+    assert pod["metadata"]["uid"] == ada["metadata"]["uid"]
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+    for user in ("ada", "grace"):
+        api.delete(f"/api/v1/namespaces/{namespace}/pods/jupyter-{user}")
+
+
+def test_helm_3_on_the_hosts_network_and_with_a_puller_that_runs_the_images(world: World, unrestricted: str) -> None:
+    namespace, helm = unrestricted, require_binary("helm3")
+    took = install(world, helm, namespace, ON_HOST)
+    # Helm 3 takes a Deployment for ready that may lack as many pods as it has: see docs/install-helm.md.
+    wait_until(lambda: world.all_ready(namespace), SECONDS, "pods to be Ready", explain=lambda: world.why(namespace))
+    check_all_run_as_rendered(world, namespace, programs=1, host_network=True)
+    wait_for_marks(world, expected_marks(namespace, LAB), namespace)
+    start_user(world, namespace, "ada")
+    report("installed by Helm 3", world, namespace, took)
+    uninstall(world, helm, namespace)
+
+
+def wait_for_marks(world: World, wanted: set[str], namespace: str) -> None:
+    wait_until(
+        lambda: wanted <= world.marks(namespace),
+        SECONDS,
+        f"{sorted(wanted)} on the node",
+        explain=lambda: f"{sorted(world.marks(namespace))}\n{world.why(namespace)}",
+    )
+
+
+def expected_marks(namespace: str, *images: str) -> set[str]:
+    """What the controllers write on a node that holds these images and draws the seats."""
+    labels = {pulled_label(RELEASE, namespace, image) for image in images}
+    return {*labels, attract_label(RELEASE, namespace, "default"), images_condition(RELEASE, namespace)}
+
+
+def check_all_run_as_rendered(world: World, namespace: str, programs: int = 2, host_network: bool = False) -> None:
+    """Every part of the release is there, Ready, was never restarted, and has no rights.
+
+    programs: pods of the webhook, the controllers and the scheduler each.
+    """
+    parts: Counter[str] = Counter()
+    for name, pod in world.own_pods(namespace).items():
+        part, spec = pod["metadata"]["labels"]["app.kubernetes.io/component"], pod["spec"]
+        parts[part] += 1
+        assert condition(pod, "Ready") == "True", world.why(namespace)
+        restarts = {one["name"]: one["restartCount"] for one in pod["status"]["containerStatuses"]}
+        assert set(restarts.values()) == {0}, f"{name}: {restarts}\n{world.why(namespace)}"
+        assert all(one["securityContext"]["readOnlyRootFilesystem"] for one in spec["containers"])
+        is_program = part in ("webhook", "controllers", "scheduler")
+        assert bool(spec.get("hostNetwork")) == (host_network and is_program)
+        assert ("readinessProbe" in spec["containers"][0]) == is_program
+        wanted = scheduler_name(RELEASE, namespace, "placeholder") if part == "placeholder" else "default-scheduler"
+        assert spec["schedulerName"] == wanted
+    assert parts == {
+        "webhook": programs,
+        "controllers": programs,
+        "scheduler": programs,
+        "puller": 1,
+        "placeholder": 2,
+    }
+
+
+def user_body(world: World, namespace: str, name: str) -> Object:
+    return spawned_pod(
+        name, world.cluster.kubeconfig, image=LAB, namespace=namespace, node_selector={"purpose": "user"}, **RESTRICTED
+    )
+
+
+def start_user(world: World, namespace: str, name: str) -> Object:
+    """Create a user's pod as KubeSpawner does: Roost places it, and its image is there already."""
+    body = user_body(world, namespace, name)
+    stored = world.cluster.create_pod(body, namespace)
+    assert stored["spec"]["schedulerName"] == scheduler_name(RELEASE, namespace, "user")
+    required = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert pulled_label(RELEASE, namespace, LAB) in json.dumps(required)
+    pod_name = stored["metadata"]["name"]
+    pod = world.cluster.wait_for_pod_phase(pod_name, namespace, "Running", SECONDS)
+    said = {event["reason"]: event for event in world.events(namespace, name=pod_name)}
+    assert "already present on machine" in said["Pulled"]["message"]
+    assert "Pulling" not in said
+    assert said["Scheduled"]["reportingComponent"] == scheduler_name(RELEASE, namespace, "user")
+    return pod
+
+
+def uninstall(world: World, helm: Path, namespace: str) -> None:
+    """`helm uninstall`: the hook has run, and nothing is left but the users' pods."""
+    mine = {pod["metadata"]["name"] for pod in world.pods(namespace)} - set(world.own_pods(namespace))
+    started = time.monotonic()
+    world.helm(helm, "uninstall", namespace)
+    print(f"uninstalled in {time.monotonic() - started:.1f} s")  # noqa: T201 (this test's measure)
+    reasons = {event["reason"] for event in world.events(namespace, kind="Job")}
+    assert "Completed" in reasons, reasons
+    assert world.marks(namespace) == set()
+    keep = frozenset(mine)
+    wait_until(
+        lambda: leftovers(world.cluster.api, namespace, keep) == [],
+        SECONDS,
+        "everything to be gone",
+        explain=lambda: "\n".join(leftovers(world.cluster.api, namespace, keep)),
+    )
+
+
+class Load:
+    """Users' pods created and deleted without a pause, each of which the webhook must have seen."""
+
+    def __init__(self, world: World, namespace: str) -> None:
+        self._world = world
+        self._namespace = namespace
+        self._ending = threading.Event()
+        self._threads = [threading.Thread(target=self._work, args=(number,), daemon=True) for number in range(CREATORS)]
+        self.seconds: list[float] = []
+        self.lost: list[str] = []
+
+    @property
+    def created(self) -> int:
+        return len(self.seconds)
+
+    def __enter__(self) -> Load:
+        self._body = user_body(self._world, self._namespace, "load")
+        # Nobody starts them: this is about admission.
+        self._body["spec"]["nodeSelector"] = {"purpose": "nobody"}
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, creator: int) -> None:
+        wanted = scheduler_name(RELEASE, self._namespace, "user")
+        for number in itertools.count():
+            if self._ending.wait(PAUSE_SECONDS):
+                return
+            name = f"load-{creator}-{number}"
+            body = {**self._body, "metadata": {**self._body["metadata"], "name": name}}
+            started = time.monotonic()
+            try:
+                stored = self._world.cluster.create_pod(body, self._namespace)
+                self._world.cluster.api.delete(f"/api/v1/namespaces/{self._namespace}/pods/{name}")
+            except (ApiError, OSError) as error:
+                self.lost.append(f"{name}: {error}")
+                continue
+            self.seconds.append(time.monotonic() - started)
+            if stored["spec"]["schedulerName"] != wanted:
+                self.lost.append(f"{name}: keeps {stored['spec']['schedulerName']}")
+
+
+def report(when: str, world: World, namespace: str, took_seconds: float) -> None:
+    """Say what it took: this test's measure, read with `pytest -s`."""
+    lines = [f"{when}: ready in {took_seconds:.1f} s; resident memory of each pod:"]
+    for name, pod in sorted(world.own_pods(namespace).items()):
+        resident = memory_bytes(pod["metadata"]["uid"])
+        lines.append(f"  {resident / 2**20:6.1f} MiB  {name}")
+    print("\n".join(lines))  # noqa: T201

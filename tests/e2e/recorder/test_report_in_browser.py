@@ -1,0 +1,127 @@
+"""The report as people see it: opened in headless Chromium, at a phone's and a desk's width, light and dark."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roost.recorder.report.gather import gather
+from roost.recorder.report.page import make_page
+from roost.recorder.store.records import Phase, PullRecord
+from tests.recorded import (
+    BEGIN,
+    HOUR,
+    MINUTE,
+    SECOND,
+    bind_record,
+    empty_store,
+    fail_record,
+    phase_record,
+    pod_record,
+    story_records,
+)
+
+browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
+shots = pytest.importorskip("tools.take_screenshots")
+seen = pytest.importorskip("tests.e2e.seen_in_browser")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+    from roost.recorder.store.records import Record
+
+PHONE, DESK = 360, 1280
+SIZES = [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")]
+
+if browser.missing() and os.environ.get("CI"):
+    pytest.fail(browser.missing(), pytrace=False)
+pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "all there")
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    with browser.open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page: Path = shots.example_page(tmp_path_factory.mktemp("example"))
+    return page
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Long names, names that look like HTML, huge and tiny numbers."""
+    folder = tmp_path_factory.mktemp("odd")
+    attack = "<img src=x onerror=\"window.attacked = 'yes'\"><script>window.attacked = 'yes'</script>"
+    records: list[Record] = list(story_records(attack))
+    for number in range(14):
+        uid, long = f"p{number}", f"registry.example.org/{'very-' * 20}long-{number}/{'name-' * 12}{number}:{'9' * 40}"
+        created_us = BEGIN + number * MINUTE
+        took_us = 10 ** min(number, 11)
+        records += [
+            pod_record(uid, image=long, created_us=created_us, scheduler=f"{'scheduler-' * 6}{number}"),
+            bind_record(uid, created_us + took_us, f"{'node-' * 30}{number}", "agrees"),
+            phase_record(uid, Phase.STARTED, created_us + took_us + SECOND),
+            phase_record(uid, Phase.READY, created_us + took_us + 2 * SECOND),
+            fail_record(uid, 1, {f"{'a reason without an end ' * 9}{number}": number, "x" * 150: 10**9}, tries=10**7),
+            PullRecord(
+                pod_uid=uid,
+                image=long,
+                node_name=f"{'node-' * 30}{number}",
+                at_us=created_us,
+                warm=number % 3 == 0,
+                pull_us=number * HOUR,
+                pull_and_wait_us=number * 2 * HOUR,
+                image_bytes=number << 40,
+            ),
+        ]
+    store = empty_store(folder)
+    store.write(records, {})
+    page = folder / "report.html"
+    page.write_text(make_page(gather(store, BEGIN, BEGIN + 3 * HOUR), attack), encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example: Path, width: int, scheme: str) -> None:
+    seen.check(driver, example, width, scheme, plots=13)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
+def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, odd: Path, width: int, scheme: str) -> None:
+    seen.check(driver, odd, width, scheme, plots=13)
+    assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
+    browser.show_report(driver, example, DESK, 900, scheme)
+    contrasts = driver.execute_script(seen.CONTRASTS)
+    assert len(contrasts) > 100
+    assert [one for one in contrasts if one[1] < 4.5] == []
+
+
+def test_colours_follow_the_readers_scheme_while_the_page_is_open(driver: Chrome, example: Path) -> None:
+    colour = "return getComputedStyle(document.querySelector('.plot svg .bars path')).fill"
+    browser.show_report(driver, example, DESK, 900, "light")
+    light = driver.execute_script(colour)
+    browser.set_scheme(driver, "dark")
+    browser.wait_drawn(driver, "dark")
+    assert driver.execute_script(colour) != light
+    assert browser.console(driver) == []
+
+
+def test_a_page_of_an_empty_database_is_a_page(driver: Chrome, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(make_page(gather(empty_store(tmp_path)), "about"), encoding="utf-8")
+    browser.console(driver)
+    driver.get(page.as_uri())
+    assert "Nothing has been recorded" in driver.find_element("css selector", ".notice").text
+    assert browser.console(driver) == []

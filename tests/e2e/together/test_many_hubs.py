@@ -1,0 +1,262 @@
+"""Several hubs over the same nodes, on a real control plane: nothing clashes, and who leaves takes only its own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.placement.labels import attract_prefix, images_condition, pulled_label, pulled_prefix, startup_taint
+from tests.e2e.leftovers import leftovers
+from tests.harness.api import STRATEGIC, ApiError
+from tests.harness.waiting import wait_until
+from tests.stack import ROOST, Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness.api import Object
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.nodes import FakeNodes
+    from tests.harness.pods import PodKeeper
+
+pytestmark = pytest.mark.e2e
+
+IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+IMAGES = {IMAGE: 1_500_000_000}
+SEATS = 2
+SOON_SECONDS = 120.0
+
+
+def values_for(pool: dict[str, str], **gate: Any) -> dict[str, Any]:
+    name, tag = IMAGE.rsplit(":", 1)
+    resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
+    return {
+        "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": pool},
+        "imageGate": gate,
+        "placeholders": [{"name": "default", "replicas": SEATS, "resources": resources, "nodeSelector": pool}],
+        "placeholderMover": {"evictionsPerMinute": 2, "markAfterSeconds": 1, "keepMarkSeconds": 5, "flapSeconds": 5},
+    }
+
+
+class Marks:
+    """What a hub has on a node."""
+
+    def __init__(self, cluster: ControlPlane, stack: Stack) -> None:
+        self.cluster = cluster
+        self.stack = stack
+        self.hub = (stack.release, stack.namespace)
+
+    def on(self, node: str) -> dict[str, set[str]]:
+        body = self.cluster.api.get(f"/api/v1/nodes/{node}")
+        prefixes = (pulled_prefix(*self.hub), attract_prefix(*self.hub))
+        return {
+            "labels": {key for key in body["metadata"]["labels"] if key.startswith(prefixes)},
+            "taints": {taint["key"] for taint in body["spec"].get("taints", ())} & {startup_taint(*self.hub)},
+            "conditions": {one["type"] for one in body["status"]["conditions"]} & {images_condition(*self.hub)},
+        }
+
+    def wait_for_images(self, node: str) -> None:
+        label = pulled_label(*self.hub, IMAGE)
+        wait_until(
+            lambda: label in self.on(node)["labels"] and not self.on(node)["taints"],
+            SOON_SECONDS,
+            f"{node} to hold the image for {self.hub}",
+            explain=lambda: (self.on(node), self.stack.controllers[-1].process.tail()),
+        )
+
+    def wait_for_mark(self, *nodes: str) -> None:
+        prefix = attract_prefix(*self.hub)
+
+        def is_marked() -> bool:
+            return any(key.startswith(prefix) for node in nodes for key in self.on(node)["labels"])
+
+        wait_until(is_marked, SOON_SECONDS, f"a node that draws the seats of {self.hub}")
+
+
+def cleanup(cluster: ControlPlane, stack: Stack) -> str:
+    """`roost cleanup` as an operator runs it; its controllers have ended before."""
+    for replica in stack.controllers:
+        replica.process.stop()
+    done = subprocess.run(
+        [
+            ROOST,
+            "cleanup",
+            f"--release={stack.release}",
+            f"--namespace={stack.namespace}",
+            f"--kubeconfig={cluster.kubeconfig}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def other_namespace(control_plane: ControlPlane) -> Iterator[str]:
+    name = control_plane.create_namespace()
+    yield name
+    control_plane.api.delete(f"/api/v1/namespaces/{name}")
+
+
+def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches_anothers_marks(
+    control_plane: ControlPlane,
+    namespace: str,
+    other_namespace: str,
+    fake_nodes: FakeNodes,
+    pod_keeper: PodKeeper,
+) -> None:
+    assert pod_keeper
+    pool = {"pool": namespace}
+    # The same name in two namespaces, two names in one namespace; each gate of another mode.
+    stacks = [
+        Stack(control_plane, namespace, values_for(pool, nodeCondition=True), controllers=True),
+        Stack(control_plane, other_namespace, values_for(pool, mode="startupTaint"), controllers=True),
+        Stack(control_plane, namespace, values_for(pool), release="hub.two", controllers=True),
+    ]
+    taint = startup_taint("hub", other_namespace)
+    nodes = [f"{letter}-{namespace}" for letter in "ab"]
+    for node in nodes:
+        fake_nodes.create(node, labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"], memory="64Gi")
+    with contextlib.ExitStack() as running:
+        for stack in stacks:
+            running.enter_context(stack)
+        marks = [Marks(control_plane, stack) for stack in stacks]
+
+        # No object of one is an object of another.
+        identities = [
+            {
+                (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+                for one in (*stack.manifests, *stack.deployments.values())
+            }
+            for stack in stacks
+        ]
+        for mine, others in itertools.combinations(identities, 2):
+            assert not mine & others
+        leases = {}
+        for stack in stacks:
+            name = stack.deployments["controllers"]["metadata"]["name"]
+            path = f"/apis/coordination.k8s.io/v1/namespaces/{stack.namespace}/leases/{name}"
+            leases[path] = control_plane.api.get(path)["spec"]["holderIdentity"]
+        assert len(leases) == len(stacks)
+        assert len(set(leases.values())) == len(stacks)
+
+        for one in marks:
+            for node in nodes:
+                one.wait_for_images(node)
+            one.wait_for_mark(*nodes)
+        first, second, third = marks
+        wait_until(
+            lambda: all(first.on(node)["conditions"] for node in nodes), SOON_SECONDS, "the condition of the first"
+        )
+        assert all(not one.on(node)["conditions"] for one in (second, third) for node in nodes)
+
+        # Whoever tries to write another's marks is refused by the API server.
+        account = stacks[0].find("ServiceAccount", "hub-roost-controllers")["metadata"]["name"]
+        api = control_plane.api_as(control_plane.service_account_token(namespace, account))
+        for stack in stacks[1:]:
+            foreign = pulled_label(stack.release, stack.namespace, IMAGE)
+            with pytest.raises(ApiError) as refused:
+                api.patch(f"/api/v1/nodes/{nodes[0]}", {"metadata": {"labels": {foreign: None}}})
+            assert refused.value.status in (403, 422)
+            with pytest.raises(ApiError) as refused:
+                api.request(
+                    "POST",
+                    f"/api/v1/namespaces/{stack.namespace}/pods/{seat_of(control_plane, stack)}/eviction",
+                    {
+                        "apiVersion": "policy/v1",
+                        "kind": "Eviction",
+                        "metadata": {"name": seat_of(control_plane, stack)},
+                    },
+                )
+            assert refused.value.status in (403, 422)
+
+        # One leaves: the others' marks stay, also after their next looks.
+        kept = [{node: one.on(node) for node in nodes} for one in marks[1:]]
+        assert "change node" in cleanup(control_plane, stacks[0])
+        for node in nodes:
+            assert first.on(node) == {"labels": set(), "taints": set(), "conditions": set()}
+        for one, before in zip(marks[1:], kept, strict=True):
+            for node in nodes:
+                assert one.on(node)["taints"] == before[node]["taints"]
+                images = {key for key in before[node]["labels"] if key.startswith(pulled_prefix(*one.hub))}
+                assert images <= one.on(node)["labels"]
+        # And they go on working.
+        fake_nodes.create(f"c-{namespace}", labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"], memory="64Gi")
+        for one in marks[1:]:
+            one.wait_for_images(f"c-{namespace}")
+        assert first.on(f"c-{namespace}")["labels"] == set()
+        for stack in stacks:
+            assert not stack.controllers[0].process.log_lines("failed"), "a write of one clashed with another's"
+
+
+def seat_of(cluster: ControlPlane, stack: Stack) -> str:
+    """A placeholder pod of a hub."""
+    selector = f"app.kubernetes.io/component=placeholder,app.kubernetes.io/instance={stack.release}"
+
+    def find() -> str:
+        pods: list[Object] = cluster.api.list(f"/api/v1/namespaces/{stack.namespace}/pods", labelSelector=selector)
+        return str(pods[0]["metadata"]["name"]) if pods else ""
+
+    return wait_until(find, SOON_SECONDS, f"a seat of {stack.release} in {stack.namespace}")
+
+
+def test_an_uninstall_leaves_nothing_in_any_object_of_the_cluster_also_when_nodes_vanish_meanwhile(
+    control_plane: ControlPlane, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> None:
+    assert pod_keeper
+    namespace = control_plane.create_namespace(f"leaves-{secrets.token_hex(6)}")
+    pool = {"pool": "of-the-test-that-leaves-nothing"}
+    taint = startup_taint("hub", namespace)
+    nodes = [f"leaves-nothing-{letter}" for letter in "abc"]
+    for node in nodes:
+        fake_nodes.create(node, labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"])
+    stack = Stack(control_plane, namespace, values_for(pool, mode="startupTaint", nodeCondition=True), controllers=True)
+    with stack:
+        marks = Marks(control_plane, stack)
+        for node in nodes:
+            marks.wait_for_images(node)
+        marks.wait_for_mark(*nodes)
+        assert leftovers(control_plane.api, namespace), "the search finds nothing, even of what is there"
+        assert any("nodes" in one for one in leftovers(control_plane.api, namespace))
+        fake_nodes.delete(nodes[0])
+        # Its taint, with which an autoscaler made it, is still on.
+        fake_nodes.create("leaves-nothing-late", labels=pool, taints=[f"{taint}:NoSchedule"])
+        cleanup(control_plane, stack)
+        fake_nodes.delete(nodes[1])
+    # `stop` has deleted what was applied; what was made at run time goes with its owners.
+    wait_until(
+        lambda: not leftovers(control_plane.api, namespace),
+        SOON_SECONDS,
+        "nothing to be left",
+        explain=lambda: leftovers(control_plane.api, namespace),
+    )
+    control_plane.api.delete(f"/api/v1/namespaces/{namespace}")
+
+
+def test_the_search_finds_a_label_a_taint_a_condition_and_a_secret(
+    control_plane: ControlPlane, fake_nodes: FakeNodes
+) -> None:
+    namespace = control_plane.create_namespace(f"finds-{secrets.token_hex(6)}")
+    fake_nodes.create("finds-it", labels={pulled_label("hub", namespace, IMAGE): "true"})
+    fake_nodes.set_taints("finds-it", [f"{startup_taint('hub', namespace)}:NoSchedule"])
+    condition = {"type": images_condition("hub", namespace), "status": "True", "reason": "A", "message": "b"}
+    control_plane.api.patch(
+        "/api/v1/nodes/finds-it/status", {"status": {"conditions": [condition]}}, content_type=STRATEGIC
+    )
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ca"}, "stringData": {"a": "b"}}
+    control_plane.api.create(secret, namespace)
+    found = leftovers(control_plane.api, namespace)
+    assert "secrets/ca in the namespace" in found
+    (node,) = [one for one in found if one.startswith("nodes/")]
+    assert ".metadata.labels" in node
+    assert ".spec.taints[0].key" in node
+    assert ".status.conditions" in node
+    control_plane.api.delete(f"/api/v1/namespaces/{namespace}")

@@ -1,0 +1,156 @@
+"""The webhook killed, frozen and restarted while pods are created: all come, whole, and what was missed is counted."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from tests.builders import build_pod, user_pod
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from tests.harness.controlplane import ControlPlane
+
+pytestmark = pytest.mark.e2e
+
+PODS = 2000
+USERS = "component=singleuser-server"
+TIMEOUT_SECONDS = 1
+# The API server may ask twice (reinvocation); the rest is its own work on a busy machine.
+BOUND_SECONDS = 2 * TIMEOUT_SECONDS + 3
+Object = dict[str, Any]
+
+
+def is_placed(pod: Object) -> bool:
+    return POLICY_REVISION_ANNOTATION in (pod["metadata"].get("annotations") or {})
+
+
+def test_every_creation_succeeds_while_the_webhook_is_killed_frozen_and_restarted(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    values = {"webhook": {"failurePolicy": "Ignore", "timeoutSeconds": TIMEOUT_SECONDS}}
+    numbers, durations, failures = itertools.count(), [], []
+    finished = threading.Event()
+
+    with Stack(control_plane, namespace, values, scheduler=False) as stack:
+
+        def create(_: int) -> None:
+            name, start = f"jupyter-{next(numbers)}", time.monotonic()
+            pod = user_pod("image")
+            pod["metadata"] |= {"name": name, "namespace": namespace}
+            try:
+                control_plane.api.create(pod, namespace)
+            except Exception as error:  # noqa: BLE001 (each is a pod that a user didn't get)
+                failures.append(f"{name}: {error}")
+            durations.append(time.monotonic() - start)
+
+        def create_all() -> None:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(create, range(PODS)))
+            finished.set()
+
+        creator = threading.Thread(target=create_all)
+        creator.start()
+
+        def wait_for(created: int) -> None:
+            wait_until(lambda: len(durations) >= created, 120, f"{created} pods")
+
+        wait_for(200)
+        stack.webhooks[-1].process.kill()
+        wait_for(500)
+        stack.start_webhook().wait_ready()
+        wait_for(len(durations) + 200)
+        stack.webhooks[-1].process.freeze()
+        time.sleep(3 * TIMEOUT_SECONDS)
+        stack.webhooks[-1].process.resume()
+        wait_for(len(durations) + 200)
+        stack.webhooks[-1].process.freeze()
+        time.sleep(TIMEOUT_SECONDS)
+        stack.webhooks[-1].process.kill()
+        webhook = stack.start_webhook()
+        webhook.wait_ready()
+        creator.join()
+        assert failures == []
+        assert len(durations) == PODS
+        assert max(durations) < BOUND_SECONDS
+
+        pods = control_plane.api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=USERS)
+        assert len(pods) == PODS
+        placed = [pod for pod in pods if is_placed(pod)]
+        unplaced = [pod for pod in pods if not is_placed(pod)]
+        assert len(placed) > PODS // 10
+        assert len(unplaced) > 100
+        scheduler = stack.scheduler_name("user")
+        for pod in placed:
+            assert pod["spec"]["schedulerName"] == scheduler
+            assert "podAffinity" in pod["spec"]["affinity"]
+        for pod in unplaced:
+            assert pod["spec"]["schedulerName"] == "default-scheduler"
+            assert "affinity" not in pod["spec"]
+
+        def counted() -> bool:
+            return webhook.metric("roost_webhook_unplaced_pods", **{"class": "user"}) == len(unplaced)
+
+        wait_until(counted, 20, f"{len(unplaced)} unplaced pods", explain=lambda: webhook.get("/metrics")[1])
+        assert webhook.metric("roost_webhook_unplaced_pods_seen_total", **{"class": "user"}) == len(unplaced)
+
+        control_plane.api.delete(f"/api/v1/namespaces/{namespace}/pods", labelSelector=USERS, gracePeriodSeconds=0)
+
+        def is_empty() -> bool:
+            return webhook.metric("roost_webhook_unplaced_pods", **{"class": "user"}) == 0
+
+        wait_until(is_empty, 30, "an empty gauge")
+        assert webhook.metric("roost_webhook_unplaced_pods_seen_total", **{"class": "user"}) == len(unplaced)
+
+
+def test_without_node_rights_it_works_from_pods_alone_and_says_so_once(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    with Stack(control_plane, namespace, {}, scheduler=False, webhook=False) as stack:
+        role = stack.find("ClusterRole", f"hub.{namespace}.roost-webhook")["metadata"]["name"]
+        path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}"
+        found = control_plane.api.get(path)
+        with_nodes = found["rules"]
+        without_nodes = [rule for rule in with_nodes if "nodes" not in rule["resources"]]
+        assert without_nodes != with_nodes
+        control_plane.api.patch(path, {"rules": without_nodes})
+        for node in ("a", "b"):
+            builder = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"builder-{node}", "labels": {"component": "image-builder", "app": "binder"}},
+                "spec": {"nodeName": f"{namespace}-{node}", "containers": [{"name": "c", "image": "i"}]},
+            }
+            control_plane.create_pod(builder, namespace)
+            ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+            control_plane.api.patch(
+                f"/api/v1/namespaces/{namespace}/pods/builder-{node}/status",
+                ready,
+                content_type="application/strategic-merge-patch+json",
+            )
+        webhook = stack.start_webhook()
+        webhook.wait_ready()
+        assert "nodes is forbidden" in webhook.get("/readyz")[1]
+        wait_until(
+            lambda: webhook.metric("roost_webhook_ring_nodes", **{"class": "build"}) == 2, 20, "a ring of two builders"
+        )
+        pod = build_pod(name="build-1")
+        pod["spec"].setdefault("containers", [{"name": "c", "image": "i"}])
+        pod["metadata"]["namespace"] = namespace
+        stored = control_plane.create_pod(pod, namespace)
+        terms = stored["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        names = {term["preference"]["matchFields"][0]["values"][0] for term in terms}
+        assert names == {f"{namespace}-a", f"{namespace}-b"}
+        wait_until(lambda: webhook.metric("roost_webhook_watch_errors_total", kind="nodes") >= 3, 30, "more tries")
+        assert len(webhook.process.log_lines("watch broken kind=nodes")) == 1
+
+        control_plane.api.patch(path, {"rules": with_nodes})
+        wait_until(lambda: "nodes" not in webhook.get("/readyz")[1], 60, "the right to be noticed")
+        assert webhook.process.log_lines("watch works again kind=nodes")

@@ -1,0 +1,336 @@
+"""The server alone, over real TLS: kept connections, bodies nobody should send, the end of its life."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.builders import policy_document
+from tests.e2e.lone_webhook import LoneWebhook, make_leaf, review_of
+from tests.harness.ports import LOOPBACK
+from tests.harness.waiting import wait_until
+from webhook.rules.bounds import MAX_BODY_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# What kube-apiserver keeps idle connections for is 90 s.
+IDLE_SECONDS = 95
+
+
+@pytest.fixture(scope="module")
+def webhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoneWebhook]:
+    with LoneWebhook(tmp_path_factory.mktemp("webhook")) as running:
+        yield running
+
+
+def raw(webhook: LoneWebhook, data: bytes) -> bytes:
+    """What comes back for bytes that may be no HTTP at all."""
+    with webhook.connect() as connection:
+        connection.settimeout(2)
+        connection.sendall(data)
+        answer = b""
+        try:
+            while chunk := connection.recv(65536):
+                answer += chunk
+        except (TimeoutError, OSError):
+            pass
+        return answer
+
+
+def test_a_review_is_answered_with_a_patch(webhook: LoneWebhook) -> None:
+    status, response, headers = webhook.post(review_of())
+    assert (status, response["allowed"], response["patchType"]) == (200, True, "JSONPatch")
+    assert headers["content-type"] == "application/json"
+
+
+def test_it_is_ready_and_says_what_it_looked_at(webhook: LoneWebhook) -> None:
+    status, text = webhook.page("/readyz")
+    assert status == 200
+    assert "[+]policy ok: revision" in text
+    assert "[+]certificate ok" in text
+
+
+def test_an_idle_connection_is_reused_after_95_seconds(webhook: LoneWebhook) -> None:
+    connection, silent = webhook.client(), webhook.client()
+    webhook.post(review_of(), connection)
+    before = connection.sock
+    time.sleep(IDLE_SECONDS)
+    assert webhook.post(review_of(), connection)[0] == 200
+    assert connection.sock is before
+    # One on which nothing was ever sent is a spare connection of the API server's, and as good.
+    assert webhook.post(review_of(), silent)[0] == 200
+
+
+def test_64_spare_idle_connections_and_64_half_open_ones_block_nobody(webhook: LoneWebhook) -> None:
+    spare = [webhook.connect() for _ in range(64)]
+    # Connected, but not a byte of a handshake; and handshakes that stop in the middle.
+    half_open = [socket.create_connection((LOOPBACK, webhook.port)) for _ in range(64)]
+    for connection in half_open[:32]:
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+    begun = webhook.connect()
+    begun.sendall(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n")
+    durations = []
+    for _ in range(20):
+        start = time.monotonic()
+        assert webhook.post(review_of())[0] == 200
+        durations.append(time.monotonic() - start)
+    assert sorted(durations)[10] < 0.5
+    for connection in (*spare, *half_open, begun):
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content_type", "expected"),
+    [
+        ("GET", "/mutate", "application/json", 405),
+        ("PUT", "/mutate", "application/json", 405),
+        ("HEAD", "/mutate", "application/json", 405),
+        ("OPTIONS", "/mutate", "application/json", 405),
+        ("POST", "/mutate", "text/plain", 415),
+        ("POST", "/mutate", "", 415),
+        ("POST", "/", "application/json", 404),
+        ("POST", "/mutate/", "application/json", 404),
+        ("POST", "/%ff%2e%2e/mutate", "application/json", 404),
+        ("GET", "/metrics", "", 404),
+    ],
+)
+def test_what_is_no_review_gets_a_4xx(
+    webhook: LoneWebhook, method: str, path: str, content_type: str, expected: int
+) -> None:
+    connection = webhook.client()
+    connection.request(method, path, b"{}" if method in ("POST", "PUT") else None, {"Content-Type": content_type})
+    answer = connection.getresponse()
+    text = answer.read()
+    assert answer.status == expected
+    assert b"Traceback" not in text
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"request": {}}', b"1" * 5000]
+)
+def test_a_body_that_is_no_review_gets_a_4xx(webhook: LoneWebhook, body: bytes) -> None:
+    assert 400 <= webhook.post(body)[0] < 500
+
+
+def test_700_kb_of_environment_pass(webhook: LoneWebhook) -> None:
+    status, response, _ = webhook.post(review_of(env_bytes=700_000))
+    assert (status, response["allowed"]) == (200, True)
+
+
+def test_a_body_over_the_bound_gets_413_and_the_next_request_is_served(webhook: LoneWebhook) -> None:
+    assert webhook.post(b"x" * (MAX_BODY_BYTES + 1))[0] == 413
+    chunked = webhook.client()
+    chunked.request(
+        "POST", "/mutate", iter([b"x" * 1_000_000] * 4), {"Content-Type": "application/json"}, encode_chunked=True
+    )
+    assert chunked.getresponse().status == 413
+    assert webhook.post(review_of())[0] == 200
+
+
+def test_a_chunked_review_is_read_like_any_other(webhook: LoneWebhook) -> None:
+    connection = webhook.client()
+    body = review_of()
+    connection.request(
+        "POST", "/mutate", iter([body[:100], body[100:]]), {"Content-Type": "application/json"}, encode_chunked=True
+    )
+    answer = connection.getresponse()
+    assert json.loads(answer.read())["response"]["allowed"] is True
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00" * 100,
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 200_000,
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+    ids=lambda data: repr(data[:24]),
+)
+def test_what_is_no_http_gets_no_5xx_and_hurts_nobody(webhook: LoneWebhook, data: bytes) -> None:
+    answer = raw(webhook, data)
+    assert not answer.startswith(b"HTTP/1.1 5")
+    assert b"Traceback" not in answer
+    assert webhook.post(review_of())[0] == 200
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_hurts_nobody(webhook: LoneWebhook) -> None:
+    for _ in range(20):
+        with webhook.connect() as connection:
+            connection.sendall(
+                b"POST /mutate HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+            )
+    assert webhook.post(review_of())[0] == 200
+    assert "fault=" not in webhook.log()
+
+
+def test_memory_stays_flat(webhook: LoneWebhook) -> None:
+    def resident_kib() -> int:
+        status = Path(f"/proc/{webhook.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def send(count: int) -> None:
+        connection = webhook.client()
+        for number in range(count):
+            webhook.post((review_of(f"pod-{number}"), b"{", b'{"request": 1}')[number % 3], connection)
+        connection.close()
+
+    send(1500)
+    before = resident_kib()
+    send(4500)
+    assert resident_kib() - before < 4096
+    assert resident_kib() < 150 * 1024
+
+
+def test_pipelined_requests_are_answered_in_order(webhook: LoneWebhook) -> None:
+    bodies = [review_of(f"pod-{number}") for number in range(3)]
+    requests = b"".join(
+        b"POST /mutate HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n%b"
+        % (len(body), b"Connection: close\r\n" if number == 2 else b"", body)
+        for number, body in enumerate(bodies)
+    )
+    answer = raw(webhook, requests)
+    places = [answer.index(f"uid-of-pod-{number}".encode()) for number in range(3)]
+    assert places == sorted(places)
+
+
+# A life of one's own from here on: each of these ends or breaks its replica.
+
+
+def test_a_broken_reload_keeps_the_last_good_policy_and_says_so(tmp_path: Path) -> None:
+    with LoneWebhook(tmp_path) as webhook:
+        good = webhook.page("/readyz")[1]
+        webhook.policy_path.write_text('{"version": 1, "podClasses": {"user": {"match": 5}}}')
+        wait_until(lambda: "reload failed" in webhook.page("/readyz")[1], 10, "the refusal in /readyz")
+        status, text = webhook.page("/readyz")
+        assert status == 200
+        assert "podClasses.user.match" in text
+        assert good.split("revision ")[1][:12] in text
+        assert "roost_webhook_policy_reload_failures_total 1.0" in webhook.page("/metrics")[1]
+        assert "policy refused" in webhook.log()
+        assert webhook.post(review_of())[1]["patchType"] == "JSONPatch"
+
+        webhook.policy_path.write_text(json.dumps(policy_document(replaceSchedulers=["other"])))
+        wait_until(lambda: "reload failed" not in webhook.page("/readyz")[1], 10, "the good policy in use")
+        assert good.split("revision ")[1][:12] not in webhook.page("/readyz")[1]
+
+
+def test_a_policy_broken_from_the_start_admits_pods_untouched_and_is_not_ready(tmp_path: Path) -> None:
+    with LoneWebhook(tmp_path, policy=b"{broken") as webhook:
+        status, response, _ = webhook.post(review_of())
+        assert (status, response["allowed"], response.get("patch")) == (200, True, None)
+        ready, text = webhook.page("/readyz")
+        assert ready == 503
+        assert "no policy yet, pods pass untouched" in text
+        webhook.policy_path.write_text(json.dumps(policy_document()))
+        wait_until(lambda: webhook.page("/readyz")[0] == 200, 10, "readiness after the fix")
+        assert "patch" in webhook.post(review_of())[1]
+
+
+def test_sigterm_drains(tmp_path: Path) -> None:
+    with LoneWebhook(tmp_path, "--drain-seconds=3") as webhook:
+        kept, idle = webhook.client(), webhook.client()
+        webhook.post(review_of(), kept)
+        half_open = socket.create_connection((LOOPBACK, webhook.port))
+        webhook.terminate()
+        wait_until(lambda: webhook.page("/readyz")[0] == 503, 1, "readiness to end at once")
+        assert "draining" in webhook.page("/readyz")[1]
+        assert webhook.page("/livez")[0] == 200
+        # Open connections are served, and asked to end; new ones are still welcome.
+        status, response, headers = webhook.post(review_of(), kept)
+        assert (status, response["allowed"], headers["connection"]) == (200, True, "close")
+        assert kept.sock is None
+        assert webhook.post(review_of())[2]["connection"] == "close"
+        time.sleep(1.5)
+        assert webhook.post(review_of(), idle)[0] == 200
+        assert webhook.process.wait(10) == 0
+        half_open.close()
+        assert "stopped" in webhook.log()
+
+
+def test_no_request_is_lost_while_it_drains(tmp_path: Path) -> None:
+    failures: list[object] = []
+    served = []
+    with LoneWebhook(tmp_path, "--drain-seconds=2") as webhook:
+        is_over = threading.Event()
+
+        def send() -> None:
+            connection: http.client.HTTPConnection | None = None
+            while not is_over.is_set():
+                try:
+                    connection = connection or webhook.client()
+                    answer = webhook.post(review_of(), connection)
+                    served.append(answer[0])
+                    if answer[2]["connection"] == "close":
+                        connection = None
+                except (OSError, http.client.HTTPException) as error:
+                    failures.append(error)
+
+        threads = [threading.Thread(target=send) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+        webhook.terminate()
+        time.sleep(1.5)  # within the drain; what follows it is for the Service's endpoints to keep away
+        is_over.set()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert set(served) == {200}
+        assert webhook.process.wait(10) == 0
+
+
+def test_a_second_signal_ends_the_drain(tmp_path: Path) -> None:
+    with LoneWebhook(tmp_path, "--drain-seconds=60") as webhook:
+        webhook.terminate()
+        wait_until(lambda: webhook.page("/readyz")[0] == 503, 5, "the drain to begin")
+        webhook.terminate()
+        assert webhook.process.wait(10) == 0
+
+
+def test_a_port_in_use_is_an_error_of_one_line(tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(RuntimeError, match="ended with status 1"):
+            LoneWebhook(tmp_path, f"--port={port}").__enter__()
+    (line,) = (tmp_path / "webhook.log").read_text().splitlines()
+    assert line.startswith(f"roost webhook: {LOOPBACK}:{port} can't be listened on")
+
+
+def test_a_changed_certificate_is_served_to_new_connections_and_drops_no_old_one(tmp_path: Path) -> None:
+    with LoneWebhook(tmp_path) as webhook:
+        kept = webhook.client()
+        webhook.post(review_of(), kept)
+        before = webhook.connect().getpeercert(binary_form=True)
+        leaf = make_leaf()
+        webhook.use_leaf(leaf)
+
+        def is_new() -> bool:
+            return webhook.connect().getpeercert(binary_form=True) != before
+
+        wait_until(is_new, 10, "the new certificate")
+        assert webhook.connect().getpeercert(binary_form=True) == ssl.PEM_cert_to_DER_cert(
+            leaf.certificate_pem.decode()
+        )
+        assert webhook.post(review_of(), kept)[0] == 200
+        # Half of a renewal: the key of another certificate.
+        (tmp_path / "tls.key").write_bytes(make_leaf().key_pem)
+        wait_until(lambda: "certificate refused" in webhook.log(), 10, "the refusal in the log")
+        assert webhook.post(review_of())[0] == 200
+        assert "the last change was refused" in webhook.page("/readyz")[1]
+        assert "PRIVATE" not in webhook.log()

@@ -1,0 +1,217 @@
+"""Certificates and replicas under a real API server that refuses pods when the webhook can't be reached."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import ssl
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from roost_core.kube.pki import split_bundle
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from tests.builders import user_pod
+from tests.e2e.balancer import Balancer
+from tests.harness.ports import LOOPBACK, ReservedPort
+from tests.harness.waiting import wait_until
+from tests.stack import Stack, Webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness.controlplane import ControlPlane
+
+pytestmark = pytest.mark.e2e
+
+# A CA of 40 s is renewed after 27 s, a leaf of 9 s after 6 s.
+SHORT_LIVES = ("--ca-days=0.00046", "--leaf-hours=0.0025")
+Object = dict[str, Any]
+
+
+class Fleet:
+    """Replicas of one hub behind a balancer, and a load of pods whose admission must not fail."""
+
+    def __init__(self, stack: Stack, balancer: Balancer) -> None:
+        self.stack = stack
+        self.balancer = balancer
+        self.ports: list[ReservedPort] = []
+
+    def start(self, *flags: str) -> Webhook:
+        """Start a replica on a port of its own; it gets connections once it is ready."""
+        port = ReservedPort()
+        self.ports.append(port)
+        webhook = self.stack.start_webhook(f"--port={port.number}", "--drain-seconds=3", *flags)
+        webhook.port = port.number
+        self.balancer.replicas.append(webhook)
+        return webhook
+
+    def secret(self, name: str = "hub-roost-webhook-ca") -> dict[str, bytes]:
+        path = f"/api/v1/namespaces/{self.stack.namespace}/secrets/{name}"
+        data: dict[str, str] = self.stack.cluster.api.get(path)["data"]
+        return {key: base64.b64decode(value) for key, value in data.items()}
+
+    def bundles(self) -> list[list[bytes]]:
+        configuration = self.stack.find("MutatingWebhookConfiguration")["metadata"]["name"]
+        path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{configuration}"
+        entries = self.stack.cluster.api.get(path)["webhooks"]
+        return [split_bundle(base64.b64decode(entry["clientConfig"].get("caBundle") or "")) for entry in entries]
+
+
+class Load:
+    """Creates pods from several threads until the end of the block (dry runs: admitted, not stored)."""
+
+    def __init__(self, stack: Stack, threads: int = 4) -> None:
+        self._stack = stack
+        self._over = threading.Event()
+        self._numbers = itertools.count()
+        self._threads = [threading.Thread(target=self._create) for _ in range(threads)]
+        self.placed = 0
+        self.failures: list[str] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _create(self) -> None:
+        while not self._over.is_set():
+            pod = user_pod("image")
+            pod["metadata"] = {
+                **pod["metadata"],
+                "name": f"jupyter-{next(self._numbers)}",
+                "namespace": self._stack.namespace,
+            }
+            try:
+                stored = self._stack.cluster.api.create(pod, self._stack.namespace, dryRun="All")
+            except Exception as error:  # noqa: BLE001 (each is a failed admission)
+                self.failures.append(str(error))
+                continue
+            if POLICY_REVISION_ANNOTATION in stored["metadata"].get("annotations", {}):
+                self.placed += 1
+            else:
+                self.failures.append("admitted without a patch")
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def fleet(control_plane: ControlPlane, namespace: str) -> Iterator[Fleet]:
+    values = {"webhook": {"failurePolicy": "Fail", "timeoutSeconds": 10}}
+    with (
+        Stack(control_plane, namespace, values, scheduler=False, webhook=False, own_certificates=True) as stack,
+        Balancer(stack.port.number) as balancer,
+    ):
+        fleet = Fleet(stack, balancer)
+        yield fleet
+        for port in fleet.ports:
+            port.release()
+
+
+def wait_served(fleet: Fleet) -> None:
+    """Until an admission succeeds."""
+
+    def succeeds() -> bool:
+        with Load(fleet.stack, threads=1) as load:
+            time.sleep(0.1)
+        return load.placed > 0
+
+    wait_until(succeeds, 30, "a pod to be admitted")
+
+
+def test_replicas_serve_one_leaf_that_the_leader_made(fleet: Fleet) -> None:
+    leaders = [fleet.stack.start_controllers() for _ in range(2)]
+    replicas = [fleet.start() for _ in range(2)]
+    for replica in replicas:
+        replica.wait_ready()
+    made = [line for leader in leaders for line in leader.process.log_lines("certificate authority made")]
+    assert len(made) == 1
+    (authority,) = split_bundle(fleet.secret()["ca.crt"])
+    assert all(bundle == [authority] for bundle in fleet.bundles())
+    leaf = fleet.secret("hub-roost-webhook-leaf")
+    assert leaf.keys() == {"tls.crt", "tls.key"}
+    for replica in replicas:
+        assert ssl.get_server_certificate((LOOPBACK, replica.port)).encode() == leaf["tls.crt"]
+
+
+def test_a_webhook_that_starts_before_its_certificate_is_there_says_so_and_becomes_ready(fleet: Fleet) -> None:
+    webhook = fleet.start()
+    wait_until(lambda: webhook.get("/livez")[0] == 200, 30, "the webhook to live")
+    status, text = webhook.get("/readyz")
+    assert status == 503
+    assert "[-]certificate failed: no certificate yet" in text
+    assert "the controllers' leader makes it" in text
+    fleet.stack.start_controllers()
+    webhook.wait_ready()
+    wait_served(fleet)
+
+
+def test_only_the_bundle_is_owned_by_the_controllers(fleet: Fleet) -> None:
+    fleet.stack.start_controllers()
+    fleet.start().wait_ready()
+    name = fleet.stack.find("MutatingWebhookConfiguration")["metadata"]["name"]
+    path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
+    managed = fleet.stack.cluster.api.get(path)["metadata"]["managedFields"]
+    (ours,) = [entry for entry in managed if entry["manager"] == "roost-webhook-ca"]
+    assert len(ours["fieldsV1"]["f:webhooks"]) == 3
+    for entry, fields in ours["fieldsV1"]["f:webhooks"].items():
+        assert entry.startswith('k:{"name":')
+        # No "." and no name: the entry itself stays the installer's, who may take it away.
+        assert fields == {"f:clientConfig": {"f:caBundle": {}}}
+
+
+def test_rotation_under_load_fails_no_admission(fleet: Fleet) -> None:
+    fleet.stack.start_controllers(*SHORT_LIVES)
+    replicas = [fleet.start() for _ in range(2)]
+    for replica in replicas:
+        replica.wait_ready()
+    wait_served(fleet)
+    first = fleet.secret()["ca.crt"]
+    seen_bundles = set()
+    with Load(fleet.stack) as load:
+        end = time.monotonic() + 50
+        while time.monotonic() < end:
+            seen_bundles.add(max(len(bundle) for bundle in fleet.bundles()))
+            time.sleep(0.5)
+    assert load.failures == []
+    assert load.placed > 100
+    assert fleet.secret()["ca.crt"] != first
+    assert 2 in seen_bundles  # the old and the new one overlapped
+    for replica in replicas:
+        assert len(replica.process.log_lines("certificate in use")) >= 5
+
+
+def test_a_rolling_restart_of_two_replicas_fails_no_admission(fleet: Fleet) -> None:
+    fleet.stack.start_controllers()
+    old = [fleet.start() for _ in range(2)]
+    for replica in old:
+        replica.wait_ready()
+    wait_served(fleet)
+    with Load(fleet.stack) as load:
+        time.sleep(1)
+        for replica in old:
+            fleet.start().wait_ready()
+            assert replica.process.stop(15) == 0
+        time.sleep(1)
+    assert load.failures == []
+    assert load.placed > 50
+
+
+def test_what_the_leader_made_goes_with_its_service_account(fleet: Fleet) -> None:
+    fleet.stack.start_controllers()
+    fleet.start().wait_ready()
+    namespace = fleet.stack.namespace
+    account = fleet.stack.cluster.api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/hub-roost-controllers")
+    for path in (
+        f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-ca",
+        f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-leaf",
+        f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-controllers",
+    ):
+        (owner,) = fleet.stack.cluster.api.get(path)["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("ServiceAccount", account["metadata"]["uid"])

@@ -1,0 +1,352 @@
+"""What must always hold of popular images, whatever the cluster does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.controllers.contract.actions import CreatePod, DeletePod, Done, Outcome
+from roost.controllers.popular_images.memory import PopularMemory
+from roost.controllers.popular_images.nodes import disk_bytes_of
+from roost.controllers.popular_images.plan import note_popular_images, plan_popular_images
+from roost.controllers.popular_images.popularity import (
+    LEAST_USERS,
+    Popularity,
+    Rules,
+    Use,
+    count_users,
+    launch_from,
+    users_by_use,
+)
+from roost.controllers.popular_images.wanted import find_popular, large_uses
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import POPULAR_BYTES_ANNOTATION, POPULAR_IMAGE_ANNOTATION
+from tests.popular_builders import (
+    GB,
+    WALL,
+    as_pod,
+    at,
+    cluster,
+    node_of,
+    node_state,
+    popular_settings,
+    reference_of,
+    user,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost.controllers.contract.actions import Planned
+    from roost.controllers.contract.snapshot import Snapshot
+    from roost.controllers.popular_images.settings import PopularSettings
+    from roost_core.scheduler.objects import NodeState, PodState
+
+NODES = ("a", "b", "c")
+IMAGES = tuple(f"quay.io/lab/image-{index}:1" for index in range(4)) + tuple(
+    f"quay.io/binder-repo-abcde{index}:{tag}" for index in range(2) for tag in ("old", "new")
+)
+SIZES = {image: (index + 1) * GB // 2 for index, image in enumerate(IMAGES)}
+DIGESTS = {image: f"{image.rpartition(':')[0]}@sha256:{index:064x}" for index, image in enumerate(IMAGES)}
+HOLDER = "holder"
+
+
+@dataclass
+class World:
+    """A cluster that does what plans ask for, and what a machine may do besides; it counts what is under way."""
+
+    settings: PopularSettings
+    now: float = 0.0
+    memory: PopularMemory = field(default_factory=PopularMemory)
+    # Node -> image -> bytes.
+    held: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in NODES})
+    troubled: set[str] = field(default_factory=set)
+    users: list[PodState] = field(default_factory=list)
+    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    phases: dict[str, str] = field(default_factory=dict)
+    # When this leader began, and what it has begun to pull since.
+    led_since: float | None = None
+    begun_bytes: int = 0
+
+    def node(self, name: str) -> NodeState:
+        conditions = {"DiskPressure": "True"} if name in self.troubled else {}
+        # 70 % of the disk hold six gigabytes or so, as containerd counts them.
+        return node_state(name, disk=33 * GB, images=self.held[name], conditions=conditions)
+
+    def snapshot(self) -> Snapshot:
+        # It tells the sizes, and takes no pulls itself.
+        holder = node_state(HOLDER, images=SIZES, unschedulable=True)
+        pods = [as_pod(body, phase=self.phases[name]) for name, body in self.bodies.items()]
+        # No node is ever empty.
+        seats = [user(f"seat-{name}", IMAGES[0], name, component="user-placeholder") for name in NODES]
+        return cluster([holder, *map(self.node, NODES)], [*self.users, *seats, *pods])
+
+    def plan(self) -> Planned[PopularMemory]:
+        if self.led_since is None:
+            self.led_since, self.begun_bytes = self.now, 0
+        planned = plan_popular_images(self.snapshot(), self.memory, self.settings, at(self.now))
+        self.memory = planned.memory
+        return planned
+
+    def pulling(self, node: str | None = None) -> list[str]:
+        return [
+            name
+            for name, body in self.bodies.items()
+            if self.phases[name] == "Pending" and node in (None, node_of(body))
+        ]
+
+    def apply(self, planned: Planned[PopularMemory], writes: str) -> None:
+        """Carry it out, all or nothing. `writes`: what becomes of the requests and of their answers."""
+        done = []
+        for action in planned.actions:
+            if writes in ("lost", "held back"):
+                done.append(Done(action, Outcome.FAILED if writes == "lost" else Outcome.HELD_BACK))
+                continue
+            if isinstance(action, CreatePod):
+                name = action.body["metadata"]["name"]
+                self.bodies[name], self.phases[name] = action.body, "Pending"
+                self.begun_bytes += int(action.body["metadata"]["annotations"][POPULAR_BYTES_ANNOTATION])
+            elif isinstance(action, DeletePod):
+                self.bodies.pop(action.name, None)
+                self.phases.pop(action.name, None)
+            done.append(Done(action, Outcome.FAILED if writes == "unanswered" else Outcome.DONE))
+        self.memory = note_popular_images(self.memory, done, at(self.now))
+
+    def finish(self, name: str, *, reported: bool) -> None:
+        self.phases[name] = "Running"
+        if reported:
+            self.report(name)
+
+    def report(self, name: str) -> None:
+        body = self.bodies[name]
+        reference, node = reference_of(body), node_of(body)
+        self.held[node][reference] = int(body["metadata"]["annotations"][POPULAR_BYTES_ANNOTATION])
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("wait"), st.sampled_from([0.5, 7.0, 61.0, 400.0, 7200.0])),
+    st.tuples(st.just("wait"), st.sampled_from([1.0, 10.0, 65.0])),
+    st.tuples(st.just("arrive"), st.tuples(st.sampled_from(IMAGES), st.integers(1, 6))),
+    st.tuples(st.just("leave"), st.integers(0, 20)),
+    st.tuples(st.just("finish"), st.tuples(st.integers(0, 5), st.booleans())),
+    st.tuples(st.just("fail"), st.integers(0, 5)),
+    st.tuples(st.just("evict"), st.integers(0, 5)),
+    st.tuples(st.just("trouble"), st.sampled_from(NODES)),
+    st.tuples(st.just("relief"), st.sampled_from(NODES)),
+    st.tuples(st.just("collect"), st.sampled_from(NODES)),
+    st.tuples(
+        st.just("writes"),
+        st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back", "unanswered"])),
+    ),
+    st.tuples(st.just("new leader"), st.none()),
+)
+
+
+def step(world: World, kind: str, detail: Any, number: int) -> str:
+    """Let one thing happen; tells what becomes of the next writes."""
+    names = sorted(world.bodies)
+    if kind == "wait":
+        world.now += detail
+    elif kind == "arrive":
+        image, count = detail
+        world.users += [
+            user(f"user-{number}-{index}", image, "a", image_id=DIGESTS[image], started=WALL + world.now)
+            for index in range(count)
+        ]
+    elif kind == "leave":
+        world.users = world.users[detail:]
+    elif kind == "finish" and names:
+        index, reported = detail
+        name = names[index % len(names)]
+        if world.phases[name] == "Pending":
+            world.finish(name, reported=reported)
+    elif kind == "fail" and names:
+        name = names[detail % len(names)]
+        if world.phases[name] == "Pending":
+            world.phases[name] = "Failed"
+    elif kind == "evict" and names:
+        name = names[detail % len(names)]
+        del world.bodies[name], world.phases[name]
+    elif kind == "trouble":
+        world.troubled.add(detail)
+    elif kind == "relief":
+        world.troubled.discard(detail)
+    elif kind == "collect":
+        world.held[detail].clear()
+    elif kind == "new leader":
+        world.memory, world.led_since = PopularMemory(), None
+    elif kind == "writes":
+        seconds, fate = detail
+        world.now += seconds
+        return str(fate)
+    return "done"
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    crowd=st.lists(st.tuples(st.sampled_from(IMAGES), st.integers(2, 6)), min_size=3, max_size=8),
+    steps=st.lists(STEPS, min_size=4, max_size=30),
+    per_node=st.integers(0, 6),
+    parallel=st.tuples(st.integers(1, 3), st.integers(1, 9)),
+    bytes_per_minute=st.sampled_from([GB // 4, GB, 3 * GB, 100 * GB]),
+)
+def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
+    crowd: Sequence[tuple[str, int]],
+    steps: Sequence[tuple[str, Any]],
+    per_node: int,
+    parallel: tuple[int, int],
+    bytes_per_minute: int,
+) -> None:
+    world = World(
+        popular_settings(
+            perNode=per_node,
+            parallelPerNode=parallel[0],
+            parallelPerCluster=parallel[1],
+            bytesPerMinute=bytes_per_minute,
+        )
+    )
+    arrivals = [("arrive", one) for one in crowd]
+    for number, (kind, detail) in enumerate([*arrivals, ("wait", 60.0), ("wait", 60.0), *steps]):
+        writes = step(world, kind, detail, number)
+        seen_before = {name: dict(held) for name, held in world.held.items()}
+        pulling_before = {name: world.pulling(name) for name in NODES}
+        planned = world.plan()
+        by_node: Counter[str] = Counter()
+        for action in planned.actions:
+            if not isinstance(action, CreatePod):
+                continue
+            name, reference = node_of(action.body), reference_of(action.body)
+            by_node[name] += 1
+            assert name not in world.troubled, "brought to a node under pressure"
+            assert name != HOLDER, "brought to a cordoned node"
+            assert reference not in world.held[name], "pulled what is there"
+            wanted = action.body["metadata"]["annotations"][POPULAR_IMAGE_ANNOTATION]
+            assert reference == DIGESTS[wanted], "pulled by tag although the digest is known"
+            assert action.body["metadata"]["name"] not in world.bodies, "pulled twice"
+        for name in NODES:
+            assert by_node[name] <= per_node
+            if by_node[name]:
+                assert len(pulling_before[name]) + by_node[name] <= parallel[0]
+                coming = [*pulling_before[name]]
+                total = sum(seen_before[name].values()) + sum(
+                    int(world.bodies[one]["metadata"]["annotations"][POPULAR_BYTES_ANNOTATION]) for one in coming
+                )
+                total += sum(
+                    int(action.body["metadata"]["annotations"][POPULAR_BYTES_ANNOTATION])
+                    for action in planned.actions
+                    if isinstance(action, CreatePod) and node_of(action.body) == name
+                )
+                assert disk_bytes_of(total) <= 33 * GB * 0.7 + 10
+        if by_node:
+            assert sum(map(len, pulling_before.values())) + by_node.total() <= parallel[1]
+        world.apply(planned, writes)
+        assert world.led_since is not None
+        largest = max(SIZES.values())
+        allowed = bytes_per_minute * (world.now - world.led_since) / 60 + max(0, largest - bytes_per_minute)
+        assert world.begun_bytes <= allowed + 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    counts=st.dictionaries(st.sampled_from(IMAGES), st.integers(0, 9)),
+    held=st.dictionaries(st.sampled_from(NODES), st.sets(st.sampled_from(IMAGES))),
+    shuffle=st.randoms(use_true_random=False),
+)
+def test_the_order_in_which_things_are_listed_means_nothing(
+    counts: dict[str, int], held: dict[str, set[str]], shuffle: Any
+) -> None:
+    people = [
+        user(f"{index}-{number}", image, started=WALL + number, image_id=DIGESTS[image])
+        for index, (image, count) in enumerate(sorted(counts.items()))
+        for number in range(count)
+    ]
+    nodes = [node_state(name, images={image: SIZES[image] for image in sorted(held.get(name, ()))}) for name in NODES]
+    rules = popular_settings(parallelPerNode=2, parallelPerCluster=4, perNode=3)
+
+    def plans(nodes: Sequence[NodeState], people: Sequence[PodState]) -> list[list[str]]:
+        snapshot, memory, found = cluster(nodes, people), PopularMemory(), []
+        for seconds in (0, 60, 4000, 9000):
+            # The second half of the users leaves in the end.
+            if seconds == 9000:
+                gone = {one.key for one in sorted(people, key=lambda one: one.name)[::2]}
+                snapshot = cluster(nodes, [one for one in people if one.key not in gone])
+            planned = plan_popular_images(snapshot, memory, rules, at(seconds))
+            memory = planned.memory
+            found.append([str(action) for action in planned.actions])
+        return found
+
+    shuffled_nodes, shuffled_people = list(nodes), list(people)
+    shuffle.shuffle(shuffled_nodes)
+    shuffle.shuffle(shuffled_people)
+    # Dictionaries of images are read in their order as well.
+    shuffled_nodes = [replace(one, images=dict(reversed(list(one.images.items())))) for one in shuffled_nodes]
+    assert plans(nodes, people) == plans(shuffled_nodes, shuffled_people)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    lives=st.lists(
+        st.tuples(st.sampled_from(IMAGES), st.integers(0, 50), st.integers(1, 50)).map(
+            lambda life: (life[0], life[1], life[1] + life[2])
+        ),
+        max_size=25,
+    ),
+    extra_looks=st.sets(st.integers(0, 120), max_size=30),
+)
+def test_users_fade_exactly_whenever_they_are_counted(lives: list[tuple[str, int, int]], extra_looks: set[int]) -> None:
+    half_life = 20.0
+    people = [
+        (user(f"u-{index}", image, started=WALL + begin), begin, end) for index, (image, begin, end) in enumerate(lives)
+    ]
+    changes = {moment for _, begin, end in people for moment in (begin, end)}
+
+    def totals(looks: set[int]) -> float:
+        popularity = Popularity()
+        for moment in sorted(looks | changes | {120}):
+            alive = [pod for pod, begin, end in people if begin <= moment < end]
+            popularity = count_users(popularity, alive, launch_from, half_life, float(moment))
+        return sum(users_by_use(popularity).values())
+
+    expected = sum(2.0 ** (-(120 - end) / half_life) for _, _, end in people)
+    slack = LEAST_USERS * len({image for image, _, _ in lives}) + 1e-9
+    assert totals(set()) == pytest.approx(expected, abs=slack)
+    assert totals(extra_looks) == pytest.approx(expected, abs=2 * slack)
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts=st.lists(st.tuples(st.sampled_from(IMAGES), st.integers(0, 300)), max_size=40))
+def test_what_tags_inherit_is_only_shared_out(counts: list[tuple[str, int]]) -> None:
+    popularity, people = Popularity(), []
+    for index, (image, begin) in enumerate(sorted(counts, key=lambda one: one[1])):
+        people.append(user(f"u-{index}", image, started=WALL + begin))
+        popularity = count_users(popularity, people, launch_from, 3600.0, float(begin))
+    found: Counter[str] = Counter()
+    for use, amount in users_by_use(popularity).items():
+        assert amount > 0
+        found[normalise_reference(use.image).rpartition(":")[0]] += amount  # type: ignore[assignment] # users are shares
+    running = Counter(image.rpartition(":")[0] for image, _ in counts)
+    assert set(found) == set(running)
+    for repository, count in running.items():
+        assert found[repository] == pytest.approx(count)
+
+
+@given(
+    st.dictionaries(
+        st.builds(
+            Use, st.sampled_from("abcdef"), st.sampled_from([Rules(), Rules((("pool", "a"),)), Rules((("pool", "b"),))])
+        ),
+        st.floats(0.01, 3.0),
+    ),
+    st.sampled_from([0.5, 2.0]),
+)
+def test_to_look_only_at_large_uses_finds_the_same_popular_images(users: dict[Use, float], min_users: float) -> None:
+    large = large_uses(users, min_users)
+    popular = find_popular(users, min_users)
+    assert find_popular(large, min_users) == popular
+    # All of a popular image's uses are there, small ones too: their rules say where it is wanted.
+    assert {use for use in users if use.image in popular} == {use for use in large if use.image in popular}

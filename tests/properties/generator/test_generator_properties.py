@@ -1,0 +1,84 @@
+"""Any values that the generator accepts can be rendered, parsed and read by the webhook."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, assume, event, example, given, reject, settings
+
+from generator.checks.lint import lint
+from generator.checks.schema import find_faults
+from generator.faults import ValuesError
+from generator.locations import chart_folder
+from generator.render.manifests import Identity, render, stream
+from generator.values.loader import load
+from generator.values.merge import merge_values
+from generator.values.release import Release
+from roost_core.placement.settings import read_settings
+from tests.parity.drawn_values import overrides
+
+if TYPE_CHECKING:
+    from generator.values.merge import Merged
+
+DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+RELEASE = Release("hub", "jhub", "v1.37.2")
+# What the policy is made of.
+POLICY_KEYS = {"podClasses", "imageGate", "singleuser", "prePuller", "replaceSchedulers", "placeholders"}
+SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def merged_of(values: dict[str, object]) -> Merged:
+    """Merge drawn values; those that hold what no file may (control characters, an entry twice) are drawn again."""
+    try:
+        merged = merge_values(DEFAULTS, [load(json.dumps(values, ensure_ascii=False).encode(), "drawn.yaml")])
+    except ValuesError:
+        reject()
+    assume(find_faults(merged) == [])
+    return merged
+
+
+def is_accepted(merged: Merged) -> bool:
+    refused = any(fault.severity == "error" for fault in lint(merged, RELEASE))
+    event("refused by the lint" if refused else "accepted")
+    return not refused
+
+
+@SLOW
+@given(overrides(DEFAULTS))
+def test_whatever_fits_the_schema_renders_to_objects_with_the_identity_of_their_heads(
+    values: dict[str, object],
+) -> None:
+    for manifest in render(merged_of(values).values, RELEASE):
+        metadata = manifest.body["metadata"]
+        assert isinstance(metadata, dict)
+        read = (manifest.body["apiVersion"], manifest.body["kind"], metadata.get("namespace", ""), metadata["name"])
+        assert tuple(manifest.identity) == read
+
+
+@SLOW
+@given(overrides(DEFAULTS))
+@example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": 1.5e300}}}})
+@example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": "1e99"}}}})
+def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(values: dict[str, object]) -> None:
+    merged = merged_of({key: value for key, value in values.items() if key in POLICY_KEYS})
+    if not is_accepted(merged):
+        return
+    (policy,) = (
+        manifest.body["data"]
+        for manifest in render(merged.values, RELEASE)
+        if manifest.identity == Identity("v1", "ConfigMap", "jhub", "hub-roost-webhook")
+    )
+    assert isinstance(policy, dict)
+    read_settings(policy["policy.json"].encode())
+
+
+@settings(SLOW, max_examples=30)
+@given(overrides(DEFAULTS))
+def test_compiled_templates_and_jinja_agree_on_whatever_fits_the_schema(values: dict[str, object]) -> None:
+    merged = merged_of(values)
+    ours = stream(render(merged.values, RELEASE))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("generator.render.manifests.compiled", lambda: None)
+        assert stream(render(merged.values, RELEASE)) == ours

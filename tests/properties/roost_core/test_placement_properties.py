@@ -1,0 +1,101 @@
+"""What must always hold of rings, bounds and sets of nodes."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_core.placement.admitted import AdmittedNodes
+from roost_core.placement.homes import choose_homes
+from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits
+from roost_core.placement.rendezvous import Ring, rank_nodes
+from tests.builders import held, node
+from tests.properties import strategies as draw_from
+
+names = st.text(min_size=1, max_size=12)
+
+
+def binderhubs_order(key: str, buckets: set[str]) -> list[str]:
+    """BinderHub's rule as its documentation of sticky builds gives it."""
+
+    def score(bucket: str) -> tuple[int, str]:
+        digest = blake2b(f"{key}-{bucket}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big"), bucket
+
+    return sorted(buckets, key=score, reverse=True)
+
+
+@given(key=st.text(), nodes=st.sets(names))
+def test_the_order_is_always_binderhubs(key: str, nodes: set[str]) -> None:
+    assert rank_nodes(key, nodes) == binderhubs_order(key, nodes)
+
+
+@given(key=st.text(), nodes=st.sets(names, min_size=1), data=st.data())
+def test_losing_a_node_moves_only_what_lived_there(key: str, nodes: set[str], data: st.DataObject) -> None:
+    lost = data.draw(st.sampled_from(sorted(nodes)))
+    assert rank_nodes(key, nodes - {lost}) == [name for name in rank_nodes(key, nodes) if name != lost]
+
+
+@given(key=st.text(), sets=st.lists(st.frozensets(names, max_size=8), max_size=8))
+def test_a_ring_with_any_history_gives_the_order_of_its_nodes(key: str, sets: list[frozenset[str]]) -> None:
+    ring = Ring()
+    for members in sets:
+        assert list(ring.order(key, members)) == rank_nodes(key, members)
+
+
+loads = st.dictionaries(st.sampled_from(draw_from.NODE_NAMES), st.integers(0, 30))
+
+
+@given(
+    candidates=st.permutations(draw_from.NODE_NAMES), loads=loads, min_load=st.integers(0, 9), max_load=st.floats(0, 9)
+)
+def test_a_home_is_always_found_and_keeps_the_rings_order_unless_all_are_overloaded(
+    candidates: list[str], loads: dict[str, int], min_load: int, max_load: float
+) -> None:
+    running = sum(loads.values())
+    homes = choose_homes(candidates, loads, running=running, nodes=9, min_load=min_load, max_load=max_load)
+    assert homes
+    in_order = [name for name in candidates if name in homes]
+    assert homes == in_order or sorted(homes) == sorted(candidates)
+    assert all(loads.get(name, 0) >= loads.get(homes[0], 0) for name in candidates) or homes == in_order
+
+
+changes = st.lists(
+    st.dictionaries(
+        st.sampled_from(draw_from.NODE_NAMES),
+        st.none() | st.tuples(st.lists(st.sampled_from(draw_from.IMAGES)), st.booleans()),
+    )
+)
+
+
+@given(changes)
+def test_nodes_changed_step_by_step_are_nodes_built_at_once(
+    steps: list[dict[str, tuple[list[str], bool] | None]],
+) -> None:
+    nodes, expected = Nodes(), dict[str, NodeFact]()
+    for step in steps:
+        change = {name: None if new is None else node(name, *new[0], ready=new[1]) for name, new in step.items()}
+        before = nodes
+        nodes = nodes.updated(change)
+        for name, fact in change.items():
+            expected.pop(name, None)
+            if fact is not None:
+                expected[name] = fact
+        anew = Nodes(expected.values())
+        assert (dict(nodes), nodes.names, dict(nodes.holders)) == (expected, anew.names, dict(anew.holders))
+        assert nodes.changed_since(before.moment) == change.keys()
+
+
+@given(changes, st.lists(st.sampled_from(draw_from.NODE_NAMES), unique=True), st.booleans())
+def test_admitted_nodes_counted_step_by_step_are_those_counted_at_once(
+    steps: list[dict[str, tuple[list[str], bool] | None]], members: list[str], is_picky: bool
+) -> None:
+    names, counter, nodes = frozenset(members), AdmittedNodes(), Nodes()
+    rules = NodeRules(held(draw_from.IMAGES[0]) if is_picky else {}, None, ())
+    for step in steps:
+        change = {name: None if new is None else node(name, *new[0], ready=new[1]) for name, new in step.items()}
+        nodes = nodes.updated(change)
+        anew = sum(1 for name in names if nodes.is_usable(name) and node_admits(rules, nodes[name]))
+        assert counter.count(nodes, names, rules) == anew

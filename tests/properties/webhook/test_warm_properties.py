@@ -1,0 +1,221 @@
+"""What must always hold of warm sets, and that the quick finder answers as the plain rule does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_core.placement.nodes import NodeFact, NodeRules, Nodes
+from roost_core.placement.settings import Warm
+from roost_core.placement.warm import MAX_NODES, Spare, doubt, set_size, with_weights
+from tests.warm_rule import WarmNode, choose_warm
+from webhook.rules.facts import WarmFacts, WarmPod
+from webhook.rules.warm import WarmFinder, WarmRequest
+
+NAMES = [f"n{number}" for number in range(5)]
+warm_nodes = st.lists(
+    st.builds(
+        WarmNode,
+        st.sampled_from(NAMES),
+        st.integers(0, 6),
+        st.integers(0, 6),
+        st.booleans(),
+        st.sampled_from([0.0, 1.0, 2.0]),
+    ),
+    unique_by=lambda node: node.name,
+)
+spares = st.integers(-12, 12)
+percents = st.integers(-250, 250)
+limits = st.integers(1, MAX_NODES)
+
+
+@given(nodes=warm_nodes, more=st.integers(0, 9), spare=spares, limit=limits)
+def test_only_nodes_with_room_are_named_each_once_and_weights_fall(
+    nodes: list[WarmNode], more: int, spare: int, limit: int
+) -> None:
+    running = sum(node.pods for node in nodes) + more
+    found = choose_warm(nodes, running=running, spare=spare, limit=limit)
+    by_name = {node.name: node for node in nodes}
+    named = [by_name[name] for name, _ in found]
+    assert len(found) <= limit
+    assert len({node.name for node in named}) == len(named)
+    assert all(node.pods < node.seats for node in named)
+    weights = [weight for _, weight in found]
+    assert all(1 <= weight <= 100 for weight in weights)
+    assert all(first > second for first, second in pairwise(weights))
+
+
+@given(
+    count=st.integers(1, 9),
+    seats=st.integers(1, 200),
+    percent=percents,
+    pods=st.integers(0, 900),
+    more=st.integers(0, 99),
+)
+def test_a_share_of_equal_nodes_is_the_number_of_pods_that_it_comes_to(
+    count: int, seats: int, percent: int, pods: int, more: int
+) -> None:
+    assert set_size([seats] * count, pods, Spare(percent=100)) == set_size([seats] * count, pods, Spare(seats))
+    share = Spare(percent=percent)
+    # Half a seat is no seat: what is wanted is rounded up.
+    assert set_size([seats] * count, pods, share) == set_size([seats] * count, pods, Spare(-(-percent * seats // 100)))
+    assert set_size([seats] * count, pods, share) <= set_size([seats] * count, pods + more, share)
+
+
+@given(nodes=warm_nodes, spare=spares)
+def test_the_set_is_as_few_of_the_oldest_nodes_as_carry_the_load_and_comes_before_the_others(
+    nodes: list[WarmNode], spare: int
+) -> None:
+    wanted = sum(node.pods for node in nodes) + 1 + spare
+    order = sorted(nodes, key=lambda node: (node.created, node.name))
+    enough = (count for count in range(1, len(order)) if sum(node.seats for node in order[:count]) >= wanted)
+    size = next(enough, len(order))
+    places = {node.name: place for place, node in enumerate(order)}
+    named = [places[name] for name, _ in choose_warm(nodes, running=wanted - 1 - spare, spare=spare, limit=MAX_NODES)]
+    members = [place for place in named if place < size]
+    assert named == [*members, *sorted(named[len(members) :])]
+    assert len(named) == sum(node.pods < node.seats for node in nodes)
+
+
+@given(count=st.integers(1, MAX_NODES), others=st.integers(0, 200))
+def test_beside_other_terms_of_200_each_place_still_has_a_score_of_its_own(count: int, others: int) -> None:
+    sums = [weight + others for _, weight in with_weights([str(place) for place in range(count)])]
+    scores = [100 * one // sums[0] for one in sums]
+    assert len(set(scores)) == count
+    assert 100 * others // sums[0] <= scores[-1]
+
+
+# --- the finder ---
+
+IMAGES = ("x", "y")
+# Others that come to nodes.
+MORE_IMAGES = ("p", "q", "r", "s")
+pods = st.builds(
+    WarmPod,
+    st.sampled_from(["", *NAMES]),
+    st.lists(st.sampled_from([*IMAGES, *IMAGES, *MORE_IMAGES]), unique=True).map(tuple),
+)
+
+
+def node_called(name: st.SearchStrategy[str]) -> st.SearchStrategy[NodeFact]:
+    return st.builds(
+        NodeFact,
+        name,
+        st.fixed_dictionaries({"pool": st.sampled_from(["a", "a", "a", "b"])}),
+        unschedulable=st.sampled_from([False, False, False, True]),
+        created=st.sampled_from([0.0, 1.0, 2.0]),
+        allocatable=st.fixed_dictionaries({"pods": st.integers(3, 6), "cpu": st.sampled_from([12, 7, 4, 0])}),
+    )
+
+
+node_facts = node_called(st.sampled_from(NAMES))
+# What there is at first: otherwise most histories would be about nothing.
+first_nodes = st.tuples(*(node_called(st.just(name)) for name in NAMES))
+first_pods = st.lists(pods, min_size=3, max_size=12)
+changes = st.tuples(
+    st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9),
+    st.lists(st.none() | node_facts, max_size=5),
+)
+
+
+@given(
+    first=st.tuples(first_nodes, first_pods),
+    history=st.lists(changes, max_size=4),
+    warm=st.builds(
+        Warm,
+        pods_per_node=st.sampled_from([0, 6, 3]),
+        spare=st.builds(Spare, pods=st.integers(-3, 15)) | st.builds(Spare, percent=percents),
+        nodes=st.integers(1, 6),
+    ),
+    pool=st.sampled_from(["", "a", "b"]),
+    liked=st.sampled_from(["", "a", "b"]),
+)
+def test_with_any_history_the_finder_answers_as_the_plain_rule(
+    first: tuple[tuple[NodeFact, ...], list[WarmPod]],
+    history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
+    warm: Warm,
+    pool: str,
+    liked: str,
+) -> None:
+    preference = {"matchExpressions": [{"key": "pool", "operator": "In", "values": [liked]}]}
+    preferred = [{"weight": 7, "preference": preference}] if liked else []
+    finder = WarmFinder(warm, preferred)
+    rules = NodeRules({"pool": pool} if pool else {}, None, ())
+    nodes = Nodes(first[0])
+    facts = WarmFacts({f"jhub/p{number}": pod for number, pod in enumerate(first[1])})
+    for pod_changes, node_changes in [({}, []), *history]:
+        facts = facts.updated(pod_changes)
+        changed = {node.name: node for node in node_changes if node is not None}
+        gone = set(NAMES[: node_changes.count(None)]) - changed.keys()
+        nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
+        facts = facts.without_nodes(gone)
+        usable = [one for one in nodes.values() if not one.unschedulable and pool in ("", one.labels["pool"])]
+        best = [one for one in usable if one.labels["pool"] == liked] or usable
+        plain = [
+            WarmNode(
+                one.name,
+                facts.pods_on(one.name),
+                warm.pods_per_node or min(one.allocatable["pods"], one.allocatable["cpu"] // 2),
+                all(facts.holds(one.name, image) for image in IMAGES),
+                one.created,
+                max(facts.images_since(one.name, image) for image in IMAGES),
+            )
+            for one in best
+        ]
+        running = sum(one.pods for one in plain) + facts.pods_on("")
+        wanted = WarmRequest(
+            rules,
+            (("cpu", 2),),
+            [[facts.holders(image)] for image in IMAGES],
+            [(image, frozenset()) for image in IMAGES],
+        )
+        pods, percent = warm.spare
+        # As if disks were small: histories are short.
+        with patch("roost_core.placement.warm.SURE_IMAGES", 1):
+            choice = finder.find(wanted, nodes, facts)
+            assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
+        assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))
+
+
+@given(
+    since=st.lists(st.sampled_from([0, 5, 16, 40, 100]), max_size=9),
+    labelled=st.sets(st.integers(0, 8)),
+    limit=st.integers(1, 4),
+)
+def test_the_surest_holders_are_those_that_sorting_all_by_doubt_puts_first(
+    since: list[int], labelled: set[int], limit: int
+) -> None:
+    """The finder stops as soon as it has enough; what it leaves out must not have been better."""
+    names = [f"h{place}" for place in range(len(since))]
+    facts = WarmFacts({f"jhub/{name}": WarmPod(name, ("x",)) for name in names})
+    for name, more in zip(names, since, strict=True):
+        facts = facts.updated({f"jhub/{name}-{one}": WarmPod(name, (f"more-{one}",)) for one in range(more)})
+    sure = frozenset(f"h{place}" for place in labelled)
+    finder = WarmFinder(Warm(pods_per_node=10_000, spare=Spare(percent=900), nodes=limit))
+    nodes = Nodes([NodeFact(name, {}, created=float(place)) for place, name in enumerate(names)])
+    wanted = WarmRequest(NodeRules({}, None, ()), (), [[facts.holders("x")]], [("x", sure)])
+    by_load = sorted(names, key=facts.pods_on)
+    best = sorted(by_load, key=lambda name: 0 if name in sure else doubt(facts.images_since(name, "x")))
+    assert [name for name, _ in finder.find(wanted, nodes, facts).nodes] == best[:limit]
+
+
+@given(history=st.lists(changes, max_size=6))
+def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
+    history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
+) -> None:
+    facts, there = WarmFacts(), dict[str, WarmPod]()
+    ever: set[tuple[str, str]] = set()
+    for pod_changes, _ in history:
+        facts = facts.updated(pod_changes)
+        for key, pod in pod_changes.items():
+            there.pop(key, None)
+            if pod is not None:
+                there[key] = pod
+                ever |= {(pod.node, image) for image in pod.images if pod.node}
+    whole = WarmFacts(there)
+    assert facts.pods == whole.pods
+    assert all(facts.pods_on(node) == whole.pods_on(node) for node in ("", *NAMES))
+    assert {(node, image) for node in NAMES for image in [*IMAGES, *MORE_IMAGES] if facts.holds(node, image)} == ever

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.faults import UsageError
+from generator.locations import checkout
+from generator.values.loader import MAX_FILE_BYTES
+from roost import __main__ as entry
+from roost import cli, plain_render
+
+
+class Outcome:
+    """What one run of the command line gave."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def roost(capsys: pytest.CaptureFixture[str]) -> _Run:
+    return _Run(capsys)
+
+
+class _Run:
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: object) -> Outcome:
+        code = entry.main([str(argument) for argument in arguments])
+        captured = self._capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Outcome(code, captured.out, captured.err)
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> Path:
+    return tmp_path / "values.yaml"
+
+
+def test_render_writes_manifests_to_stdout_and_nothing_else(roost: _Run) -> None:
+    done = roost("render", "--release", "hub", "--namespace", "jhub")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("---\napiVersion: ")
+    assert 'namespace: "jhub"' in done.out
+
+
+def test_the_quick_way_and_the_full_command_line_render_the_same(roost: _Run, values: Path) -> None:
+    values.write_text("webhook: {replicas: 3}")
+    plain = roost("render", "-f", values, "--set", "scheduler.replicas=1")
+    # An option that the quick way leaves to click.
+    full = roost("render", "--set", "scheduler.replicas=1", f"-f{values}")
+    assert plain.out == full.out
+    assert "replicas: 3" in plain.out
+
+
+def test_faulty_values_exit_with_1_and_say_every_fault_on_stderr(roost: _Run, values: Path) -> None:
+    values.write_text("webhook:\n  replicas: many\nfoo: 1\n")
+    done = roost("render", "-f", values)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.count("\n") == 2
+    assert f"{values}:2: webhook.replicas: " in done.err
+
+
+def test_values_that_can_not_work_are_not_rendered(roost: _Run, values: Path) -> None:
+    values.write_text("scheduler: {profiles: {user: {strategy: nope}}}")
+    done = roost("render", "-f", values)
+    assert (done.code, done.out) == (1, "")
+    assert "scheduler.profiles.user.strategy" in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("render", "-f", "/no/such/file"),
+        ("render", "-f", "/"),
+        ("render", "--set", "a"),
+        ("render", "--set", "a[0=1"),
+        ("render", "--set", "a=\x07"),
+        ("render", "--release", "No"),
+        ("render", "--namespace", "a.b"),
+        ("render", "--kube-version", "x"),
+        ("render", "--kube-version", "v1.31.9"),
+        ("render", "--output-dir", ""),
+        ("render", "--output-dir", "."),
+        ("render", "--output-dir", "/proc/nowhere"),
+        ("render", "--nope"),
+        ("render", "extra"),
+        ("render", "-f"),
+        ("nope",),
+        ("validate", "--release", "No"),
+        ("diff", "one"),
+        ("diff", "/no/such", "/no/such"),
+        ("diff", "--color", "pink", "a", "b"),
+        ("import", "/no/such/file"),
+        ("webhook",),
+        ("webhook", "--policy", "p", "--release", "r", "--namespace", "n", "--port", "70000"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_with_2_and_says_why(arguments: tuple[str, ...], roost: _Run) -> None:
+    done = roost(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.strip()
+
+
+def test_endless_input_is_refused(roost: _Run, values: Path) -> None:
+    values.write_bytes(b"#" * (MAX_FILE_BYTES + 10))
+    done = roost("render", "-f", values)
+    assert done.code == 1
+    assert "a larger file" in done.err
+
+
+@pytest.mark.parametrize("command", ["render", "validate", "diff", "import", "chart", "webhook"])
+def test_the_help_of_every_command_gives_an_example(command: str, roost: _Run) -> None:
+    done = roost(command, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert f"  roost {command}" in done.out
+
+
+def test_help_and_version_are_answered(roost: _Run) -> None:
+    assert "render" in roost("--help").out
+    assert roost("--version").out.strip()[0].isdigit()
+
+
+def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, values: Path) -> None:
+    values.write_text("imageGate: {mode: prefer}\n")
+    warned = roost("validate", "-f", values)
+    assert warned.code == 0
+    assert "warning: imageGate.mode: " in warned.out
+    assert warned.err == "0 errors, 1 warning\n"
+    assert roost("validate", "-f", values, "--strict").code == 1
+    assert roost("validate").err == "no faults\n"
+    values.write_text("a: 1\na: 2\n")
+    broken = roost("validate", "-f", values)
+    assert (broken.code, broken.err) == (1, "1 error, 0 warnings\n")
+
+
+def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_others(roost: _Run, tmp_path: Path) -> None:
+    faulty, broken, absent = tmp_path / "faulty.yaml", tmp_path / "broken.yaml", tmp_path / "absent.yaml"
+    faulty.write_text("webhook: {replicas: many}\n")
+    broken.write_text("a: 1\na: 2\n")
+    done = roost("validate", "-f", faulty, "-f", broken)
+    assert (done.code, done.err) == (1, "2 errors, 0 warnings\n")
+    done = roost("validate", "-f", absent, "-f", faulty)
+    assert (done.code, done.out.count("webhook.replicas")) == (2, 1)
+    assert f"{absent}: can't be read" in done.err
+
+
+def test_diff_exits_as_diff_does(roost: _Run, tmp_path: Path) -> None:
+    before, after, broken = tmp_path / "before.yaml", tmp_path / "after.yaml", tmp_path / "broken.yaml"
+    before.write_text("")
+    after.write_text("webhook: {replicas: 3}")
+    broken.write_text("webhook: {replicas: many}")
+    assert roost("diff", before, before).code == 0
+    changed = roost("diff", before, after)
+    assert changed.code == 1
+    assert "~ Deployment default/release-name-roost-webhook" in changed.out
+    assert roost("diff", before, broken).code == 2
+    assert "\x1b[32m" in roost("diff", before, after, "--color", "always").out
+
+
+def test_diff_reads_pipes_once(roost: _Run, tmp_path: Path) -> None:
+    default, pipe = tmp_path / "default.yaml", tmp_path / "pipe"
+    default.write_text("")
+    os.mkfifo(pipe)
+    for text, code in (("webhook: {replicas: 3}", 1), (roost("render").out, 0), ("", 0)):
+        # From a file: manifests are larger than what a pipe holds before somebody reads.
+        (tmp_path / "text").write_text(text)
+        with subprocess.Popen(["/bin/sh", "-c", 'cat "$1" > "$0"', pipe, tmp_path / "text"]):
+            done = roost("diff", pipe, default)
+        assert (done.code, "~ Deployment" in done.out) == (code, code == 1)
+
+
+@pytest.mark.parametrize(("text", "code"), [("webhook: {replicas: 3}", 1), (None, 0)], ids=["values", "manifests"])
+def test_diff_takes_values_and_manifests_from_stdin(text: str | None, code: int, roost: _Run, tmp_path: Path) -> None:
+    (tmp_path / "default.yaml").write_text("")
+    given = (text if text is not None else roost("render").out).encode()
+    command = [sys.executable, "-m", "roost", "diff", "-", str(tmp_path / "default.yaml")]
+    done = subprocess.run(command, input=given, capture_output=True, check=False, cwd=checkout())
+    assert (done.returncode, b"~ Deployment" in done.stdout) == (code, code == 1), done.stderr
+
+
+def test_diff_of_stdin_with_itself_is_wrong_usage(roost: _Run) -> None:
+    assert roost("diff", "-", "-").code == 2
+
+
+def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path) -> None:
+    values.write_text("imageGate: {mode: prefer}\n")
+    done = roost("render", "-f", values)
+    assert done.code == 0
+    assert done.err == roost("validate", "-f", values).out
+    assert "warning: imageGate.mode: " in done.err
+
+
+def test_a_rendered_folder_is_no_different_from_its_values(roost: _Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = roost("render", "--output-dir", out)
+    assert (done.code, done.out) == (0, "")
+    assert f"kubectl apply -k {out}" in done.err
+    (tmp_path / "values.yaml").write_text("")
+    assert roost("diff", out, tmp_path / "values.yaml").code == 0
+
+
+def test_nothing_is_written_when_the_values_are_faulty(roost: _Run, tmp_path: Path) -> None:
+    assert roost("render", "--output-dir", tmp_path / "out", "--set", "webhook.replicas=x").code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_import_prints_values_and_talks_on_stderr(roost: _Run, values: Path) -> None:
+    values.write_text("singleuser: {memory: {guarantee: 2G}}\n")
+    done = roost("import", values)
+    assert done.code == 0
+    assert "guarantee: 2G" in done.out
+    assert "switch off there" in done.err
+    values.write_text("a: [")
+    assert roost("import", values).code == 1
+
+
+def test_import_lays_later_files_over_earlier_ones(roost: _Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text("singleuser: {memory: {guarantee: 2G}, cpu: {guarantee: 1}}\n")
+    second.write_text("singleuser: {memory: {guarantee: 3G}}\n")
+    done = roost("import", first, second)
+    assert done.code == 0
+    assert "guarantee: 3G" in done.out
+    assert "cpu: {guarantee: 1}" in done.out
+    assert "2G" not in done.out
+    assert roost("import").code == 2
+
+
+def test_the_chart_is_fresh(roost: _Run) -> None:
+    done = roost("chart", "--check")
+    assert (done.code, done.out) == (0, ""), "run: roost chart"
+
+
+def test_an_installed_roost_has_no_chart_to_compile(roost: _Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_checkout() -> Path:
+        raise UsageError("no templates here")
+
+    monkeypatch.setattr("roost.commands.chart.checkout", no_checkout)
+    assert roost("chart").code == 2
+
+
+_OPTIONS = st.sampled_from(["-f", "--values", "--set", "--set-string", "--set-json", "--release", "-n", "--namespace"])
+_WORDS = st.sampled_from(["a", "b=c", "", "-", "--", "--set", "x=", "-f", "--help", "--kube-version=v1.30", "--nope"])
+
+
+@given(st.lists(st.one_of(st.tuples(_OPTIONS, _WORDS), st.tuples(_WORDS)), max_size=4))
+def test_the_quick_way_understands_only_what_click_understands_alike(words: list[tuple[str, ...]]) -> None:
+    arguments = ["render", *(word for group in words for word in group)]
+    quick = plain_render.parse(arguments)
+    if quick is None:
+        return
+    seen: list[object] = []
+
+    def note(options: object) -> int:
+        seen.append(options)
+        return 0
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(plain_render, "run", note)
+        assert cli.cli.main(args=arguments, standalone_mode=False) == 0
+    assert seen == [quick]
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "roost", *arguments]
+    return subprocess.run(command, capture_output=True, check=False, cwd=checkout(), env=environment)
+
+
+def test_manifests_are_utf_8_whatever_the_locale() -> None:
+    done = run("render", "--set", "commonAnnotations.a=\u00e9\U0001f600")
+    assert done.returncode == 0, done.stderr
+    assert "\u00e9\U0001f600".encode() in done.stdout
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    script = f"{sys.executable} -m roost render | head -c 10"
+    command = ["/bin/bash", "-c", f"set -o pipefail; {script}"]
+    done = subprocess.run(command, capture_output=True, check=False, cwd=checkout())
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_render_imports_neither_the_api_client_nor_the_slow_parsers() -> None:
+    script = (
+        "import sys; from roost.__main__ import main; main(['render']); "
+        "print([m for m in ('kubernetes', 'flask', 'jinja2', 'jsonschema', 'click', 'yaml') if m in sys.modules],"
+        " file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=checkout())
+    assert done.stderr.strip() == "[]", "run: roost chart"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [["render"], ["simulate", "--list-policies"]])
+def test_a_disk_that_is_full_is_said_in_one_line(command: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "roost", *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines() == [
+        "roost: not all could be written (No space left on device): free some room, or write elsewhere"
+    ]

@@ -1,0 +1,150 @@
+"""Clocks that jump: budgets, repeats and pace rest on the clock that doesn't."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.controllers.contract.actions import EvictPod, Planned
+from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.runtime.apply import Applier
+from roost.controllers.runtime.budget import MinuteBudget
+from roost.controllers.runtime.events import EventWriter
+from roost.controllers.runtime.loop import LEASE_LOOK_SECONDS, MINOR_SETTLE_SECONDS, Loop
+from roost.controllers.runtime.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+EVICTIONS_PER_MINUTE = 3
+
+
+class Recorder:
+    """An API server that takes everything, and notes when."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self.times: list[float] = []
+        self._steady = steady
+
+    def create(self, _path: str, _body: object) -> dict[str, Any]:
+        self.times.append(self._steady())
+        return {}
+
+
+def evict_everything(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
+    actions = [EvictPod(namespace="hub", name=f"seat-{index}", uid=str(index), why="a test") for index in range(9)]
+    return Planned(actions=actions, memory=memory, wake_after_seconds=0.0)
+
+
+def make_loop(
+    client: Any,
+    steady: Callable[[], float],
+    wall: Callable[[], float],
+    planner: MemoryPlanner[int],
+    leads: Callable[[], bool] = lambda: True,
+) -> Loop:
+    applier = Applier(
+        client,
+        "hub",
+        writes=MinuteBudget(1000, steady),
+        evictions=MinuteBudget(EVICTIONS_PER_MINUTE, steady),
+        events=EventWriter(client, "me", steady),
+        may_write=leads,
+    )
+    return Loop(
+        [planner],
+        lambda: Snapshot("hub", "hub"),
+        applier,
+        Metrics("test"),
+        is_leader=leads,
+        is_synced=lambda: True,
+        wall=wall,
+        steady=steady,
+    )
+
+
+@given(steps=st.lists(st.tuples(st.floats(0.0, 40.0), st.floats(-1e9, 1e9), st.booleans()), min_size=1, max_size=60))
+def test_however_the_wall_clock_jumps_and_the_lead_changes_no_minute_has_more_evictions_than_the_budget(
+    steps: Sequence[tuple[float, float, bool]],
+) -> None:
+    now, wall, leads = [0.0], [1.8e9], [True]
+    client = Recorder(lambda: now[0])
+    loop = make_loop(client, lambda: now[0], lambda: wall[0], MemoryPlanner("m", evict_everything, 0), lambda: leads[0])
+    for seconds, jump, is_leader in steps:
+        now[0] += seconds
+        wall[0] += jump
+        leads[0] = is_leader
+        loop.turn()
+    for start in client.times:
+        assert sum(start <= moment < start + 60.0 for moment in client.times) <= EVICTIONS_PER_MINUTE
+
+
+class Turns:
+    """A loop in a thread whose plans are counted."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.leads = True
+        self.stop = threading.Event()
+
+        def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
+            self.times.append(time.monotonic())
+            return Planned(actions=(), memory=memory)
+
+        planner = MemoryPlanner("m", plan, 0)
+        self.loop = make_loop(Recorder(time.monotonic), time.monotonic, time.time, planner, lambda: self.leads)
+        self._thread = threading.Thread(target=self.loop.run, args=(self.stop,))
+
+    def __enter__(self) -> Turns:
+        self._thread.start()
+        self.wait_for(1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.loop.wake()
+        self._thread.join()
+
+    def wait_for(self, count: int) -> None:
+        deadline = time.monotonic() + 20
+        while len(self.times) < count:
+            assert time.monotonic() < deadline, f"{len(self.times)} plans, expected {count}"
+            time.sleep(0.01)
+
+
+def test_news_are_planned_for_at_once_and_minor_news_a_little_later() -> None:
+    with Turns() as turns:
+        time.sleep(0.5)
+        before = time.monotonic()
+        turns.loop.wake()
+        turns.wait_for(2)
+        assert turns.times[1] - before < MINOR_SETTLE_SECONDS
+        for _ in range(5):
+            turns.loop.wake_later()
+        turns.wait_for(3)
+        assert turns.times[2] - turns.times[1] >= MINOR_SETTLE_SECONDS
+        time.sleep(2 * MINOR_SETTLE_SECONDS)
+        assert len(turns.times) == 3, "minor news were planned for twice"
+
+
+def test_a_storm_of_minor_news_makes_few_plans() -> None:
+    with Turns() as turns:
+        began_at = time.monotonic()
+        while time.monotonic() - began_at < 3 * MINOR_SETTLE_SECONDS:
+            turns.loop.wake_later()
+            time.sleep(0.001)
+        assert len(turns.times) <= 1 + 3 + 1
+
+
+def test_a_lost_lease_is_seen_by_a_leader_at_rest() -> None:
+    with Turns() as turns:
+        turns.leads = False
+        time.sleep(3 * LEASE_LOOK_SECONDS)
+        count = len(turns.times)
+        turns.leads = True
+        turns.wait_for(count + 1)

@@ -1,0 +1,558 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost.controllers.contract.actions import (
+    Action,
+    ChangeNode,
+    CreatePod,
+    DeletePod,
+    Done,
+    EvictPod,
+    GaugeDefinition,
+    Notice,
+    Outcome,
+    Planned,
+)
+from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.runtime.apply import Applier
+from roost.controllers.runtime.budget import MinuteBudget
+from roost.controllers.runtime.events import REPEAT_SECONDS, EventWriter
+from roost.controllers.runtime.loop import (
+    FAILURE_REST_SECONDS,
+    RESYNC_SECONDS,
+    SILENT_SECONDS,
+    UNFIT_SECONDS,
+    Loop,
+    show_plan,
+)
+from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.settings import load_settings, parse_settings
+from roost_core.kube.client import ApiError, ClusterError
+from roost_core.placement.documents import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+Object = dict[str, Any]
+
+
+class FakeClient:
+    """Notes every request; `answer` may raise for one."""
+
+    def __init__(self, answer: Callable[[str, str], Object | None] = lambda _verb, _path: None) -> None:
+        self.requests: list[tuple[str, str, Object | None]] = []
+        self._answer = answer
+
+    def _say(self, verb: str, path: str, body: Object | None = None) -> Object:
+        self.requests.append((verb, path, body))
+        return self._answer(verb, path) or {}
+
+    def get(self, path: str, _query: object = None) -> Object:
+        return self._say("GET", path)
+
+    def create(self, path: str, body: Object) -> Object:
+        return self._say("POST", path, body)
+
+    def merge(self, path: str, body: Object, _manager: str) -> Object:
+        return self._say("PATCH", path, body)
+
+    def merge_by_key(self, path: str, body: Object, _manager: str) -> Object:
+        return self._say("PATCH", path, body)
+
+    def delete(self, path: str, uid: str) -> None:
+        self._say("DELETE", path, {"uid": uid})
+
+
+class World:
+    """An applier and a loop over a fake API server and a clock that a test moves."""
+
+    def __init__(self, client: FakeClient | None = None, *, writes: int = 100, evictions: int = 3) -> None:
+        self.now = 0.0
+        self.leads = True
+        self.synced = True
+        self.client = client or FakeClient()
+        self.writes = MinuteBudget(writes, self.clock)
+        self.evictions = MinuteBudget(evictions, self.clock)
+        self.metrics = Metrics("test", [GaugeDefinition("seats", "Seats.", ("set",))])
+        api: Any = self.client
+        self.applier = Applier(
+            api,
+            "hub",
+            writes=self.writes,
+            evictions=self.evictions,
+            events=EventWriter(api, "me", self.clock),
+            may_write=lambda: self.leads,
+            on_eviction=self.metrics.count_eviction,
+            clock=self.clock,
+        )
+
+    def clock(self) -> float:
+        return self.now
+
+    def loop(self, *planners: MemoryPlanner[Any]) -> Loop:
+        return Loop(
+            planners,
+            lambda: Snapshot("hub", "hub"),
+            self.applier,
+            self.metrics,
+            is_leader=lambda: self.leads,
+            is_synced=lambda: self.synced,
+            wall=self.clock,
+            steady=self.clock,
+        )
+
+
+def evict(name: str) -> EvictPod:
+    return EvictPod(namespace="hub", name=name, uid=f"uid-{name}", why="a test")
+
+
+def asks_for(*actions: Action) -> MemoryPlanner[int]:
+    def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
+        return Planned(actions=actions, memory=memory + 1, gauges={"seats": {("default",): float(memory)}})
+
+    return MemoryPlanner("asker", plan, 0)
+
+
+def refuse(status: int, message: str = "no") -> Callable[[str, str], Object | None]:
+    def answer(_verb: str, _path: str) -> Object:
+        raise ApiError(status, message)
+
+    return answer
+
+
+def test_evictions_beyond_the_budget_are_held_back_and_come_later() -> None:
+    world = World(evictions=3)
+    loop = world.loop(asks_for(*(evict(f"seat-{index}") for index in range(5))))
+    loop.turn()
+    assert not world.client.requests, "a new leader spent evictions that its predecessor may have made"
+    world.now = 60.5
+    wait_seconds = loop.turn()
+    assert len(world.client.requests) == 3
+    assert wait_seconds <= RESYNC_SECONDS
+    world.now = 90.0
+    loop.turn()
+    assert len(world.client.requests) == 3
+    world.now = 121.0
+    loop.turn()
+    assert len(world.client.requests) == 6
+
+
+def test_an_eviction_is_bound_to_the_pod_that_the_plan_saw() -> None:
+    world = World()
+    assert world.applier.apply([evict("seat-0")]) == [Done(evict("seat-0"), Outcome.DONE)]
+    verb, path, body = world.client.requests[0]
+    assert (verb, path) == ("POST", "/api/v1/namespaces/hub/pods/seat-0/eviction")
+    assert body is not None
+    assert body["deleteOptions"] == {"preconditions": {"uid": "uid-seat-0"}}
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "message", "outcome"),
+    [
+        (evict("seat"), 429, "PodDisruptionBudget", Outcome.REFUSED),
+        (evict("seat"), 404, "", Outcome.GONE),
+        (evict("seat"), 409, "uid", Outcome.GONE),
+        (evict("seat"), 403, "forbidden", Outcome.FAILED),
+        (CreatePod(body={"metadata": {"name": "p"}}, why=""), 409, "exists", Outcome.DONE),
+        (DeletePod(namespace="hub", name="p", uid="u", why=""), 409, "uid", Outcome.GONE),
+        (
+            ChangeNode(node="n", uid="u", set_labels={"a": "b"}, why=""),
+            422,
+            "metadata.uid: Invalid value",
+            Outcome.GONE,
+        ),
+        (ChangeNode(node="n", uid="u", set_labels={"a": "b"}, why=""), 422, "labels: Invalid", Outcome.FAILED),
+    ],
+)
+def test_what_the_server_says_decides_the_outcome(action: Action, status: int, message: str, outcome: Outcome) -> None:
+    world = World(FakeClient(refuse(status, message)))
+    assert world.applier.apply([action]) == [Done(action, outcome)]
+
+
+def test_a_leader_that_lost_its_lease_stops_in_the_middle_of_a_plan() -> None:
+    world = World()
+
+    def lose_after_two(_verb: str, _path: str) -> None:
+        world.leads = len(world.client.requests) < 2
+
+    world.client = FakeClient(lose_after_two)
+    api: Any = world.client
+    applier = Applier(
+        api,
+        "hub",
+        writes=world.writes,
+        evictions=world.evictions,
+        events=EventWriter(api, "me"),
+        may_write=lambda: world.leads,
+    )
+    done = applier.apply([DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(4)])
+    assert [one.outcome for one in done] == [Outcome.DONE, Outcome.DONE, Outcome.HELD_BACK, Outcome.HELD_BACK]
+    assert len(world.client.requests) == 2
+
+
+def test_a_conflicting_taint_write_is_read_and_tried_anew() -> None:
+    versions = iter(["1", "2", "3"])
+    tries: list[str] = []
+
+    def answer(verb: str, _path: str) -> Object:
+        if verb == "GET":
+            taints = [{"key": "other", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}, {"key": "mine"}]
+            return {"metadata": {"uid": "u", "resourceVersion": next(versions)}, "spec": {"taints": taints}}
+        tries.append(verb)
+        if len(tries) < 3:
+            raise ApiError(409, "conflict")
+        return {}
+
+    world = World(FakeClient(answer))
+    action = ChangeNode(node="n", uid="u", remove_taints=frozenset({"mine"}), why="")
+    assert world.applier.apply([action]) == [Done(action, Outcome.DONE)]
+    body = world.client.requests[-1][2]
+    assert body is not None
+    assert body["metadata"]["resourceVersion"] == "3"
+    assert body["spec"]["taints"] == [{"key": "other", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}], (
+        "another's taint must stay as it was"
+    )
+
+
+def test_the_same_notice_is_told_once_in_ten_minutes() -> None:
+    world = World()
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    for _ in range(3):
+        world.applier.apply([notice])
+    assert [path for _, path, _ in world.client.requests] == ["/api/v1/namespaces/default/events"]
+    world.now = REPEAT_SECONDS
+    world.applier.apply([notice])
+    verb, path, body = world.client.requests[1]
+    assert (verb, path) == ("PATCH", f"/api/v1/namespaces/default/events/{created_event(world)['metadata']['name']}")
+    assert body is not None
+    assert body["count"] == 2
+
+
+def test_a_notice_that_failed_is_told_as_soon_as_the_cluster_takes_it() -> None:
+    refused = [ApiError(500, "etcd"), ClusterError("unreachable")]
+
+    def answer(_verb: str, _path: str) -> None:
+        if refused:
+            raise refused.pop()
+
+    world = World(FakeClient(answer))
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    outcomes = []
+    for second in range(0, 30, 5):
+        world.now = float(second)
+        outcomes.append(world.applier.apply([notice])[0].outcome)
+    failed, held_back, done = Outcome.FAILED, Outcome.HELD_BACK, Outcome.DONE
+    assert outcomes == [failed, failed, held_back, done, done, done]
+    assert [verb for verb, _, _ in world.client.requests] == ["POST"] * 3
+
+
+def test_a_repeat_that_failed_is_counted_once() -> None:
+    refused: list[ApiError] = []
+
+    def answer(_verb: str, _path: str) -> None:
+        if refused:
+            raise refused.pop()
+
+    world = World(FakeClient(answer))
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    world.applier.apply([notice])
+    refused.append(ApiError(500, "etcd"))
+    for _ in range(2):
+        world.now += REPEAT_SECONDS
+        world.applier.apply([notice])
+    counts = [body["count"] for verb, _, body in world.client.requests if verb == "PATCH" and body is not None]
+    assert counts == [2, 2]
+
+
+def created_event(world: World) -> Object:
+    (body,) = [body for verb, _, body in world.client.requests if verb == "POST" and body is not None]
+    return body
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_an_event_that_expired_is_written_anew_and_one_that_is_there_is_not_read(status: int) -> None:
+    refused = "PATCH" if status == 404 else "POST"
+
+    def answer(verb: str, _path: str) -> Object | None:
+        if verb == refused:
+            raise ApiError(status, "")
+        return None
+
+    world = World(FakeClient(answer))
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    for turn in range(2):
+        world.now = turn * REPEAT_SECONDS
+        assert world.applier.apply([notice])[0].outcome is Outcome.DONE
+    verbs = [verb for verb, _, _ in world.client.requests]
+    assert verbs == (["POST", "PATCH", "POST"] if status == 404 else ["POST", "PATCH", "PATCH"])
+
+
+def test_two_hubs_tell_of_one_node_by_events_of_different_names() -> None:
+    notice = Notice(kind="Node", namespace="", name="n", uid="u", reason="Pulled", message="Done.")
+    names = set()
+    for hub in ("hub.a", "hub.b"):
+        world = World()
+        api: Any = world.client
+        EventWriter(api, "me", world.clock, hub=hub).write(notice)
+        names.add(created_event(world)["metadata"]["name"])
+    assert len(names) == 2
+
+
+def test_a_fault_in_one_plan_stops_no_other() -> None:
+    def broken(_snapshot: Snapshot, _memory: int, _now: Moment) -> Planned[int]:
+        raise ValueError("secret of a pod")
+
+    world = World()
+    good = asks_for(DeletePod(namespace="hub", name="p", uid="u", why=""))
+    wait_seconds = world.loop(MemoryPlanner("broken", broken, 0), good).turn()
+    assert [verb for verb, _, _ in world.client.requests] == ["DELETE"]
+    assert wait_seconds <= RESYNC_SECONDS
+    assert 'roost_controllers_plan_failures_total{controller="broken"} 1.0' in world.metrics.text().decode()
+
+
+def test_nothing_is_planned_by_a_follower_or_before_the_watches_have_listed() -> None:
+    world = World()
+    loop = world.loop(asks_for(DeletePod(namespace="hub", name="p", uid="u", why="")))
+    world.leads = False
+    loop.turn()
+    world.leads, world.synced = True, False
+    loop.turn()
+    assert not world.client.requests
+    world.synced = True
+    loop.turn()
+    assert len(world.client.requests) == 1
+
+
+def test_memory_is_lost_with_the_lease_and_findings_are_shown_by_the_leader_only() -> None:
+    world = World()
+    planner = asks_for()
+    loop = world.loop(planner)
+    for _ in range(3):
+        loop.turn()
+    assert 'roost_controllers_seats{set="default"} 2.0' in world.metrics.text().decode()
+    world.leads = False
+    loop.turn()
+    assert "roost_controllers_seats{" not in world.metrics.text().decode()
+    world.leads = True
+    loop.turn()
+    assert 'roost_controllers_seats{set="default"} 0.0' in world.metrics.text().decode()
+
+
+def test_a_failed_write_is_tried_again_soon() -> None:
+    def fail(_verb: str, _path: str) -> None:
+        raise ClusterError("unreachable")
+
+    world = World(FakeClient(fail))
+    assert world.loop(asks_for(DeletePod(namespace="hub", name="p", uid="u", why=""))).turn() <= FAILURE_REST_SECONDS
+
+
+def test_what_became_of_actions_is_told_to_their_planner() -> None:
+    heard: list[Sequence[Done]] = []
+
+    def note(memory: int, done: Sequence[Done], _now: Moment) -> int:
+        heard.append(done)
+        return memory
+
+    def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
+        return Planned(actions=[evict("seat")], memory=memory)
+
+    world = World(FakeClient(refuse(429)))
+    loop = world.loop(MemoryPlanner("mover", plan, 0, note=note))
+    loop.turn()
+    world.now = 61.0
+    loop.turn()
+    assert [[done.outcome for done in each] for each in heard] == [[Outcome.HELD_BACK], [Outcome.REFUSED]]
+
+
+def test_a_dry_run_says_each_action_in_a_line() -> None:
+    text = show_plan([asks_for(evict("seat-0"))], Snapshot("hub", "hub"), Moment(0.0, 0.0))
+    assert text == "asker: 1 action\n  evict hub/seat-0 (a test)\n"
+    idle: MemoryPlanner[None] = MemoryPlanner("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory), None)
+    assert show_plan([idle], Snapshot("hub", "hub"), Moment(0.0, 0.0)) == "idle: 0 actions\n"
+
+
+def test_every_fault_of_the_settings_is_named_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings({"version": 2, "release": "-", "namespace": "hub", "writesPerMinute": 0}, None, 36)
+    keys = {fault.key for fault in caught.value.faults}
+    assert {"version", "release", "writesPerMinute", "placeholderMover.evictionsPerMinute"} <= keys
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "\xff"])
+def test_a_settings_file_that_is_no_object_is_named(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "controllers.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(path, None, 36)
+    assert caught.value.faults[0].key == str(path)
+    with pytest.raises(SettingsError):
+        load_settings(tmp_path / "missing.json", None, 36)
+
+
+def test_what_is_refused_is_asked_for_ever_more_seldom_and_holds_up_nothing_else() -> None:
+    def refuse_one(_verb: str, path: str) -> None:
+        if path.endswith("/refused"):
+            raise ApiError(403, "forbidden")
+
+    world = World(FakeClient(refuse_one))
+    refused = DeletePod(namespace="hub", name="refused", uid="u", why="")
+    loop = world.loop(asks_for(refused, DeletePod(namespace="hub", name="fine", uid="u", why="")))
+    for _ in range(600):
+        loop.turn()
+        world.now += 1.0
+        world.writes = world.applier.writes = MinuteBudget(100, world.clock)
+    asked = [path for _, path, _ in world.client.requests]
+    # At 0, 5, 15, 35, 75, 155 and 315 s.
+    assert asked.count("/api/v1/namespaces/hub/pods/refused") == 7
+    assert asked.count("/api/v1/namespaces/hub/pods/fine") == 600
+
+
+def test_what_is_held_back_by_one_budget_does_not_wait_for_the_other() -> None:
+    world = World(writes=2, evictions=1)
+    world.evictions.spend_all()
+    world.writes.take()
+    world.now = 59.0
+    deletions = [DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(2)]
+    done = world.applier.apply([evict("seat"), *deletions])
+    assert [one.outcome for one in done] == [Outcome.HELD_BACK, Outcome.DONE, Outcome.HELD_BACK]
+    assert 0.9 < world.applier.seconds_until_next() < 1.1
+
+
+def test_a_plan_that_takes_too_long_is_made_anew() -> None:
+    def slow(_verb: str, _path: str) -> None:
+        world.now += 40.0
+
+    world = World(FakeClient(slow))
+    deletions = [DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(5)]
+    outcomes = [one.outcome for one in world.applier.apply(deletions)]
+    assert outcomes == [Outcome.DONE, Outcome.DONE, Outcome.HELD_BACK, Outcome.HELD_BACK, Outcome.HELD_BACK]
+
+
+def test_a_fault_outside_of_plans_does_not_end_the_loop() -> None:
+    world = World()
+    turns: list[None] = []
+    stop = threading.Event()
+
+    def broken() -> Snapshot:
+        turns.append(None)
+        if len(turns) == 2:
+            stop.set()
+        raise ValueError("secret")
+
+    loop = Loop(
+        [asks_for()],
+        broken,
+        world.applier,
+        world.metrics,
+        is_leader=lambda: True,
+        is_synced=lambda: True,
+        steady=lambda: time.monotonic() * 100,
+    )
+    loop.run(stop)
+    assert len(turns) == 2
+    assert 'roost_controllers_plan_failures_total{controller="loop"} 2.0' in world.metrics.text().decode()
+
+
+def test_a_follower_takes_changes_in_lest_they_pile_up() -> None:
+    world = World()
+    followed: list[None] = []
+    loop = Loop(
+        [],
+        lambda: Snapshot("hub", "hub"),
+        world.applier,
+        world.metrics,
+        is_leader=lambda: False,
+        is_synced=lambda: True,
+        follow=lambda: followed.append(None),
+    )
+    loop.turn()
+    assert followed
+
+
+class TestIsWorking:
+    """What the Lease rests on: who hangs, or can't plan what the webhook relies on, gives it back."""
+
+    @staticmethod
+    def failing(name: str, fails: list[bool]) -> MemoryPlanner[int]:
+        def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
+            if fails[0]:
+                raise RuntimeError("broken")
+            return Planned(actions=[], memory=memory)
+
+        return MemoryPlanner(name, plan, 0)
+
+    def test_a_loop_that_says_nothing_for_long_isnt_working_until_it_goes_on(self) -> None:
+        world = World()
+        loop = world.loop()
+        assert loop.is_working
+        world.now += SILENT_SECONDS + 1
+        assert not loop.is_working
+        loop.progressed()
+        assert loop.is_working
+
+    def test_each_action_is_a_sign_of_life_however_long_all_of_them_take(self) -> None:
+        world = World()
+        loop: Loop | None = None
+        seen: list[bool] = []
+
+        def slow(_verb: str, _path: str) -> Object | None:
+            world.now += SILENT_SECONDS - 1
+            assert loop is not None
+            seen.append(loop.is_working)
+            return None
+
+        world.client = FakeClient(slow)
+        api: Any = world.client
+        world.applier = Applier(
+            api,
+            "hub",
+            writes=world.writes,
+            evictions=world.evictions,
+            events=EventWriter(api, "me", world.clock),
+            may_write=lambda: True,
+            on_done=lambda: loop.progressed() if loop is not None else None,
+            clock=world.clock,
+        )
+        changes = [ChangeNode(node=name, uid=name, set_labels={"a": "b"}, why="a test") for name in "abc"]
+        loop = world.loop(asks_for(*changes))
+        loop.turn()
+        assert len(seen) >= 2
+        assert all(seen)
+
+    @pytest.mark.parametrize(("vital", "works"), [("gate", False), ("another", True)])
+    def test_a_vital_plan_that_goes_on_failing_isnt_work_and_after_a_rest_it_is_tried_again(
+        self, vital: str, works: bool
+    ) -> None:
+        world, fails = World(), [True]
+        loop = Loop(
+            [self.failing("gate", fails)],
+            lambda: Snapshot("hub", "hub"),
+            world.applier,
+            world.metrics,
+            is_leader=lambda: True,
+            is_synced=lambda: True,
+            vital=frozenset({vital}),
+            wall=world.clock,
+            steady=world.clock,
+        )
+        loop.turn()
+        assert loop.is_working
+        world.now += SILENT_SECONDS + 1
+        loop.progressed()
+        loop.turn()
+        assert loop.is_working is works
+        world.now += UNFIT_SECONDS
+        loop.progressed()
+        assert loop.is_working
+        fails[0] = False
+        loop.turn()
+        world.now += SILENT_SECONDS + 1
+        loop.progressed()
+        assert loop.is_working

@@ -1,0 +1,274 @@
+"""What requireLabel writes: nodes are closed while their images come, and opened as soon as that is in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from roost.controllers.contract.actions import ChangeNode, Notice
+from roost.controllers.image_gate.marks import NO_PULLER_OPENS_SECONDS
+from roost.controllers.image_gate.plan import GATE_OPENED
+from roost.controllers.image_gate.settings import PullerPods
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.selectors import Taint
+from roost_core.placement.settings import GateMode
+from roost_core.scheduler.objects import ContainerState, NodeState
+from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
+
+PULL_FAILED = f'failed to pull and unpack image "{SCIPY}": not found'
+
+
+def world(*images: str, **settings: Any) -> GateWorld:
+    return GateWorld(gate_settings(*(images or (SCIPY,)), **settings))
+
+
+def told(w: GateWorld) -> list[Notice]:
+    return [one for one in w.notices() if one.reason == GATE_OPENED]
+
+
+def opened_for(w: GateWorld) -> dict[tuple[str, ...], float]:
+    return dict(w.plan().gauges["gate_nodes_opened"])
+
+
+def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_once_the_image_is_there() -> None:
+    w = world(SCIPY, GPU)
+    w.add_node(images=(), ready=False)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    w.set_fact(ready=True)
+    w.list_images(OTHER)
+    puller = w.puller()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    assert w.plan().gauges["gate_nodes_closed"] == {(SCIPY,): 1.0, (GPU,): 1.0}
+    w.pulled_event(puller, SCIPY)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "true", label(GPU): "pulling"}
+
+
+def test_a_new_node_that_brings_the_image_along_is_never_closed() -> None:
+    w = world()
+    w.add_node(images=(SCIPY,), ready=False)
+    assert w.changes() == []
+    w.set_fact(ready=True)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "true"}
+
+
+@pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.STARTUP_TAINT, GateMode.OFF])
+def test_other_modes_close_nothing_and_take_away_what_the_gate_wrote(mode: GateMode) -> None:
+    w = world(mode=mode)
+    w.add_node("a", ready=False)
+    w.add_node("b", labels={label(SCIPY): "pulling"})
+    w.add_node("c", labels={label(SCIPY): "open"})
+    w.turn()
+    assert [w.labels(name) for name in "abc"] == [{}, {}, {}]
+
+
+def test_without_any_puller_nothing_is_closed() -> None:
+    w = world(has_puller=False)
+    w.add_node("a", ready=False)
+    w.add_node("b")
+    assert w.changes() == []
+
+
+def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_at_it_or_can_be_expected() -> None:
+    w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB, has_puller=False)
+
+    def z2jh(node: str, component: str) -> str:
+        key = w.puller(node)
+        container = ContainerState(SCIPY, waiting_reason="PodInitializing", init=True, name="image-pull-singleuser")
+        w.pods[key] = replace(w.pods[key], labels={"component": component}, containers=(container,))
+        return key
+
+    w.add_node("old")
+    w.add_node("new", ready=False)
+    assert w.changes() == []
+    hook = z2jh("old", "hook-image-puller")
+    w.turn()
+    assert (w.labels("old"), w.labels("new")) == ({label(SCIPY): "pulling"}, {})
+    del w.pods[hook]
+    w.turn()
+    assert w.labels("old") == {}
+    z2jh("old", "continuous-image-puller")
+    w.turn()
+    assert (w.labels("old"), w.labels("new")) == ({label(SCIPY): "pulling"}, {label(SCIPY): "pulling"})
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/gpu", "example.com/starting"])
+def test_a_node_that_unknown_taints_keep_the_puller_off_is_not_closed_before_it_is_ready_nor_after(key: str) -> None:
+    unknown = Taint(key, "", "NoSchedule")
+    w = world()
+    w.add_node(ready=False, taints=[Taint("karpenter.sh/unregistered", "", "NoExecute"), unknown])
+    w.turn()
+    assert w.labels() == {}
+    w.set_fact(ready=True)
+    w.turn()
+    assert w.labels() == {}
+
+
+def test_a_node_that_gets_an_unknown_taint_before_it_is_ready_is_closed_no_longer() -> None:
+    w = world()
+    w.add_node(ready=False, taints=[Taint("karpenter.sh/unregistered", "", "NoExecute")])
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    w.set_taints(Taint("example.com/starting", "", "NoSchedule"))
+    w.turn()
+    assert w.labels() == {}
+    w.set_taints()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["node.cilium.io/agent-not-ready", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"],
+)
+def test_a_taint_of_a_nodes_start_leaves_it_closed_since_it_goes_without_warning(key: str) -> None:
+    w = world()
+    w.add_node(ready=False, taints=[Taint(key, "", "NoExecute")])
+    w.turn()
+    w.set_fact(ready=True)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    w.set_taints()
+    w.puller()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+
+
+@pytest.mark.parametrize("taint", ["DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", ""])
+def test_a_node_that_goes_is_not_closed_as_an_autoscaler_may_copy_it(taint: str) -> None:
+    w = world()
+    w.add_node()
+    w.puller()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    if taint:
+        w.set_taints(Taint(taint, "", "PreferNoSchedule" if taint.startswith("Deletion") else "NoSchedule"))
+    else:
+        w.set_fact(unschedulable=True)
+    w.turn()
+    assert w.labels() == {}
+    w.set_fact(taints=(), unschedulable=False)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+
+
+def test_a_node_that_goes_and_was_opened_stays_open() -> None:
+    w = world()
+    w.add_node(labels={label(SCIPY): "open"})
+    w.puller()
+    w.set_fact(unschedulable=True)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+
+
+def test_a_taint_of_a_nodes_start_that_stays_closes_it_for_half_a_minute_only() -> None:
+    w = world()
+    w.add_node(taints=[Taint("node.cilium.io/agent-not-ready", "", "NoExecute")])
+    w.turn()
+    w.wait(NO_PULLER_OPENS_SECONDS)
+    w.turn()
+    assert w.labels() == {}
+
+
+def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_leader_until_the_image_is_there() -> None:
+    w = world()
+    w.add_node()
+    w.turn()
+    w.wait(NO_PULLER_OPENS_SECONDS - 1)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    w.wait(1)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+    (notice,) = told(w)
+    assert (notice.name, notice.warning) == ("a", True)
+    assert SCIPY in notice.message
+    assert "no puller's pod" in notice.message
+    assert opened_for(w) == {("no-puller",): 1.0}
+    w.new_leader()
+    puller = w.puller()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+    assert opened_for(w) == {("earlier",): 1.0}
+    w.pulled_event(puller, SCIPY)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "true"}
+
+
+def test_a_puller_that_is_replaced_opens_nothing() -> None:
+    w = world()
+    w.add_node()
+    old = w.puller()
+    w.turn()
+    w.wait(300)
+    w.turn()
+    del w.pods[old]
+    w.turn()
+    w.wait(5)
+    w.puller()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "value"), [("ErrImagePull", "pulling"), ("ImagePullBackOff", "open"), ("InvalidImageName", "open")]
+)
+def test_a_node_is_opened_when_a_pull_fails_twice(reason: str, value: str) -> None:
+    w = world(SCIPY, GPU)
+    w.add_node()
+    puller = w.puller()
+    w.turn()
+    w.fail(puller, SCIPY, PULL_FAILED, reason=reason)
+    w.turn()
+    assert w.labels() == {label(SCIPY): value, label(GPU): "pulling"}
+
+
+def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pullers_pod() -> None:
+    w = world(pull_deadline_seconds=600)
+    w.add_node()
+    w.puller()
+    w.turn()
+    w.wait(400)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    w.new_leader()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    w.wait(199)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "pulling"}
+    w.wait(1)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+
+
+def test_an_image_that_was_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> None:
+    w = world()
+    w.add_node(images=[OTHER, SCIPY])
+    puller = w.puller()
+    w.say(puller, SCIPY, running=True)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "true"}
+    w.list_images(OTHER)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+    assert opened_for(w) == {("removed",): 1.0}
+
+
+def test_a_pending_pod_that_only_keeps_off_pulling_nodes_keeps_no_label_of_an_image_that_left_the_set() -> None:
+    w = world()
+    w.add_node(images=[OTHER, SCIPY, GPU], labels={label(GPU): "pulling"})
+    w.turn()
+    assert w.labels() == {label(SCIPY): "true"}
+
+
+def test_nothing_is_written_on_a_node_of_which_nothing_is_new() -> None:
+    w = world()
+    w.nodes["a"] = NodeState(fact=NodeFact("a", {label(SCIPY): "true"}), uid="a", images={SCIPY: 1}, image_count=1)
+    w.turn()
+    assert not [one for one in w.plan().actions if isinstance(one, ChangeNode)]

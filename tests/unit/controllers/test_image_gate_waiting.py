@@ -1,0 +1,337 @@
+"""Which nodes are opened to users who wait for nothing but a pull."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.controllers.contract.actions import ChangeNode
+from roost.controllers.contract.gated_pods import waits_at_gate
+from roost.controllers.image_gate.plan import GATE_OPENED
+from roost.controllers.image_gate.waiting import DEVICES_SECONDS, plan_openings
+from roost.controllers.runtime.watching import _is_minor
+from roost_core.placement.labels import pulled_label, pulled_prefix
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.selectors import Requirement, Taint
+from roost_core.scheduler.objects import NodeState, NodeTerm, PodSpec, PodState, read_pod_state
+from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = pulled_prefix(RELEASE, NAMESPACE)
+NOW = 1_800_000_000.0
+AFTER = 10.0
+KEEPS_OFF = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
+GB = 2**30
+
+
+def node(
+    name: str,
+    *,
+    cpu: int = 4000,
+    gpus: int = 0,
+    ready_for: float = 100.0,
+    value: str = "pulling",
+    taints: tuple[Taint, ...] = (),
+    labels: Mapping[str, str] | None = None,
+) -> NodeState:
+    allocatable = {"cpu": cpu, "memory": 16 * GB, "pods": 10, **({"nvidia.com/gpu": gpus} if gpus else {})}
+    fact = NodeFact(name, {label(SCIPY): value, **(labels or {})}, taints)
+    return NodeState(fact=fact, uid=name, allocatable=allocatable, ready_since=NOW - ready_for)
+
+
+def user(
+    name: str = "ada",
+    *,
+    cpu: int = 1000,
+    gpus: int = 0,
+    waits_for: float = 100.0,
+    terms: tuple[NodeTerm, ...] = (NodeTerm((KEEPS_OFF,), ()),),
+    priority: int = 0,
+    nominated: str = "",
+) -> PodState:
+    requests = (("cpu", cpu), *((("nvidia.com/gpu", gpus),) if gpus else ()))
+    return PodState(
+        "jhub",
+        name,
+        uid=name,
+        priority=priority,
+        nominated_node=nominated,
+        unschedulable_since=NOW - waits_for,
+        spec=PodSpec(requests=requests, required_node_terms=terms),
+    )
+
+
+def bound(name: str, to: str, *, cpu: int = 1000, priority: int = 0) -> PodState:
+    return PodState("jhub", name, node_name=to, priority=priority, spec=PodSpec(requests=(("cpu", cpu),)))
+
+
+def openings(
+    nodes: list[NodeState], pods: list[PodState], *, just_opened: frozenset[str] = frozenset(), after: float = AFTER
+) -> tuple[dict[str, frozenset[str]], float | None]:
+    closed = {
+        one.name: frozenset(key for key, value in one.fact.labels.items() if value == "pulling")
+        for one in nodes
+        if "pulling" in one.fact.labels.values()
+    }
+    found = plan_openings(
+        {one.name: one for one in nodes},
+        {one.key: one for one in pods},
+        closed,
+        just_opened,
+        prefix=PREFIX,
+        open_after_seconds=after,
+        now=NOW,
+    )
+    return dict(found.labels), found.wait_seconds
+
+
+def opened(nodes: list[NodeState], pods: list[PodState]) -> set[str]:
+    return set(openings(nodes, pods)[0])
+
+
+def test_a_user_who_waits_long_enough_has_one_node_opened_the_one_that_is_ready_longest() -> None:
+    nodes = [node("a", ready_for=12), node("b", ready_for=15), node("c", ready_for=11)]
+    assert openings(nodes, [user()])[0] == {"b": frozenset({label(SCIPY)})}
+
+
+def test_waiting_counts_from_when_the_pod_found_no_node_however_new_the_closed_one_is() -> None:
+    opens_at_once = {"a": frozenset({label(SCIPY)})}
+    assert openings([node("a", ready_for=4)], [user(waits_for=500)]) == (opens_at_once, 16.0)
+    assert openings([node("a", ready_for=500)], [user(waits_for=4)]) == ({}, 6.0)
+    assert openings([node("a", ready_for=10)], [user(waits_for=10)])[0] == {"a": frozenset({label(SCIPY)})}
+
+
+def test_users_who_fit_together_have_one_node_opened_and_more_have_more() -> None:
+    nodes = [node(name, ready_for=12) for name in "abc"]
+    assert len(opened(nodes, [user(f"u{index}") for index in range(4)])) == 1
+    assert len(opened(nodes, [user(f"u{index}") for index in range(5)])) == 2
+
+
+def test_pods_of_lower_priority_give_way_and_others_dont() -> None:
+    nodes = [node("a", ready_for=12), node("b", ready_for=11)]
+    assert opened(nodes, [user(), bound("seat", "a", cpu=4000, priority=-10)]) == {"a"}
+    assert opened(nodes, [user(), bound("other", "a", cpu=4000)]) == {"b"}
+    never = replace(user(), preempts=False)
+    assert opened(nodes, [never, bound("seat", "a", cpu=4000, priority=-10)]) == {"b"}
+
+
+def test_where_no_closed_node_has_room_all_are_opened_lest_an_autoscaler_copies_the_label() -> None:
+    nodes = [node("a", ready_for=12), node("b", ready_for=12)]
+    full = [bound("x", "a", cpu=4000), bound("y", "b", cpu=3500)]
+    assert opened(nodes, [user(), *full]) == {"a", "b"}
+
+
+def test_who_still_waits_after_twice_the_time_has_every_node_opened_that_could_take_it() -> None:
+    nodes = [node("a", ready_for=21), node("b", ready_for=21), node("c", ready_for=5)]
+    assert opened(nodes, [user()]) == {"a", "b"}
+
+
+def test_a_node_that_was_opened_a_moment_ago_is_counted_on_before_another_is_opened() -> None:
+    nodes = [node("a", value="open"), node("b", ready_for=12)]
+    assert openings(nodes, [user()], just_opened=frozenset({"a"}))[0] == {}
+    full = bound("x", "a", cpu=4000)
+    assert set(openings(nodes, [user(), full], just_opened=frozenset({"a"}))[0]) == {"b"}
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        node("a", ready_for=12, taints=(Taint("gpu", "", "NoSchedule"),)),
+        node("a", ready_for=12, labels={"pool": "cpu"}),
+        node("a", ready_for=12, cpu=999),
+        replace(node("a"), fact=replace(node("a").fact, ready=False), ready_since=None),
+        replace(node("a"), fact=replace(node("a").fact, unschedulable=True)),
+        replace(node("a"), leaving=True),
+    ],
+)
+def test_nodes_that_the_pods_own_rules_or_its_size_rule_out_stay_closed(closed: NodeState) -> None:
+    terms = (NodeTerm((Requirement("pool", "NotIn", frozenset({"cpu"})), KEEPS_OFF), ()),)
+    assert opened([closed], [user(terms=terms)]) == set()
+
+
+def test_of_terms_that_are_ored_each_counts_without_what_the_gate_added() -> None:
+    zone = Requirement("zone", "In", frozenset({"x"}))
+    two = (
+        NodeTerm((zone, KEEPS_OFF), ()),
+        NodeTerm((KEEPS_OFF,), (Requirement("metadata.name", "In", frozenset({"a"})),)),
+    )
+    nodes = [node("a", ready_for=12), node("b", ready_for=12, labels={"zone": "y"})]
+    assert opened(nodes, [user(terms=two)]) == {"a"}
+
+
+ELSEWHERE = Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"}))
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        user(nominated="a"),
+        replace(user(), leaving=True),
+        replace(user(), gated=True),
+        replace(user(), unschedulable_since=None),
+        replace(user(), node_name="a"),
+        user(terms=()),
+        user(terms=(NodeTerm((Requirement(label(SCIPY), "In", frozenset({"true"})),), ()),)),
+        user(
+            terms=(NodeTerm((Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"})),), ()),)
+        ),
+    ],
+)
+def test_who_doesnt_wait_at_this_hubs_gate_opens_nothing(pod: PodState) -> None:
+    assert opened([node("a")], [pod]) == set()
+
+
+def test_a_gpu_user_opens_the_gpu_node_and_no_other() -> None:
+    nodes = [node("small", ready_for=12), node("gpu", ready_for=12, gpus=1)]
+    assert opened(nodes, [user(gpus=1)]) == {"gpu"}
+
+
+@pytest.mark.parametrize(("ready_for", "is_opened"), [(0, True), (DEVICES_SECONDS - 1, True), (DEVICES_SECONDS, False)])
+def test_a_young_node_may_yet_say_that_it_has_a_gpu(ready_for: float, *, is_opened: bool) -> None:
+    young = node("a", ready_for=ready_for)
+    without, zero = young, replace(young, allocatable={**young.allocatable, "nvidia.com/gpu": 0})
+    for one in (without, zero):
+        assert opened([one], [user(gpus=1)]) == ({"a"} if is_opened else set())
+    registers = replace(young, fact=replace(young.fact, ready=False), created=NOW - 1, ready_since=None)
+    assert opened([registers], [user(gpus=1)]) == {"a"}
+    # What a kubelet counts itself is known from the beginning, and so is how many of a device there are.
+    assert opened([node("a", ready_for=0)], [user(cpu=5000, gpus=1)]) == set()
+    assert opened([node("a", ready_for=0, gpus=1)], [user(gpus=2)]) == set()
+
+
+def test_nodes_that_may_yet_get_gpus_are_all_opened_and_keep_none_that_has_one_closed() -> None:
+    young = [node("a", ready_for=25), node("b", ready_for=12)]
+    assert opened(young, [user(gpus=1)]) == {"a", "b"}
+    assert opened([*young, node("gpu", ready_for=12, gpus=1)], [user(gpus=1)]) == {"gpu"}
+    # One that was opened already, and may turn out to have none, is no reason to wait.
+    assert opened([node("a", ready_for=12, value="open"), young[1]], [user(gpus=1)]) == {"b"}
+
+
+def test_a_pod_that_begins_to_wait_at_the_gate_is_news_and_one_that_goes_on_waiting_isnt() -> None:
+    fresh = replace(user(), unschedulable_since=None)
+    assert not _is_minor(fresh, user())
+    assert _is_minor(user(), user())
+    assert _is_minor(None, replace(user(terms=())))
+    assert waits_at_gate(user())
+
+
+def test_since_when_a_pod_is_unschedulable_is_read_from_its_condition() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    since = {"lastTransitionTime": "2027-01-15T08:00:00Z"}
+    body = {"metadata": {"name": "ada"}, "spec": {}, "status": {"conditions": [{**condition, **since}]}}
+    assert read_pod_state(body).unschedulable_since == NOW
+
+
+def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open() -> None:
+    w = GateWorld(gate_settings(SCIPY, GPU))
+    w.add_node()
+    w.puller()
+    w.turn()
+    pod = replace(user(waits_for=0), unschedulable_since=w.wall)
+    w.pods[pod.key] = pod
+    w.wait(9)
+    assert w.plan().wake_after_seconds == pytest.approx(1.0)
+    w.wait(1)
+    (change,) = (one for one in w.turn().actions if isinstance(one, ChangeNode))
+    assert change.set_labels == {label(SCIPY): "open"}
+    assert w.labels() == {label(SCIPY): "open", label(GPU): "pulling"}
+    (notice,) = (one for one in w.notices() if one.reason == GATE_OPENED)
+    assert not notice.warning
+    assert f"opened to users of {SCIPY}" in notice.message
+    assert w.plan().gauges["gate_nodes_opened"] == {("user-waits",): 1.0}
+    assert [one for one in w.notices() if one.reason == GATE_OPENED] == []
+    w.new_leader()
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open", label(GPU): "pulling"}
+
+
+def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_only() -> None:
+    w = GateWorld(gate_settings(SCIPY))
+    w.add_node("closed")
+    w.puller("closed")
+    w.turn()
+    w.wait(20)
+    pod = replace(user(), unschedulable_since=w.wall - 100)
+    w.pods[pod.key] = pod
+    for name in "abc":
+        # The user can't go there, the puller can.
+        w.add_node(name, ready=False, taints=(Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),))
+    changes = [one for one in w.plan().actions if isinstance(one, ChangeNode)]
+    assert [(one.node, *one.set_labels.values()) for one in changes] == [
+        ("closed", "open"),
+        ("a", "pulling"),
+        ("b", "pulling"),
+        ("c", "pulling"),
+    ]
+
+
+pods = st.builds(
+    user,
+    st.sampled_from([f"u{index}" for index in range(6)]),
+    cpu=st.sampled_from([500, 1000, 3000, 5000]),
+    gpus=st.sampled_from([0, 1]),
+    waits_for=st.sampled_from([1.0, 11.0, 25.0, 500.0]),
+    priority=st.sampled_from([0, 5]),
+)
+nodes = st.builds(
+    node,
+    st.sampled_from("abcd"),
+    cpu=st.sampled_from([1000, 4000]),
+    gpus=st.sampled_from([0, 1]),
+    ready_for=st.sampled_from([1.0, 11.0, 25.0, 500.0]),
+    value=st.sampled_from(["pulling", "open", "true"]),
+    taints=st.sampled_from([(), (Taint("gpu", "", "NoSchedule"),)]),
+)
+others = st.builds(
+    bound,
+    st.sampled_from([f"o{index}" for index in range(6)]),
+    st.sampled_from("abcd"),
+    cpu=st.sampled_from([500, 2000]),
+    priority=st.sampled_from([-10, 0, 10]),
+)
+
+
+@given(
+    st.lists(nodes, unique_by=lambda one: one.name),
+    st.lists(pods, unique_by=lambda one: one.name),
+    st.lists(others, unique_by=lambda one: one.name),
+)
+def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_that_could_take_it(
+    there: list[NodeState], waiting: list[PodState], running: list[PodState]
+) -> None:
+    by_name = {one.name: one for one in there}
+    found, _ = openings(there, [*waiting, *running])
+    assert all(by_name[name].fact.labels[label(SCIPY)] == "pulling" for name in found)
+    for one in there:
+        if one.fact.labels[label(SCIPY)] != "pulling" or one.fact.taints:
+            assert one.name not in found
+            continue
+        takes = [pod for pod in waiting if all(one.allocatable.get(key, 0) >= n for key, n in pod.spec.requests)]
+        ready_for = NOW - (one.ready_since or 0.0)
+        waited = [NOW - (pod.unschedulable_since or 0.0) for pod in takes]
+        if any(min(ready_for, seconds) >= 2 * AFTER for seconds in waited):
+            assert one.name in found
+        may_take = [pod for pod in waiting if pod.spec.requests not in [one.spec.requests for one in takes]]
+        is_young = ready_for < DEVICES_SECONDS and not one.allocatable.get("nvidia.com/gpu")
+        hopes = is_young and any(dict(pod.spec.requests).get("nvidia.com/gpu") for pod in may_take)
+        if not hopes and all(seconds < AFTER for seconds in waited):
+            assert one.name not in found
+    # Whoever waited long enough for any node has one opened now that could take it.
+    for pod in waiting:
+        due = [
+            one
+            for one in there
+            if one.fact.labels[label(SCIPY)] == "pulling"
+            and not one.fact.taints
+            and all(one.allocatable.get(key, 0) >= n for key, n in pod.spec.requests)
+            and NOW - (pod.unschedulable_since or 0.0) >= AFTER
+        ]
+        assert not due or any(
+            all(by_name[name].allocatable.get(key, 0) >= n for key, n in pod.spec.requests) for name in found
+        )

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.placeholder_mover import model as placeholder_mover_model
+from roost.controllers.placeholder_mover.model import Model
+from roost_core.placement.nodes import NodeFact
+from roost_core.scheduler.objects import NodeState, PodState
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placeholder_mover_model, "MAX_NEW_PODS", 10)
+    pods = {f"hub/p{index}": PodState(namespace="hub", name=f"p{index}", node_name="n") for index in range(25)}
+    snapshot = Snapshot("hub", "hub", {"n": NodeState(NodeFact(name="n"))}, pods)
+    model = Model()
+    assert [model.follow(snapshot) for _ in range(4)] == [False, False, True, True]

@@ -1,0 +1,529 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.compile import compiled as compiled_module
+from generator.compile.fingerprint import fingerprint
+from generator.compile.python import compile_python
+from generator.faults import GeneratorError, UsageError, ValuesError
+from generator.locations import chart_folder, checkout
+from generator.render.diff import compare, parse_manifests, read_folder, show
+from generator.render.functions import TemplateError, to_json, to_json_exactly
+from generator.render.manifests import Identity, Manifest, documents, render, stream
+from generator.render.order import rank
+from generator.render.output import KUSTOMIZATION, MARK, exchange, files_of, write_folder
+from generator.values.files import read_defaults
+from generator.values.loader import load
+from generator.values.merge import Settings, merge_values
+from generator.values.release import OLDEST_KUBE_MINOR, Release, check_release
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RELEASE = Release("hub", "jhub", "v1.37.2")
+# Between them they reach every branch that an operator can reach.
+VARIANTS = {
+    "defaults": "",
+    "several sets": "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu: 1}}}]",
+    "policy": "admission: {mode: policy}",
+    "nothing cluster-wide": "clusterResources: false",
+    "no scheduler": "scheduler: {target: none}",
+    "monitored": "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}",
+    "cert-manager": "webhook: {certificates: {mode: certManager}}",
+    "given certificates": "webhook: {certificates: {mode: secret, secretName: s, caBundle: TFM=}}",
+    "a url": "webhook: {url: 'https://hooks.example.org:8443/mutate', hostNetwork: true}",
+    "labels everywhere": "{commonLabels: {team: a}, commonAnnotations: {note: 'x: <&>'}, fullnameOverride: other}",
+    "a class more": "podClasses: {dask: {match: {labels: {app: dask}}, join: {dask: 5}, profile: user}}",
+    "raw plugins": "scheduler: {profiles: {user: {plugins: {score: {disabled: [{name: '*'}]}}, pluginConfig: []}}}",
+    "no rights": "{rbac: {create: false}, networkPolicy: {enabled: false}, priorityClasses: {enabled: false}}",
+}
+
+
+def rendered(text: str = "", release: Release = RELEASE) -> list[Manifest]:
+    merged = merge_values(read_defaults(), [load(text.encode(), "f")])
+    return render(merged.values, release)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_manifest_is_one_object_with_the_identity_read_from_its_head(variant: str) -> None:
+    manifests = rendered(VARIANTS[variant])
+    assert manifests
+    for manifest in manifests:
+        body = manifest.body
+        metadata = body["metadata"]
+        assert isinstance(metadata, dict)
+        read = Identity(str(body["apiVersion"]), str(body["kind"]), metadata.get("namespace", ""), metadata["name"])
+        assert manifest.identity == read
+        assert read.namespace in {"", "jhub"}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_compiled_templates_and_jinja_give_the_same_bytes(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = stream(rendered(VARIANTS[variant]))
+    monkeypatch.setattr("generator.render.manifests.compiled", lambda: None)
+    assert stream(rendered(VARIANTS[variant])) == ours
+
+
+def test_the_compiled_module_is_fresh() -> None:
+    root = checkout()
+    module = root / "generator" / "compile" / "compiled_templates.py"
+    assert module.read_text() == compile_python(root), "run: roost chart"
+
+
+def test_an_edited_template_counts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, templates = checkout() / "chart", tmp_path / "templates"
+    templates.mkdir()
+    (templates / "a.yaml.j2").write_text('apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "mine"\n')
+    assert fingerprint(templates, chart) != fingerprint(checkout() / "templates", chart)
+    monkeypatch.setattr("generator.compile.compiled.templates_folder", lambda: templates)
+    monkeypatch.setattr("generator.render.jinja_render.templates_folder", lambda: templates)
+    compiled_module.compiled.cache_clear()
+    try:
+        assert [manifest.identity.name for manifest in rendered()] == ["mine"]
+    finally:
+        compiled_module.compiled.cache_clear()
+
+
+def test_a_disabled_chart_renders_nothing() -> None:
+    assert rendered("enabled: false") == []
+    assert stream([]) == ""
+
+
+def test_rendering_twice_gives_the_same_bytes_and_leaves_the_values_alone() -> None:
+    merged = merge_values(read_defaults(), [load(VARIANTS["several sets"].encode(), "f")])
+    before = json.dumps(merged.values)
+    assert stream(render(merged.values, RELEASE)) == stream(render(merged.values, RELEASE))
+    assert json.dumps(merged.values) == before
+
+
+def test_what_others_need_comes_first_and_admission_comes_last() -> None:
+    kinds = [manifest.identity.kind for manifest in rendered()]
+    assert kinds.index("ServiceAccount") < kinds.index("ConfigMap") < kinds.index("Deployment")
+    assert kinds.index("PriorityClass") < kinds.index("StatefulSet")
+    assert kinds.index("RoleBinding") < kinds.index("Deployment")
+    assert kinds[-1] == "MutatingWebhookConfiguration"
+    assert rank("Namespace") == 0
+    assert rank("Deployment") < rank("SomethingElse") < rank("MutatingWebhookConfiguration")
+
+
+def test_values_that_a_template_refuses_are_a_fault() -> None:
+    with pytest.raises(ValuesError, match=r"placeholder\.podClass is no key of podClasses"):
+        rendered("placeholder: {podClass: nope}")
+
+
+def test_two_objects_of_one_identity_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n"
+    monkeypatch.setattr(
+        "generator.render.manifests.render_texts", lambda _values, _release: [("x", f"{text}---\n{text}")]
+    )
+    with pytest.raises(GeneratorError, match="rendered twice"):
+        render({}, RELEASE)
+
+
+def test_documents_are_split_at_separators_alone() -> None:
+    text = "---\n# only a comment\n---\na: |\n  ---\n  b\n--- # next\n\nc: 1\n---\n"
+    assert documents(text) == ["a: |\n  ---\n  b\n", "c: 1\n"]
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        Release(name="Upper"),
+        Release(name="a" * 54),
+        Release(name=""),
+        Release(name="a_b"),
+        Release(name="a\n"),
+        Release(namespace="a.b"),
+        Release(namespace="n" * 64),
+        Release(namespace=""),
+        Release(kube_version="latest"),
+        Release(kube_version="1"),
+        Release(kube_version="v1.36\n"),
+    ],
+    ids=repr,
+)
+def test_names_that_kubernetes_refuses_are_wrong_usage(release: Release) -> None:
+    with pytest.raises(UsageError):
+        check_release(release)
+
+
+@pytest.mark.parametrize("version", ["1.36", "v1.36", "v1.36.3", "v1.36.1-gke.200", "v1.35.2+k3s1"])
+def test_versions_are_taken_as_clusters_say_them(version: str) -> None:
+    check_release(Release(kube_version=version))
+    assert Release(kube_version=version).kube_minor in {(1, 36), (1, 35)}
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(_JSON)
+def test_the_short_cut_prints_json_as_the_exact_way_does(value: object) -> None:
+    try:
+        expected: object = to_json_exactly(value)
+    except TemplateError as error:
+        expected = str(error)
+    try:
+        found: object = to_json(value)
+    except TemplateError as error:
+        found = str(error)
+    assert found == expected
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_holds_one_file_an_object_and_a_kustomization_that_lists_them(tmp_path: Path) -> None:
+    manifests = rendered()
+    folder = tmp_path / "deep" / "out"
+    write_folder(manifests, str(folder))
+    kustomization = yaml.safe_load((folder / KUSTOMIZATION).read_text())
+    assert kustomization["kind"] == "Kustomization"
+    assert sorted([*kustomization["resources"], KUSTOMIZATION]) == sorted(path.name for path in folder.iterdir())
+    bodies = [yaml.safe_load((folder / name).read_text()) for name in kustomization["resources"]]
+    assert bodies == [manifest.body for manifest in manifests]
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_a_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
+    write_folder(rendered(VARIANTS["several sets"]), str(tmp_path / "out"))
+    write_folder(rendered("placeholders: []"), str(tmp_path / "out"))
+    assert not list((tmp_path / "out").glob("statefulset-*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="did not write"):
+        write_folder(rendered(), str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    (tmp_path / KUSTOMIZATION).write_text("kind: Kustomization")
+    with pytest.raises(UsageError, match="did not write"):
+        write_folder(rendered(), str(tmp_path))
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    write_folder(rendered(), str(tmp_path))
+    assert (tmp_path / KUSTOMIZATION).read_text().startswith(MARK)
+
+
+@pytest.mark.parametrize("foreign", ["notes.txt", ".git/config", "base/service.yaml"])
+def test_what_somebody_put_into_our_folder_is_never_deleted(foreign: str, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    write_folder(rendered(), str(target))
+    (target / foreign).parent.mkdir(exist_ok=True)
+    (target / foreign).write_text("mine")
+    with pytest.raises(UsageError, match=f"did not write \\({foreign.partition('/')[0]}\\)"):
+        write_folder(rendered(), str(target))
+    assert (target / foreign).read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["", ".", "..", "here/.."])
+def test_the_current_folder_is_never_replaced(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UsageError, match="--output-dir"):
+        write_folder(rendered(), folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["here"]
+
+
+# What Python tells an audit hook of when files are touched.
+_STEPS = ("open", "os.", "shutil.", "tempfile.")
+
+
+def _is_killed_writing(manifests: list[Manifest], target: Path, step: int) -> bool:
+    """Write in a process that dies just before its `step`th touch of a file; False when it got through."""
+    child = os.fork()
+    if child == 0:
+        left = step
+
+        def die_in_time(event: str, _arguments: object) -> None:
+            nonlocal left
+            if event.startswith(_STEPS):
+                left -= 1
+                if left == 0:
+                    os._exit(9)
+
+        try:
+            sys.addaudithook(die_in_time)
+            write_folder(manifests, str(target))
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def test_a_killed_process_leaves_the_old_folder_or_the_new_one_and_the_next_run_tidies_up(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    if not exchange(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this file system can't swap two folders")
+    target = tmp_path / "place" / "out"
+    old, new = rendered()[:3], rendered()[1:5]
+    write_folder(old, str(target))
+    seen = []
+    step = 1
+    while _is_killed_writing(new, target, step):
+        found = {path.name: path.read_text() for path in target.iterdir()}
+        assert found in (files_of(old), files_of(new)), f"step {step}"
+        seen.append(found == files_of(new))
+        write_folder(old, str(target))
+        assert [path.name for path in target.parent.iterdir()] == ["out"], f"step {step}"
+        step += 1
+    assert set(seen) == {False, True}
+
+
+def test_where_folders_can_not_be_swapped_the_old_one_steps_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.render.output.exchange", lambda *_: False)
+    target = tmp_path / "out"
+    old, new = rendered()[:3], rendered()[1:5]
+    write_folder(old, str(target))
+    step = 1
+    while _is_killed_writing(new, target, step):
+        write_folder(old, str(target))
+        assert [path.name for path in tmp_path.iterdir()] == ["out"], f"step {step}"
+        step += 1
+    assert {path.name: path.read_text() for path in target.iterdir()} == files_of(new)
+
+
+def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "out"
+    write_folder(rendered("placeholders: []"), str(target))
+    before = {path.name: path.read_text() for path in target.iterdir()}
+
+    def full_disk(_self: Path, _target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    for method in ("write_text", "rename"):
+        with monkeypatch.context() as patched:
+            patched.setattr("generator.render.output.exchange", lambda *_: False)
+            patched.setattr(f"pathlib.Path.{method}", full_disk if method == "rename" else _no_space)
+            with pytest.raises(UsageError, match="No space left"):
+                write_folder(rendered(), str(target))
+        assert {path.name: path.read_text() for path in target.iterdir()} == before
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def _no_space(_self: Path, *_arguments: object, **_named: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_file_or_a_link_in_the_way_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in ("file", "link", "file/below"):
+        with pytest.raises(UsageError):
+            write_folder(rendered(), str(tmp_path / name))
+
+
+def test_objects_whose_files_would_share_a_name_get_two() -> None:
+    texts = [f"apiVersion: {group}/v1\nkind: Thing\nmetadata:\n  name: a\n" for group in ("x", "y")]
+    files = files_of([Manifest(text, "t") for text in texts])
+    assert len(files) == 3
+
+
+# --- diff -------------------------------------------------------------------------------------------------------------
+
+
+def objects(text: str = "") -> dict[Identity, dict[str, object]]:
+    return {manifest.identity: manifest.body for manifest in rendered(text)}
+
+
+def test_equal_objects_have_no_differences() -> None:
+    assert compare(objects(), objects()) == []
+    assert show([], coloured=True) == ""
+
+
+def test_changes_are_named_by_object_and_field() -> None:
+    changes = compare(objects(), objects("webhook: {replicas: 3}\nplaceholders: [{name: b, replicas: 1}]"))
+    shown = show(changes, coloured=False)
+    assert "~ Deployment jhub/hub-roost-webhook (apps/v1)\n    spec.replicas:\n      - 2\n      + 3\n" in shown
+    assert "+ StatefulSet jhub/hub-roost-placeholder-b (apps/v1)\n" in shown
+    assert "- StatefulSet jhub/hub-roost-placeholder-default (apps/v1)\n" in shown
+    assert "\x1b[" not in shown
+    assert "\x1b[32m" in show(changes, coloured=True)
+
+
+def test_items_with_names_are_compared_by_name_not_by_place() -> None:
+    identity = Identity("v1", "Pod", "n", "p")
+    before = {"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]}
+    after = {"containers": [{"name": "b", "image": "2"}, {"name": "a", "image": "1"}]}
+    (change,) = compare({identity: before}, {identity: after})
+    assert [field.path for field in change.fields] == [("containers", "b", "image")]
+
+
+def test_long_text_is_compared_line_by_line_and_secrets_are_not_shown() -> None:
+    config, secret = Identity("v1", "ConfigMap", "n", "c"), Identity("v1", "Secret", "n", "s")
+    before = {config: {"data": {"a": "x\ny\nz"}}, secret: {"data": {"token": "geheim"}}}
+    after = {config: {"data": {"a": "x\nq\nz"}}, secret: {"data": {"token": "anders"}}}
+    shown = show(compare(before, after), coloured=False)
+    assert "      -y\n      +q\n" in shown
+    assert "geheim" not in shown
+    assert "anders" not in shown
+
+
+def test_whole_numbers_and_floats_of_one_value_are_the_same_but_not_booleans() -> None:
+    identity = Identity("v1", "Pod", "n", "p")
+    assert compare({identity: {"a": 1}}, {identity: {"a": 1.0}}) == []
+    assert compare({identity: {"a": 1}}, {identity: {"a": True}}) != []
+    assert compare({identity: {"a": None}}, {identity: {}}) != []
+
+
+def test_a_folder_of_manifests_is_read_back_as_it_was_rendered(tmp_path: Path) -> None:
+    write_folder(rendered(), str(tmp_path / "out"))
+    (tmp_path / "all.yaml").write_text(stream(rendered()))
+    (tmp_path / "list.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects().values())})
+    )
+    assert compare(read_folder(str(tmp_path / "out")), objects()) == []
+    for name in ("all.yaml", "list.json"):
+        given = parse_manifests((tmp_path / name).read_bytes(), name)
+        assert given is not None
+        assert compare(given, objects()) == []
+
+
+@pytest.mark.parametrize("text", ["webhook: {replicas: 3}\n", "a: [1\n", "", "- 1\n", "\x07"])
+def test_a_values_file_is_no_manifest(text: str) -> None:
+    assert parse_manifests(text.encode(), "f") is None
+
+
+@pytest.mark.parametrize("text", ["- 1\n", "a: 1\n", "a: [\n", "kind: X\napiVersion: v1\n", "\x07"])
+def test_manifests_that_are_none_are_an_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(GeneratorError):
+        read_folder(str(tmp_path))
+
+
+def test_a_folder_without_manifests_is_an_error_unless_roost_wrote_it_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(UsageError, match="holds no manifest"):
+        read_folder(str(tmp_path))
+    write_folder([], str(tmp_path / "out"))
+    assert read_folder(str(tmp_path / "out")) == {}
+
+
+def test_settings_of_the_command_line_win_over_files() -> None:
+    merged = merge_values(
+        read_defaults(), [load(b"webhook: {replicas: 3}", "f")], Settings(values=["webhook.replicas=4"])
+    )
+    assert any("replicas: 4" in manifest.text for manifest in render(merged.values, RELEASE))
+
+
+def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
+    chart = yaml.safe_load((chart_folder() / "Chart.yaml").read_text())
+    assert chart["kubeVersion"] == ">=" + ".".join(map(str, OLDEST_KUBE_MINOR)) + ".0-0"
+    check_release(Release(kube_version="v1.32.0-rc.1"))
+    with pytest.raises(UsageError, match=r"too old, expected 1\.32"):
+        check_release(Release(kube_version="v1.31.14"))
+
+
+def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them() -> None:
+    text = """
+        {imagePullSecrets: [registry, both], popularImages: {enabled: true},
+        singleuser: {image: {name: a/b, tag: "1", pullSecrets: [both, users]}}}
+    """
+    manifests = rendered(text)
+    found = [one.body["data"] for one in manifests if one.body["kind"] == "ConfigMap"]
+    (file,) = (data["controllers.json"] for data in found if isinstance(data, dict) and "controllers.json" in data)
+    secrets = json.loads(file)["puller"]["pullSecrets"]
+    assert secrets == ["registry", "both", "users"]
+    policies = [str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"]
+    expressions = [said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)]
+    assert [json.loads(expression) for expression in expressions] == [secrets]
+
+
+@pytest.mark.parametrize(
+    ("values", "mode"),
+    [
+        ("", "requireLabel"),
+        ("controllers: {enabled: false}", "prefer"),
+        ("controllers: {replicas: 0}", "prefer"),
+        ("{controllers: {enabled: false}, imageGate: {mode: 'off'}}", "off"),
+        ("imageGate: {mode: prefer}", "prefer"),
+        ("imageGate: {mode: startupTaint}", "startupTaint"),
+    ],
+)
+def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode: str) -> None:
+    found = [one.body["data"] for one in rendered(values) if one.body["kind"] == "ConfigMap"]
+    (policy,) = (json.loads(data["policy.json"]) for data in found if isinstance(data, dict) and "policy.json" in data)
+    assert policy["imageGate"]["mode"] == mode
+
+
+@pytest.mark.parametrize(
+    ("values", "prefers"),
+    [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)],
+)
+def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_true(values: str, prefers: bool) -> None:
+    text = f"{{admission: {{mode: policy}}{', ' + values if values else ''}}}"
+    policies = [one.body for one in rendered(text) if one.body["kind"] == "MutatingAdmissionPolicy"]
+    assert policies
+    text = json.dumps(policies)
+    assert "pulling" not in text
+    assert "requiredDuringScheduling" not in text
+    assert ("+ variables.held.filter" in text) == prefers
+
+
+def bodies(text: str = "") -> list[dict[str, Any]]:
+    """What is rendered, as an API server reads it."""
+    return [json.loads(json.dumps(manifest.body)) for manifest in rendered(text)]
+
+
+def test_the_scheduler_offers_no_profiles_of_itself() -> None:
+    (configuration,) = [
+        yaml.safe_load(manifest["data"]["config.yaml"])
+        for manifest in bodies()
+        if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]
+    ]
+    assert configuration["enableProfiling"] is False
+
+
+def ingress_of(component: str, text: str) -> list[Any]:
+    """The rules of a component's NetworkPolicy."""
+    (found,) = [
+        manifest["spec"]["ingress"]
+        for manifest in bodies(text)
+        if manifest["kind"] == "NetworkPolicy" and manifest["metadata"]["name"] == f"hub-roost-{component}"
+    ]
+    return list(found)
+
+
+def test_who_may_send_reviews_and_who_may_read_metrics_are_told_apart() -> None:
+    assert all("from" not in rule for rule in ingress_of("webhook", ""))
+    peers = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+    text = "networkPolicy: {ingress: {webhookReviews: [{ipBlock: {cidr: 10.0.0.0/28}}]}}"
+    reviews, metrics = ingress_of("webhook", text)
+    assert (reviews["ports"][0]["port"], reviews["from"]) == (8443, peers)
+    assert metrics["ports"][0]["port"] == 8080
+    assert "from" not in metrics
+
+
+@pytest.mark.parametrize("component", ["controllers", "scheduler", "recorder"])
+def test_each_program_can_be_kept_to_its_peers(component: str) -> None:
+    text = f"recorder: {{enabled: true}}\nnetworkPolicy: {{ingress: {{{component}: [{{podSelector: {{}}}}]}}}}"
+    (rule,) = ingress_of(component, text)
+    assert rule["from"] == [{"podSelector": {}}]
+
+
+def test_a_program_by_tag_and_digest_is_rendered_as_it_is_written() -> None:
+    digest = f"sha256:{'ab' * 32}"
+    text = f"scheduler: {{image: {{tag: 'v1.36.3@{digest}'}}}}\nplaceholder: {{image: {{tag: '3.10.1@{digest}'}}}}"
+    images = {
+        container["image"]
+        for manifest in bodies(text)
+        if manifest["kind"] in ("Deployment", "StatefulSet")
+        for container in manifest["spec"]["template"]["spec"]["containers"]
+    }
+    assert {f"registry.k8s.io/kube-scheduler:v1.36.3@{digest}", f"registry.k8s.io/pause:3.10.1@{digest}"} <= images

@@ -1,0 +1,338 @@
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+
+from generator.checks.all_faults import find_all_faults
+from generator.checks.schema import find_faults, matches, read_schema, satisfies
+from generator.checks.schema_faults import explain
+from generator.faults import UsageError
+from generator.locations import chart_folder
+from generator.values.files import read_defaults
+from generator.values.loader import LoadedFile, load
+from generator.values.merge import Merged, Settings, coalesce, merge_values
+from generator.values.release import Release
+from generator.values.sources import ValueSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+_WORDS = ["name", "replicas", "match", "labels", "weights", "plugins", "score", "enabled", "user", "requests", "memory"]
+SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())
+
+ACCEPTED = [
+    "podClasses: {dask: {match: {labels: {app: dask}}, profile: user}}",
+    "podClasses: {user: null}",
+    "podClasses: {build: {home: null}}",
+    "podClasses: {user: {warm: null}, build: {warm: {}}}",
+    "podClasses: {user: {warm: {podsPerNode: 0, spare: -5, nodes: 30}}}",
+    "podClasses: {user: {match: {namespaceSelector: {}}}}",
+    "placeholders: []",
+    "placeholders: [{name: a, replicas: 5.0}]",
+    "global: {anything: [goes, {here: null}]}",
+    "webhook: {pdb: {maxUnavailable: 50%}, resources: {limits: null}}",
+    "scheduler: {resources: {requests: {cpu: 1, memory: 0.5Gi, ephemeral-storage: 1e9}}}",
+    "singleuser: {memory: {guarantee: 1G}, cpu: {guarantee: 0.5}}",
+    "singleuser: {profileList: [{display_name: x, kubespawner_override: {image: a:b}}]}",
+    "scheduler: {profiles: {user: {strategy: null, plugins: {score: {}}, pluginConfig: []}}}",
+    "scheduler: {strategies: {mine: {weights: {NodeAffinity: 2147483647}}}}",
+    "commonLabels: {a.b/c: ''}",
+]
+
+REFUSED = [
+    "podClasses: {Dask: {match: {labels: {app: dask}}}}",
+    "podClasses: {a.b: {match: {labels: {app: dask}}}}",
+    "podClasses: {dask: {}}",
+    "podClasses: {dask: {match: {labels: {}}}}",
+    "podClasses: {user: {join: {user: 0}}}",
+    "podClasses: {user: {resources: {nvidia.com/gpu: 1}}}",
+    "podClasses: {build: {home: {weights: []}}}",
+    "podClasses: {user: {warm: true}}",
+    "podClasses: {user: {warm: {nodes: 31}}}",
+    "podClasses: {user: {warm: {seats: 3}}}",
+    "podClasses: {build: {home: {key: [{annotation: a, label: b}]}}}",
+    "placeholders: [{name: a}]",
+    "placeholders: [{replicas: 1}]",
+    "placeholders: [{name: a_b, replicas: 1}]",
+    "placeholders: {name: a}",
+    "scheduler: {strategies: {pack: {weights: {NodeAffinity: 0}}}}",
+    "scheduler: {strategies: {pack: {weights: {NodeAffinity: 2147483648}}}}",
+    "scheduler: {percentageOfNodesToScore: 0}",
+    "scheduler: {leaderElection: {leaseDuration: 15}}",
+    "scheduler: {resources: {requests: {cpu: 1 core}}}",
+    "webhook: {timeoutSeconds: 31}",
+    "webhook: {url: http://x}",
+    "webhook: {replicas: true}",
+    "webhook: {replicas: 1.5}",
+    "image: {tag: 1.10}",
+    "commonLabels: {a: 1}",
+    "commonLabels: {'a b': x}",
+    "commonLabels: {a: yes}",
+    "enabled: 'true'",
+    "imageGate: null",
+    'singleuser: {profileList: ["not a map"]}',
+]
+
+
+def merged(text: str = "", *sets: str) -> Merged:
+    return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")], Settings(values=sets))
+
+
+def faults(text: str = "", *sets: str) -> list[str]:
+    return [str(fault) for fault in find_faults(merged(text, *sets))]
+
+
+def test_the_defaults_fit_the_schema() -> None:
+    values = coalesce({}, DEFAULTS.values)
+    assert satisfies(values, SCHEMA, SCHEMA)
+    assert list(Draft7Validator(SCHEMA).iter_errors(values)) == []
+
+
+def test_the_schema_is_a_schema() -> None:
+    Draft7Validator.check_schema(SCHEMA)
+
+
+def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_template() -> None:
+    missing = []
+
+    def walk(value: object, schema: Any, path: str) -> None:
+        while "$ref" in schema:
+            schema = SCHEMA["definitions"][schema["$ref"].removeprefix("#/definitions/")]
+        if not isinstance(value, dict) or "properties" not in schema:
+            return
+        for key, inner in value.items():
+            if key not in schema.get("required", []) and inner is not None:
+                missing.append(f"{path}{key}")
+            walk(inner, schema["properties"].get(key, {}), f"{path}{key}.")
+
+    walk(DEFAULTS.values, SCHEMA, "")
+    # Empty lists and maps there: templates read a missing one as none.
+    optional = [
+        r"(scheduler|webhook|controllers|recorder|prePuller|placeholder\.defaults)\.resources\.(requests|limits)",
+        r"singleuser\.(cpu|memory)\.(guarantee|limit)",
+    ]
+    assert [path for path in missing if not any(re.fullmatch(one, path) for one in optional)] == []
+
+
+def patterns(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"]
+        for inner in schema.values():
+            yield from patterns(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from patterns(inner)
+
+
+def test_patterns_mean_the_same_to_helm_and_to_python() -> None:
+    for pattern in patterns(SCHEMA):
+        assert pattern.startswith("^"), pattern
+        assert pattern.endswith("$"), pattern
+        # Lookarounds, back references and classes that Go or Python lack or read apart.
+        assert not re.search(r"\(\?|\\[1-9dDwWsSbB]", pattern), pattern
+        re.compile(pattern)
+
+
+def test_a_last_newline_is_no_end_of_a_name() -> None:
+    assert matches("^a$", "a")
+    assert not matches("^a$", "a\n")
+    assert faults('podClasses: {user: {profile: "user\\n"}}') != []
+
+
+def test_a_wrong_type_is_said_with_file_line_key_and_fix() -> None:
+    assert faults("placeholders:\n  - name: x\n    replicas: five\n") == [
+        (
+            'prod.yaml:3: placeholders[0].replicas: found "five", expected an integer from 0 to 100000. '
+            "Write a number without quotes."
+        )
+    ]
+
+
+def test_an_unknown_key_is_said_with_the_nearest_known_one() -> None:
+    assert faults("webhook:\n  replica: 3\n") == [
+        (
+            "prod.yaml:2: webhook.replica: found an unknown key, expected a key of chart/values.yaml. "
+            "Did you mean replicas?"
+        )
+    ]
+
+
+def test_a_fault_of_the_command_line_names_the_flag() -> None:
+    found = faults("", "scheduler.replicas=many")
+    assert found == [
+        (
+            '--set scheduler.replicas=many: scheduler.replicas: found "many", expected an integer from 0 to 10. '
+            "Write a number without quotes."
+        )
+    ]
+
+
+def test_a_key_that_a_null_took_away_is_said_where_the_null_stands() -> None:
+    assert faults("scheduler:\n  replicas: 1\n  leaderElection: null\n") == [
+        "prod.yaml:3: scheduler.leaderElection: found nothing, expected a map. Set it; null takes the default away."
+    ]
+
+
+def test_all_faults_come_at_once() -> None:
+    assert len(faults("foo: 1\nimageGate: {mode: sometimes, preferWeight: 0}\nwebhook: {port: 80}\n")) == 4
+
+
+def test_an_unquoted_off_is_explained() -> None:
+    assert 'write "off"' in faults("imageGate: {mode: off}")[0]
+
+
+@pytest.mark.parametrize("text", ACCEPTED)
+def test_what_an_operator_may_write_is_accepted(text: str) -> None:
+    assert faults(text) == []
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_can_not_be_meant_is_refused(text: str) -> None:
+    assert faults(text) != []
+
+
+def test_control_characters_are_refused_at_any_depth_of_open_values() -> None:
+    values = coalesce({"singleuser": {"profileList": [{"a": [{"b": "\x07"}]}]}}, DEFAULTS.values)
+    assert not satisfies(values, SCHEMA, SCHEMA)
+    assert list(Draft7Validator(SCHEMA).iter_errors(values)) != []
+
+
+_SCALARS: list[object] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    5,
+    101,
+    0.5,
+    5.0,
+    "",
+    "a",
+    "A b",
+    "1Gi",
+    "on",
+    "a.b/c",
+    "a\n",
+    "é",
+]
+_VALUES = st.recursive(
+    st.sampled_from(_SCALARS),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "a", "cpu", "x y"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@st.composite
+def changed_defaults(draw: st.DrawFn) -> dict[str, object]:
+    """The defaults with one to three places replaced, removed or added."""
+    values: Any = json.loads(json.dumps(coalesce({}, DEFAULTS.values)))
+    for _ in range(draw(st.integers(1, 3))):
+        place = values
+        while True:
+            keys: list[Any] = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = draw(st.sampled_from(keys or ["new"]))
+            inner = place[key] if keys else None
+            if isinstance(inner, dict | list) and inner and draw(st.integers(0, 3)):
+                place = inner
+                continue
+            break
+        if isinstance(place, list):
+            if keys:
+                place[key] = draw(_VALUES)
+        elif draw(st.booleans()):
+            place[key] = draw(_VALUES)
+        elif draw(st.booleans()):
+            place.pop(key, None)
+        else:
+            place[draw(st.sampled_from(["new", "a b", "name"]))] = draw(_VALUES)
+    return dict(values)
+
+
+@settings(max_examples=150, deadline=None)
+@given(changed_defaults())
+def test_the_quick_look_and_jsonschema_agree(values: dict[str, object]) -> None:
+    merged_ = Merged(values, merged().places)
+    # jsonschema's own `pattern` lets a last newline pass; `explain` has ours.
+    assert satisfies(values, SCHEMA, SCHEMA) == (explain(merged_, SCHEMA) == {})
+
+
+@settings(max_examples=100, deadline=None)
+@given(changed_defaults())
+def test_every_fault_is_one_line_with_a_place(values: dict[str, object]) -> None:
+    for fault in find_faults(Merged(values, merged().places)):
+        assert "\n" not in str(fault)
+        assert fault.file
+        assert fault.found
+
+
+def test_a_keyword_that_is_not_known_is_left_to_jsonschema() -> None:
+    assert not satisfies("x", {"type": "string", "contentEncoding": "base64"}, {})
+
+
+def test_what_was_compiled_is_what_the_files_say() -> None:
+    assert read_schema() == SCHEMA
+    assert coalesce({}, read_defaults().values) == coalesce({}, DEFAULTS.values)
+    assert read_defaults().source.find(("webhook", "replicas"))[1] == DEFAULTS.source.find(("webhook", "replicas"))[1]
+
+
+def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
+    (fault,) = find_faults(merge_values(DEFAULTS, [], Settings(values=["placeholders[0].replicas=3"])))
+    assert str(fault).startswith("--set placeholders[0].replicas=3: placeholders[0].name: found nothing")
+    assert "--set replaces the list" in fault.fix
+
+
+def test_a_setting_on_a_list_that_a_file_gave_leaves_the_files_faults_with_the_file() -> None:
+    file = load(b"placeholders:\n- replicas: 1\n", "prod.yaml")
+    (fault,) = find_faults(merge_values(DEFAULTS, [file], Settings(values=["placeholders[0].replicas=3"])))
+    assert (fault.file, fault.key) == ("prod.yaml", "placeholders[0].name")
+
+
+def test_a_key_twice_in_json_is_refused() -> None:
+    for text in ('webhook={"replicas": 1, "replicas": 2}', '{"a": {"b": 1, "b": 2}}'):
+        with pytest.raises(UsageError, match="stands twice"):
+            merge_values(DEFAULTS, [], Settings(json_values=[text]))
+
+
+def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
+    text = "scheduler: {replicas: 0, logLevel: high}\nplaceholders: [{name: a}]\nfoo: 1\nwebhook: 3\n"
+    merged_ = merge_values(DEFAULTS, [load(text.encode(), "f")])
+    found = {(fault.severity, fault.key) for fault in find_all_faults(merged_, Release())}
+    keys = ("foo", "placeholders[0].replicas", "scheduler.logLevel", "scheduler.replicas", "webhook")
+    assert found == {("error", key) for key in keys}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_finding_all_faults_never_fails_and_finds_the_schemas_whatever_stands_there(data: st.DataObject) -> None:
+    junk = st.recursive(
+        st.none() | st.booleans() | st.integers(-2, 200) | st.text(max_size=3),
+        lambda below: st.lists(below, max_size=2) | st.dictionaries(st.sampled_from(_WORDS), below, max_size=3),
+        max_leaves=6,
+    )
+    values = copy.deepcopy(DEFAULTS.values)
+    for _ in range(data.draw(st.integers(1, 4))):
+        holder: Any = values
+        while True:
+            keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+            key = data.draw(st.sampled_from([*keys, "x"] if isinstance(holder, dict) else keys))
+            below = holder.get(key) if isinstance(holder, dict) else holder[key]
+            if not below or not isinstance(below, dict | list) or data.draw(st.booleans()):
+                holder[key] = data.draw(junk)
+                break
+            holder = below
+    merged_ = merge_values(DEFAULTS, [LoadedFile(values, ValueSource("f", values))])
+    found = find_all_faults(merged_, Release())
+    assert set(find_faults(merged_)) <= set(found)

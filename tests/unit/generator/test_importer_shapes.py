@@ -1,0 +1,71 @@
+"""`roost import` names sections of a wrong shape, and what of a profile nothing carries."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.generator.test_importer import fault_of, imported
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nsingleuser: [1, 2]\n", "hub.yaml:2: singleuser: found a list, expected a mapping."),
+        ('prePuller: "x"\n', "hub.yaml:1: prePuller: found a string, expected a mapping."),
+        ("hub: 5\n", "hub.yaml:1: hub: found a number, expected a mapping."),
+        ("jupyterhub: on\n", "hub.yaml:1: jupyterhub: found a boolean, expected a mapping."),
+        ("a: 1\njupyterhub: [x]\n", "hub.yaml:2: jupyterhub: found a list, expected a mapping."),
+    ],
+)
+def test_a_lone_section_of_a_wrong_shape_is_a_fault_that_says_so(text: str, said: str) -> None:
+    fault = fault_of(text)
+    assert said in fault
+    assert "Write the section's keys below it" in fault
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("singleuser: [1, 2]", "singleuser", "list"),
+        ('prePuller: "x"', "prePuller", "string"),
+        ("hub: 5", "hub", "number"),
+        ("scheduling: 3", "scheduling", "number"),
+        ("singleuser: {image: 'a/b:1'}", "singleuser.image", "string"),
+        ("prePuller: {hook: false}", "prePuller.hook", "boolean"),
+        ("scheduling: {userPods: []}", "scheduling.userPods", "list"),
+    ],
+)
+def test_a_section_of_a_wrong_shape_is_named_once_beside_what_is_read(text: str, key: str, kind: str) -> None:
+    beside = "" if "singleuser" in text else "singleuser: {image: {name: a/b, tag: '1'}}\n"
+    result = imported(f"{beside}proxy: {{}}\ncull: {{}}\n{text}\n")
+    (note,) = [note for note in result.unmapped if note.key == key]
+    assert (note.file, note.line, note.value_kind) == ("hub.yaml", 4 if beside else 3, kind)
+    assert note.reason.startswith(f"expected a mapping, found a {kind}")
+    assert "Write its keys below it" in note.reason
+
+
+@pytest.mark.parametrize("name", ["hub", "proxy", "cull"])
+def test_a_key_that_other_charts_have_too_is_not_said_to_be_missing(name: str) -> None:
+    fault = fault_of(f"{name}: {{}}\n")
+    assert f"found {name} alone" in fault
+    assert "no key of a hub" not in fault
+    assert "singleuser: {}" in fault
+
+
+def test_what_a_profile_says_and_nothing_carries_is_named() -> None:
+    result = imported(
+        """
+        singleuser:
+          profileList:
+            - display_name: a
+              kubespawner_override: {extra_pod_config: {hostIPC: false}, node_affinity_preferred: []}
+            - display_name: b
+              profile_options:
+                o: {choices: {c: {kubespawner_override: {extra_pod_config: {a: 1}}}}}
+            - display_name: plain
+              kubespawner_override: {image: "a/b:1"}
+        """
+    )
+    (note,) = [note for note in result.notes if "extra_pod_config" in note]
+    assert "singleuser.profileList: 2 profiles or choices set extra_pod_config, node_affinity_preferred." in note
+    assert not [note for note in imported("singleuser: {profileList: [{display_name: a}]}").notes if "_config" in note]

@@ -1,0 +1,133 @@
+"""`placeholder.defaults`: an entry of `placeholders` inherits what it doesn't name, and may say none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.checks.lint import lint
+from generator.render.functions import complete_placeholder_set
+from generator.render.manifests import render
+from generator.values.files import read_defaults
+from generator.values.loader import load
+from generator.values.merge import merge_values
+from generator.values.release import Release
+from roost_core.placement.selectors import Taint, untolerated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).parents[3]
+USER_TAINT = "hub.jupyter.org/dedicated"
+Values = dict[str, Any]
+
+
+def pods(text: str) -> dict[str, Values]:
+    """The placeholders' pods, by the name of their set's StatefulSet."""
+    merged = merge_values(read_defaults(), [load(text.encode(), "values.yaml")])
+    bodies: list[Values] = [dict(one.body) for one in render(merged.values, Release("hub", "hub"))]
+    sets = [one for one in bodies if one["kind"] == "StatefulSet"]
+    return {one["metadata"]["name"]: one["spec"]["template"] for one in sets}
+
+
+def warnings(text: str) -> list[str]:
+    return [
+        str(fault) for fault in lint(merge_values(read_defaults(), [load(text.encode(), "values.yaml")]), Release())
+    ]
+
+
+def samples() -> dict[str, str]:
+    """Every YAML block of the docs that has placeholders at its top, or under a chart's key."""
+    found = {}
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)):
+            values = yaml.safe_load(block)
+            values = values.get("roost", values) if isinstance(values, dict) else {}
+            if "placeholders" in values:
+                found[f"{page.name}-{number}"] = yaml.safe_dump(values)
+    return found
+
+
+@pytest.mark.parametrize("sample", samples())
+def test_the_samples_of_the_docs_keep_room_on_tainted_user_nodes(sample: str) -> None:
+    found = pods(samples()[sample])
+    assert found
+    for pod in found.values():
+        for key in (USER_TAINT, "hub.jupyter.org_dedicated"):
+            assert untolerated((Taint(key, "user", "NoSchedule"),), pod["spec"]["tolerations"]) is None
+        assert pod["spec"]["containers"][0]["resources"]["requests"]
+    assert warnings(samples()[sample]) == []
+
+
+def test_the_docs_have_samples() -> None:
+    assert {"install-manifests.md-0", "install-helm.md-1"} <= set(samples())
+
+
+def test_what_an_entry_names_replaces_the_default_as_a_whole() -> None:
+    (pod,) = pods("""
+placeholder: {defaults: {labels: {a: "1"}, nodeSelector: {pool: users}}}
+placeholders:
+  - {name: a, replicas: 1, labels: {b: "2"}, nodeSelector: {}, tolerations: [], resources: {requests: {memory: 2Gi}}}
+""").values()
+    assert "a" not in pod["metadata"]["labels"]
+    assert pod["metadata"]["labels"]["b"] == "2"
+    assert "nodeSelector" not in pod["spec"]
+    assert "tolerations" not in pod["spec"]
+    assert pod["spec"]["containers"][0]["resources"] == {"requests": {"memory": "2Gi"}}
+
+
+def test_the_defaults_hold_for_every_entry_that_does_not_name_them() -> None:
+    found = pods("""
+placeholder:
+  defaults:
+    annotations: {x: "y"}
+    nodeSelector: {pool: users}
+    requiredNodeTerms: [{matchExpressions: [{key: a, operator: Exists}]}]
+placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {pool: large}}]
+""")
+    assert [pod["spec"]["nodeSelector"] for pod in found.values()] == [{"pool": "users"}, {"pool": "large"}]
+    for pod in found.values():
+        assert pod["metadata"]["annotations"] == {"x": "y"}
+        required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert required["nodeSelectorTerms"] == [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+        assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "50m", "memory": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "is_warned"),
+    [
+        ("[]", True),
+        ("[{key: nvidia.com/gpu, operator: Exists}]", True),
+        ("[{operator: Exists}]", False),
+        ("[{key: hub.jupyter.org/dedicated, operator: Exists}, {key: hub.jupyter.org_dedicated, value: user}]", False),
+        ("[{key: hub.jupyter.org/dedicated, operator: Exists}]", True),
+    ],
+)
+def test_an_entry_that_drops_the_user_pools_toleration_is_warned_of(tolerations: str, is_warned: bool) -> None:
+    said = warnings(f"placeholders: [{{name: a, replicas: 1, tolerations: {tolerations}}}]")
+    assert any("values.yaml:1: warning: placeholders[0].tolerations: leaves out" in line for line in said) is is_warned
+
+
+def test_an_entry_without_pods_may_drop_what_it_likes() -> None:
+    assert not any("leaves out" in line for line in warnings("placeholders: [{name: a, replicas: 0, tolerations: []}]"))
+
+
+ENTRIES: st.SearchStrategy[dict[str, object]] = st.dictionaries(
+    st.sampled_from(["resources", "nodeSelector", "tolerations", "requiredNodeTerms", "labels", "windows", "countBy"]),
+    st.one_of(st.none(), st.just({}), st.just([]), st.just("nodes"), st.dictionaries(st.just("a"), st.just("b"))),
+)
+
+
+@given(entry=ENTRIES)
+def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(entry: Mapping[str, object]) -> None:
+    defaults = {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"x": "y"}, "tolerations": [1], "labels": {}}
+    whole = complete_placeholder_set(entry, defaults)
+    named = {key: value for key, value in entry.items() if value is not None}
+    usual = {**defaults, "windows": [], "countBy": "pods"}
+    assert whole == {**usual, **named}

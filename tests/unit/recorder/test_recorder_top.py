@@ -1,0 +1,263 @@
+"""The live picture: what it is made of, and how it looks on terminals of any width."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from roost.recorder.answers.top import (
+    BUILD,
+    MARKS,
+    OTHER,
+    PLACEHOLDER,
+    USER,
+    NodeLine,
+    Picture,
+    Pulling,
+    bar,
+    read_picture,
+    show,
+)
+from roost.recorder.recording.reading import SeenNode, SeenPod, read_event, read_node, read_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost.recorder.recording.reading import SeenEvent
+
+Object = dict[str, Any]
+CREATED = "2027-01-15T08:00:00Z"
+# 90 s after that.
+NOW = 1_800_000_090.0
+LETTERS = {kind: letter for kind, letter, _ in MARKS}
+
+
+def node(name: str, *images: str, **more: Any) -> SeenNode:
+    found = read_node(
+        {
+            "metadata": {"name": name, "uid": name, **more.get("metadata", {})},
+            "spec": {"unschedulable": more.get("cordoned", False)},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"},
+                "conditions": [{"type": "Ready", "status": more.get("ready", "True")}],
+                "images": [{"names": [image], "sizeBytes": 1} for image in images],
+            },
+        }
+    )
+    assert found is not None
+    return found
+
+
+def waiting(reason: str = "ContainerCreating", name: str = "main") -> Object:
+    return {"name": name, "state": {"waiting": {"reason": reason}}}
+
+
+def pod(kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, **more: Any) -> SeenPod:
+    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": more.get("cpu", "1")}}}
+    found = read_pod(
+        {
+            "metadata": {"name": "p", "namespace": "hub", "labels": {"kind": kind}, "creationTimestamp": CREATED},
+            "spec": {
+                "containers": [container],
+                "initContainers": more.get("init", []),
+                **({"nodeName": on} if on else {}),
+            },
+            "status": {
+                "phase": more.get("phase", "Pending"),
+                "containerStatuses": list(statuses),
+                "initContainerStatuses": more.get("init_statuses", []),
+            },
+        },
+        (),
+        {},
+        keep_containers=True,
+    )
+    assert found is not None
+    return found
+
+
+def kind_of(labels: Mapping[str, str], _namespace: str) -> str:
+    return labels.get("kind", "")
+
+
+def decision(number: int, note: str, reason: str = "Scheduled") -> SeenEvent:
+    return read_event(
+        {
+            "metadata": {"uid": f"e{number}"},
+            "eventTime": f"2027-01-15T08:00:{number:02d}.000000Z",
+            "reason": reason,
+            "note": note,
+            "regarding": {"kind": "Pod", "namespace": "hub", "name": f"jupyter-{number}", "uid": f"u{number}"},
+        }
+    )
+
+
+def picture(nodes: list[SeenNode], pods: list[SeenPod] | None = None, events: list[SeenEvent] | None = None) -> Picture:
+    return read_picture(
+        {one.state.name: one for one in nodes},
+        {f"hub/p{number}": one for number, one in enumerate(pods or [])},
+        {one.uid: one for one in events or []},
+        kind_of,
+        NOW,
+    )
+
+
+def drawn(seen: Picture, columns: int = 100, lines: int | None = None) -> str:
+    console = Console(width=columns, force_terminal=False)
+    with console.capture() as capture:
+        console.print(show(seen, columns, lines))
+    return capture.get()
+
+
+def line_of(text: str, word: str) -> str:
+    (found,) = [line for line in text.splitlines() if word in line]
+    return found
+
+
+def test_each_node_is_a_bar_of_its_pods_by_kind_with_their_numbers() -> None:
+    pods = [pod(kind, "a-1") for kind in (USER, USER, BUILD, PLACEHOLDER)] + [pod("dask", "a-1", cpu="0")]
+    line = line_of(drawn(picture([node("a-1", "docker.io/me/image:1")], pods)), "a-1")
+    assert " UUBp. 2U 1B 1p 1. " in line
+    assert "100%" in line
+
+
+def test_finished_pods_take_no_room() -> None:
+    (line,) = picture([node("a")], [pod(USER, "a", phase="Succeeded"), pod(USER, "a")]).nodes
+    assert line.counts == {USER: 1}
+    assert line.fullness == 0.25
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [
+        ({}, "Ready"),
+        ({"ready": "False"}, "NotReady"),
+        ({"cordoned": True}, "cordoned"),
+        ({"cordoned": True, "metadata": {"deletionTimestamp": CREATED}}, "leaving"),
+    ],
+)
+def test_what_is_the_matter_with_a_node_is_said(more: Object, state: str) -> None:
+    seen = picture([node("a-1", **more)])
+    assert seen.nodes[0].state == state
+    assert state in line_of(drawn(seen), "a-1")
+
+
+@given(
+    st.dictionaries(st.sampled_from([USER, BUILD, PLACEHOLDER, OTHER]), st.integers(0, 500)),
+    st.integers(min_value=8, max_value=80),
+)
+def test_a_bar_is_never_longer_than_its_room_and_drops_no_kind(counts: dict[str, int], width: int) -> None:
+    letters, _, numbers = bar(counts, width).plain.partition(" ")
+    there = {kind: count for kind, count in counts.items() if count}
+    assert len(letters) <= width
+    assert set(letters) - {"-"} == {LETTERS[kind] for kind in there}
+    if sum(there.values()) <= width:
+        assert {kind: letters.count(LETTERS[kind]) for kind in there} == there
+    assert sorted(filter(None, numbers.split(" "))) == sorted(f"{there[kind]}{LETTERS[kind]}" for kind in there)
+
+
+def test_images_that_pods_wait_for_are_told_by_name_with_how_many_wait_for_how_long() -> None:
+    pods = [pod(USER, "a", "me/scipy:1", waiting()), pod(USER, "a", "docker.io/me/scipy:1", waiting())]
+    pods.append(pod(USER, "b", "me/typo:1", waiting("ImagePullBackOff")))
+    seen = picture([node("a"), node("b")], pods)
+    assert seen.nodes[0].pulling == [Pulling("me/scipy:1", 2, 90.0, is_failing=False)]
+    text = drawn(seen)
+    assert re.search(r"^me/scipy:1 +a +1 min 30 s +2 pods *$", text, re.MULTILINE)
+    assert re.search(r"^me/typo:1 +b +1 min 30 s +1 pod, fails *$", text, re.MULTILINE)
+
+
+def test_a_container_whose_image_is_on_the_node_waits_for_something_else() -> None:
+    (line,) = picture([node("a", "docker.io/me/image:1")], [pod(USER, "a", "me/image:1", waiting())]).nodes
+    assert line.pulling == []
+
+
+def test_the_image_of_a_container_is_awaited_only_when_it_is_its_turn() -> None:
+    init = [{"name": "first", "image": "me/first:1"}, {"name": "second", "image": "me/second:1"}]
+    statuses = [waiting("PodInitializing", "first"), waiting("PodInitializing", "second")]
+
+    def awaited(*init_statuses: Object) -> list[str]:
+        one = pod(USER, "a", "me/main:1", waiting("PodInitializing"), init=init, init_statuses=list(init_statuses))
+        return [pulling.image for pulling in picture([node("a")], [one]).nodes[0].pulling]
+
+    done = [{"name": name, "imageID": "i", "state": {"terminated": {"exitCode": 0}}} for name in ("first", "second")]
+    assert awaited(*statuses) == ["me/first:1"]
+    assert awaited(done[0], statuses[1]) == ["me/second:1"]
+    assert awaited(*done) == ["me/main:1"]
+
+
+def test_pods_without_a_node_are_counted_by_kind_with_the_age_of_the_oldest() -> None:
+    text = drawn(picture([node("a")], [pod(USER), pod(USER), pod(PLACEHOLDER)]))
+    assert "pending: 1 placeholder, oldest 1 min 30 s; 2 users, oldest 1 min 30 s\n" in text
+
+
+def test_the_last_decisions_are_shown_newest_first_one_a_line() -> None:
+    events = [decision(number, f"Successfully assigned hub/jupyter-{number} to node-{number}") for number in range(20)]
+    message = "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are"
+    events.append(decision(30, message + " available: 3 No preemption victims found.", "FailedScheduling"))
+    lines = drawn(picture([node("a")], [], events)).splitlines()
+    shown = lines[lines.index("last decisions (UTC)") + 1 :]
+    assert [line.split()[0] for line in shown] == ["08:00:30", *(f"08:00:{number}" for number in range(19, 12, -1))]
+    assert "FailedScheduling" in shown[0]
+    assert "3 Insufficient cpu" in shown[0]
+    assert shown[0].rstrip().endswith("…")
+    assert shown[1].split() == ["08:00:19", "hub/jupyter-19", "->", "node-19"]
+
+
+LONG = "gke-a-rather-long-cluster-name-default-pool-04539314-"
+
+
+def busy() -> Picture:
+    nodes = [node(f"{LONG}{number:04d}") for number in range(12)]
+    image = "registry.example.org/a/rather/long/path/of/images/scipy-notebook:2027.01.15"
+    pods = [pod(USER, one.state.name, image, waiting(), cpu="0.1") for one in nodes for _ in range(30)]
+    pods += [pod(PLACEHOLDER, nodes[3].state.name, cpu="0.9")]
+    return picture(nodes, pods, [decision(1, f"Successfully assigned hub/jupyter-1 to {LONG}0001")])
+
+
+@pytest.mark.parametrize("columns", [20, 30, 40, 59, 60, 80, 100, 200])
+def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart(columns: int) -> None:
+    lines = drawn(busy(), columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    for number in range(12):
+        # A node is one line, however narrow the terminal; and its bar has all kinds.
+        (line,) = [line for line in lines if f"{number:04d} " in line and " U" in line]
+        assert ("Up " in line) == (number == 3)
+        if columns >= 30:
+            assert f" {'30U 1p' if number == 3 else '30U'} " in line
+            assert line.rstrip().endswith("%" if columns < 60 else " 0")
+    if columns >= 40:
+        assert all("1 min 30 s  30 pods" in line for line in lines[lines.index("images awaited") + 1 :][:8])
+        assert any(re.search(r"^08:00:01  \S*jupyter-1 +->  \S*-0001$", line) for line in lines)
+
+
+@pytest.mark.parametrize("height", [14, 24, 30])
+def test_where_there_are_more_nodes_than_lines_the_fullest_are_shown(height: int) -> None:
+    seen = busy()
+    events = [decision(number, f"Successfully assigned hub/jupyter-{number} to n") for number in range(20)]
+    lines = drawn(Picture(seen.nodes, seen.pending, events), 100, height).splitlines()
+    assert len(lines) <= height
+    shown = [line for line in lines if "30U" in line]
+    assert any("30U 1p" in line for line in shown)
+    hidden = f"and {12 - len(shown)} nodes that are less full"
+    assert (hidden in lines) == (len(shown) < 12)
+    assert len(lines) >= height - 2
+    assert lines[-1].startswith("08:00:")
+
+
+def test_an_empty_cluster_is_said_to_be_empty() -> None:
+    lines = [line for line in drawn(picture([])).splitlines() if line.strip()]
+    assert lines[1:] == ["no nodes", "pending: none"]
+
+
+def test_a_node_without_pods_is_an_empty_bar() -> None:
+    assert " - " in line_of(drawn(picture([node("a-1")])), "a-1")
+
+
+def test_nothing_is_awaited_where_no_line_says_so() -> None:
+    line = NodeLine("a", "Ready", {}, 0.0, 0, [])
+    assert "images awaited" not in drawn(Picture([line], {}, []))

@@ -1,0 +1,234 @@
+"""Windows of headroom: what can be read, and what holds when clocks change."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from roost_core.placement import headroom_windows
+from roost_core.placement.documents import Reader
+from roost_core.placement.headroom_windows import (
+    Window,
+    changes_between,
+    local_time,
+    never_holds,
+    parse_moment,
+    parse_windows,
+    replica_hours,
+    spell_at,
+)
+
+
+def _window(start: str, end: str, *, replicas: int = 30, zone: str = "Europe/Berlin", name: str = "lecture") -> Window:
+    return Window(name, replicas, zone, start, end)
+
+
+def _changes(windows: list[Window], begin: str, end: str, zone: str, otherwise: int = 3) -> list[tuple[str, int]]:
+    span = (parse_moment(begin, zone), parse_moment(end, zone))
+    return [(local_time(change.at, zone)[4:], change.replicas) for change in changes_between(windows, otherwise, *span)]
+
+
+def _faults(**changed: object) -> list[str]:
+    entry = {
+        "name": "lecture",
+        "replicas": 30,
+        "timeZone": "Europe/Berlin",
+        "start": "0 8 * * 1-5",
+        "end": "0 18 * * 1-5",
+    }
+    read = Reader()
+    found = parse_windows(read, [{**entry, **changed}], "windows")
+    assert bool(found) != bool(read.faults)
+    return [str(fault) for fault in read.faults]
+
+
+# What can be read
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"start": "*/15 8-10 1,15 JAN-MAR MON#2", "end": "0 0 L * *"},
+        {"start": "2026-10-01T08:00", "end": "2026-10-02 18:00:30"},
+        {"timeZone": "UTC"},
+        {"timeZone": "America/Argentina/Buenos_Aires"},
+        {"replicas": 0},
+    ],
+)
+def test_a_window_is_cron_texts_or_dates_in_a_zone(changed: dict[str, object]) -> None:
+    assert _faults(**changed) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"start": "0 8 * *"}, "windows[0].start"),
+        ({"start": "0 25 * * *"}, "Bad hour"),
+        ({"start": "0 0 8 * * *"}, "five fields"),
+        ({"start": "@daily"}, "five fields"),
+        ({"start": "0 0 30 2 *"}, "windows[0].start"),
+        ({"start": "1#2/3 * * * 1#1/2"}, "windows[0].start"),
+        ({"start": 8}, "found 8, expected a text"),
+        ({"start": None}, "windows[0].start: found nothing"),
+        ({"start": "2026-10-01T08:00"}, "the same form as start, a date"),
+        ({"start": "2026-10-01T08:00", "end": "2026-10-01T08:00"}, "a later date-time"),
+        ({"start": "2026-02-30T08:00", "end": "2026-03-01T08:00"}, "a date-time of the calendar"),
+        ({"start": "2026-10-01T08:00+02:00", "end": "2026-10-02T08:00"}, "windows[0].start"),
+        ({"end": "0  8 * * 1-5"}, "never hold"),
+        ({"timeZone": "Europe/Atlantis"}, "IANA"),
+        ({"timeZone": "../../etc/passwd"}, "IANA"),
+        ({"timeZone": "Europe"}, "IANA"),
+        ({"timeZone": "localtime"}, "IANA"),
+        ({"timeZone": None}, "IANA"),
+        ({"replicas": -1}, "whole number"),
+        ({"replicas": 2.5}, "whole number"),
+        ({"name": ""}, "a name"),
+        ({"until": "never"}, "no such key"),
+    ],
+)
+def test_what_is_wrong_with_a_window_is_said_with_its_key(changed: dict[str, object], said: str) -> None:
+    assert said in "\n".join(_faults(**changed))
+
+
+def test_two_windows_of_one_name_are_a_fault() -> None:
+    entry = {"name": "a", "replicas": 1, "timeZone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *"}
+    read = Reader()
+    parse_windows(read, [entry, entry], "placeholders[0].windows")
+    assert [fault.key for fault in read.faults] == ["placeholders[0].windows[1].name"]
+
+
+# What holds
+
+
+def test_outside_all_windows_a_set_has_its_own_number() -> None:
+    weekdays = _window("0 8 * * 1-5", "0 18 * * 1-5")
+    assert _changes([weekdays], "2026-10-02T00:00", "2026-10-06T00:00", "Europe/Berlin") == [
+        ("2026-10-02 00:00 CEST", 3),
+        ("2026-10-02 08:00 CEST", 30),
+        ("2026-10-02 18:00 CEST", 3),
+        ("2026-10-05 08:00 CEST", 30),
+        ("2026-10-05 18:00 CEST", 3),
+    ]
+
+
+def test_where_windows_overlap_the_most_replicas_win_also_below_the_sets_own_number() -> None:
+    night = _window("0 20 * * *", "0 6 * * *", replicas=0, name="night")
+    exam = _window("2026-10-02T22:00", "2026-10-03T02:00", replicas=50, name="exam")
+    assert _changes([night, exam], "2026-10-02T12:00", "2026-10-03T12:00", "Europe/Berlin", otherwise=5) == [
+        ("2026-10-02 12:00 CEST", 5),
+        ("2026-10-02 20:00 CEST", 0),
+        ("2026-10-02 22:00 CEST", 50),
+        ("2026-10-03 02:00 CEST", 0),
+        ("2026-10-03 06:00 CEST", 5),
+    ]
+
+
+def test_a_window_that_the_spring_change_swallows_does_not_hold_that_night() -> None:
+    hour = _window("0 2 * * *", "0 3 * * *", zone="America/New_York")
+    assert _changes([hour], "2027-03-13T00:00", "2027-03-15T12:00", "America/New_York") == [
+        ("2027-03-13 00:00 EST", 3),
+        ("2027-03-13 02:00 EST", 30),
+        ("2027-03-13 03:00 EST", 3),
+        ("2027-03-15 02:00 EDT", 30),
+        ("2027-03-15 03:00 EDT", 3),
+    ]
+
+
+def test_a_start_in_the_skipped_hour_counts_when_clocks_jump() -> None:
+    early = _window("30 2 * * *", "0 8 * * *")
+    assert _changes([early], "2027-03-28T00:00", "2027-03-28T12:00", "Europe/Berlin")[1] == (
+        "2027-03-28 03:00 CEST",
+        30,
+    )
+
+
+def test_the_hour_that_comes_twice_counts_once() -> None:
+    quarter = _window("30 2 * * *", "45 2 * * *")
+    begin, end = (parse_moment(text, "UTC") for text in ("2027-10-30T22:00", "2027-10-31T12:00"))
+    found = [
+        (local_time(change.at, "UTC")[4:], change.replicas) for change in changes_between([quarter], 3, begin, end)
+    ]
+    # 02:30 summer time is 00:30 UTC; at 01:30 UTC clocks show 02:30 again, and nothing happens.
+    assert found == [
+        ("2027-10-30 22:00 UTC", 3),
+        ("2027-10-31 00:30 UTC", 30),
+        ("2027-10-31 00:45 UTC", 3),
+    ]
+
+
+def test_what_began_in_the_first_of_two_hours_still_holds_when_clocks_show_an_earlier_time_again() -> None:
+    night = _window("45 2 * * *", "0 5 * * *")
+    # 02:30 for the second time.
+    assert spell_at([night], 3, parse_moment("2027-10-31T01:30", "UTC")).replicas == 30
+
+
+def test_a_window_across_the_doubled_hour_lasts_an_hour_longer() -> None:
+    night = _window("0 1 * * *", "0 4 * * *", zone="America/New_York")
+    begin, end = (parse_moment(text, "America/New_York") for text in ("2027-11-07T00:00", "2027-11-07T12:00"))
+    changes = list(changes_between([night], 0, begin, end))
+    assert replica_hours(changes, end) == 30 * 4
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "utc"),
+    [
+        ("Asia/Kolkata", "2027-01-01T08:00", "2027-01-01T02:30"),
+        ("Pacific/Chatham", "2027-01-01T08:00", "2026-12-31T18:15"),
+        # Skipped: the change itself, at 02:00 standard time.
+        ("Europe/Berlin", "2027-03-28T02:30", "2027-03-28T01:00"),
+        ("Pacific/Chatham", "2027-09-26T03:00", "2027-09-25T14:00"),
+        # Twice: the first.
+        ("Europe/Berlin", "2027-10-31T02:30", "2027-10-31T00:30"),
+        # A day that never was.
+        ("Pacific/Apia", "2011-12-30T12:00", "2011-12-30T10:00"),
+    ],
+)
+def test_a_local_time_is_one_moment(zone: str, text: str, utc: str) -> None:
+    assert local_time(parse_moment(text, zone), "UTC")[4:] == f"{utc.replace('T', ' ')} UTC"
+
+
+def test_a_moment_may_be_given_with_its_offset() -> None:
+    assert parse_moment("2027-01-01T08:00+05:30", "Europe/Berlin") == parse_moment("2027-01-01T02:30Z", "Asia/Kolkata")
+
+
+def test_a_spell_ends_with_the_next_edge_of_any_window_and_never_without_windows() -> None:
+    now = parse_moment("2026-10-05T12:00", "UTC")
+    day, date = _window("0 8 * * *", "0 18 * * *", zone="UTC"), _window("2020-01-01T00:00", "2020-01-02T00:00")
+    spell = spell_at([day, date], 3, now)
+    assert (spell.replicas, spell.windows, spell.until) == (30, ("lecture",), now + 6 * 3600)
+    assert spell_at([date], 3, now).until is None
+    assert spell_at([], 3, now) == (3, (), None)
+
+
+def test_whole_nodes_are_rounded_up_at_each_change() -> None:
+    day = _window("0 8 * * *", "0 18 * * *", zone="UTC", replicas=25)
+    begin = parse_moment("2026-10-05T00:00", "UTC")
+    changes = list(changes_between([day], 3, begin, begin + 86400))
+    assert replica_hours(changes, begin + 86400) == 25 * 10 + 3 * 14
+    assert replica_hours(changes, begin + 86400, per=12) == 3 * 10 + 1 * 14
+
+
+def test_the_calendar_reads_no_clock() -> None:
+    tree = ast.parse(Path(headroom_windows.__file__).read_text())
+    called = {
+        node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert not called & {"now", "today", "utcnow", "time", "localtime"}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "never"),
+    [
+        ("0 8 * * 1", "0 8 * * *", True),
+        ("0 8 * * *", "0 * * * *", True),
+        ("0 8 * * *", "0 18 * * *", False),
+        ("0 8 29 2 *", "0 9 29 2 *", False),
+        ("0 * * * *", "0 0-22 * * *", False),
+        ("2020-01-01T00:00", "2020-01-02T00:00", False),
+    ],
+)
+def test_a_window_whose_every_start_is_an_end_never_holds(start: str, end: str, never: bool) -> None:
+    assert never_holds(Window("w", 1, "Europe/Berlin", start, end)) is never

@@ -1,0 +1,175 @@
+"""Whether somebody holds a Lease: by renewals that are seen, and by the observer's own clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.kube.lease_watch import LeaseWatch
+from roost_core.placement.leases import LeaseObserver, LeaseState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# 2026-01-01T00:00:00Z
+EPOCH = 1767225600.0
+
+
+def lease(renewed: float, holder: str = "one", duration: object = 15) -> dict[str, object]:
+    """A Lease that was renewed so many seconds after EPOCH; below a minute."""
+    time = f"2026-01-01T00:00:{renewed:09.6f}Z"
+    return {"spec": {"holderIdentity": holder, "renewTime": time, "leaseDurationSeconds": duration}}
+
+
+class Seen:
+    """An observer whose two clocks differ by EPOCH and a skew."""
+
+    def __init__(self, skew: float = 0.0) -> None:
+        self.observer = LeaseObserver()
+        self._skew = skew
+
+    def at(self, now: float, found: Mapping[str, object] | None) -> LeaseState:
+        self.observer.see(found, now, EPOCH + now + self._skew)
+        return self.observer.state
+
+
+def test_before_the_first_look_nothing_is_known() -> None:
+    assert LeaseObserver().state is LeaseState.UNKNOWN
+    assert not LeaseState.UNKNOWN.is_away
+
+
+@pytest.mark.parametrize("found", [None, {}, {"spec": {}}, {"spec": None}, lease(1, holder="")])
+def test_a_lease_that_nobody_held_is_never_held(found: Mapping[str, object] | None) -> None:
+    assert Seen().at(1, found) is LeaseState.NEVER_HELD
+    assert LeaseState.NEVER_HELD.is_away
+
+
+def test_it_is_stale_after_two_of_its_durations_without_a_renewal_and_held_again_with_one() -> None:
+    seen = Seen()
+    assert seen.at(1, lease(1)) is LeaseState.HELD
+    assert seen.at(30, lease(1)) is LeaseState.HELD
+    assert seen.at(32, lease(1)) is LeaseState.STALE
+    assert LeaseState.STALE.is_away
+    assert seen.at(34, lease(34)) is LeaseState.HELD
+    assert seen.at(60, lease(34)) is LeaseState.HELD
+    assert seen.at(65, lease(34)) is LeaseState.STALE
+
+
+def test_its_own_duration_counts() -> None:
+    seen = Seen()
+    seen.at(1, lease(1, duration=3))
+    assert seen.at(6, lease(1, duration=3)) is LeaseState.HELD
+    assert seen.at(8, lease(1, duration=3)) is LeaseState.STALE
+
+
+@pytest.mark.parametrize("odd", [None, 0, -1, True, "3"])
+def test_an_odd_duration_is_kubernetes_own(odd: object) -> None:
+    seen = Seen()
+    seen.at(1, lease(1, duration=odd))
+    assert seen.at(30, lease(1, duration=odd)) is LeaseState.HELD
+    assert seen.at(32, lease(1, duration=odd)) is LeaseState.STALE
+
+
+def test_one_given_back_or_deleted_is_stale_when_nobody_takes_it_in_time() -> None:
+    for left in (lease(2, holder="", duration=1), None):
+        seen = Seen()
+        seen.at(1, lease(1))
+        assert seen.at(3, left) is LeaseState.HELD
+        assert seen.at(32, left) is LeaseState.STALE
+        assert seen.at(33, lease(33, holder="two")) is LeaseState.HELD
+
+
+def test_one_that_was_silent_before_the_first_look_is_stale_at_once() -> None:
+    assert Seen().at(40, lease(1)) is LeaseState.STALE
+
+
+def test_a_clock_that_differs_misleads_until_the_next_renewal_at_most() -> None:
+    ahead = Seen(skew=3600)
+    assert ahead.at(1, lease(1)) is LeaseState.STALE
+    assert ahead.at(3, lease(3)) is LeaseState.HELD
+    behind = Seen(skew=-3600)
+    assert behind.at(1, lease(1)) is LeaseState.HELD
+    assert behind.at(32, lease(1)) is LeaseState.STALE
+
+
+def test_silence_while_nothing_could_be_read_does_not_count() -> None:
+    seen = Seen()
+    seen.at(1, lease(1))
+    seen.observer.fail(3)
+    seen.observer.fail(50)
+    assert seen.at(53, lease(1)) is LeaseState.HELD
+    assert seen.at(80, lease(1)) is LeaseState.HELD
+    assert seen.at(82, lease(1)) is LeaseState.STALE
+
+
+class FakeServer:
+    """Answers each read with the next of its answers, the last one for ever."""
+
+    def __init__(self, *answers: Mapping[str, object] | Exception | None) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def find(self, path: str, *, read_seconds: float) -> Mapping[str, object] | None:
+        assert read_seconds
+        self.asked.append(path)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def watch(server: FakeServer, told: list[str]) -> LeaseWatch:
+    return LeaseWatch(
+        cast("Client", server),
+        "jhub",
+        "hub-roost-scheduler",
+        on_change=lambda: told.append("changed"),
+        on_error=told.append,
+        clock=lambda: 2.0 * len(server.asked),
+        clock_time=lambda: EPOCH + 2.0 * len(server.asked),
+    )
+
+
+def test_changes_are_told_once_and_the_first_look_always() -> None:
+    server, told = FakeServer(lease(1), lease(3), lease(3)), list[str]()
+    watched = watch(server, told)
+    assert not watched.has_looked
+    for _ in range(3):
+        watched.look()
+    assert watched.has_looked
+    assert server.asked[0] == "/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler"
+    assert told == ["changed"]
+    assert watched.age_seconds() == pytest.approx(2)
+    for _ in range(14):
+        watched.look()
+    assert told == ["changed"]
+    watched.look()
+    assert (watched.state, told) == (LeaseState.STALE, ["changed", "changed"])
+
+
+def test_a_lease_that_may_not_be_read_is_unknown_and_told() -> None:
+    told: list[str] = []
+    watched = watch(FakeServer(lease(2), ApiError(403, "forbidden")), told)
+    watched.look()
+    watched.look()
+    assert (watched.state, watched.fault) == (LeaseState.UNKNOWN, "forbidden")
+    assert told == ["changed", "lease/hub-roost-scheduler", "changed"]
+
+
+def test_a_server_out_of_reach_changes_nothing() -> None:
+    told: list[str] = []
+    watched = watch(FakeServer(lease(2), ClusterError("out of reach")), told)
+    for _ in range(60):
+        watched.look()
+    assert (watched.state, watched.fault) == (LeaseState.HELD, "out of reach")
+
+
+def test_whatever_stands_in_the_lease_the_thread_lives() -> None:
+    watched = watch(FakeServer({"spec": "odd"}, {"spec": {"holderIdentity": 1, "renewTime": []}}, lease(4)), [])
+    states = []
+    for _ in range(3):
+        watched.look()
+        states.append(watched.state)
+    assert states == [LeaseState.NEVER_HELD, LeaseState.NEVER_HELD, LeaseState.HELD]

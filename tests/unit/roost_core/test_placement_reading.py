@@ -1,0 +1,279 @@
+"""What values and pods say: amounts, managed images, classes, repositories, and the home's bound on load."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from roost_core.placement.classes import Classes
+from roost_core.placement.holders import Holders
+from roost_core.placement.homes import choose_homes, load_bound
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.managed_images import managed_images
+from roost_core.placement.nodes import NodeRules, Nodes
+from roost_core.placement.pods import OddPodError, read_pod
+from roost_core.placement.quantities import parse_hub_bytes, parse_quantity
+from roost_core.placement.repositories import repository_of
+from roost_core.placement.settings import KeySource
+from tests.builders import NAMESPACE, build_pod, held, node, settings, user_pod
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("1", 1),
+        ("100m", Fraction(1, 10)),
+        ("1Gi", 2**30),
+        ("1G", 10**9),
+        ("450M", 450_000_000),
+        ("1.5Ki", 1536),
+        ("1e3", 1000),
+        ("5E3", 5000),
+        (".5", Fraction(1, 2)),
+        ("+2k", 2000),
+        (2, 2),
+        (0.25, Fraction(1, 4)),
+        ("3E", 3 * 10**18),
+    ],
+)
+def test_quantities_are_read_as_kubernetes_reads_them(text: object, amount: object) -> None:
+    assert parse_quantity(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "much", "1 Gi", "1K", "1gi", "e3", "1e999999999", True, None, [], float("nan")])
+def test_what_is_no_quantity_is_refused(text: object) -> None:
+    with pytest.raises(ValueError):
+        parse_quantity(text)
+
+
+def test_k_m_g_t_are_powers_of_1024_to_the_hub_and_of_1000_to_kubernetes() -> None:
+    assert parse_hub_bytes("1G") == 1_073_741_824
+    assert parse_quantity("1G") == 1_000_000_000
+    assert [parse_hub_bytes(text) for text in ("1K", "450M", "0.5T", 7)] == [1024, 471_859_200, 2**39, 7]
+    with pytest.raises(ValueError):
+        parse_hub_bytes("1Gi")
+
+
+def test_the_puller_brings_the_hubs_image_its_profiles_choices_and_extra_images() -> None:
+    singleuser = {
+        "image": {"name": "jupyter/base-notebook", "tag": 7},
+        "profileList": [
+            {"kubespawner_override": {"image": "quay.io/a/profile:1"}},
+            {
+                "profile_options": {
+                    "image": {
+                        "choices": {
+                            "r": {"kubespawner_override": {"image": "quay.io/a/choice:1"}},
+                            "none": {"kubespawner_override": None},
+                        },
+                        "unlisted_choice": {"kubespawner_override": {"image": "{value}"}},
+                    }
+                }
+            },
+            None,
+            {"kubespawner_override": {"mem_guarantee": "1G"}, "profile_options": None},
+        ],
+    }
+    pre_puller = {
+        "extraImages": {"extra": {"name": "quay.io/a/extra", "tag": "2"}, "gone": None, "unnamed": {"tag": "1"}}
+    }
+    assert managed_images(singleuser, pre_puller) == {
+        "docker.io/jupyter/base-notebook:7",
+        "quay.io/a/profile:1",
+        "quay.io/a/choice:1",
+        "quay.io/a/extra:2",
+    }
+    without = {**pre_puller, "pullProfileListImages": False}
+    assert managed_images(singleuser, without) == {"docker.io/jupyter/base-notebook:7", "quay.io/a/extra:2"}
+
+
+@pytest.mark.parametrize(
+    ("written", "full"),
+    [
+        # As ParseDockerRef of distribution/reference v0.6.0 answers.
+        ("ubuntu", "docker.io/library/ubuntu:latest"),
+        ("ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
+        ("docker.io/ubuntu", "docker.io/library/ubuntu:latest"),
+        ("docker.io/ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
+        ("index.docker.io/ubuntu", "docker.io/library/ubuntu:latest"),
+        ("index.docker.io/library/ubuntu:1", "docker.io/library/ubuntu:1"),
+        ("index.docker.io/jupyter/base:1", "docker.io/jupyter/base:1"),
+        ("jupyter/base:1", "docker.io/jupyter/base:1"),
+        ("library/deeper/image", "docker.io/library/deeper/image:latest"),
+        # Where Docker Hub really serves from is a registry like any other.
+        ("registry-1.docker.io/ubuntu", "registry-1.docker.io/ubuntu:latest"),
+        ("localhost/image", "localhost/image:latest"),
+        ("localhost:5000/image:1", "localhost:5000/image:1"),
+        ("quay.io/image", "quay.io/image:latest"),
+        ("Registry/image", "Registry/image:latest"),
+        # One part alone is a repository, whatever it looks like.
+        ("localhost", "docker.io/library/localhost:latest"),
+        ("index.docker.io", "docker.io/library/index.docker.io:latest"),
+        ("docker.io", "docker.io/library/docker.io:latest"),
+        (f"docker.io/ubuntu:22.04@sha256:{'0' * 64}", f"docker.io/library/ubuntu@sha256:{'0' * 64}"),
+    ],
+)
+def test_an_image_has_the_full_name_that_the_kubelet_gives_it(written: str, full: str) -> None:
+    assert normalise_reference(written) == full
+
+
+@pytest.mark.parametrize(
+    "odd", [None, [], "x", 1, {"image": None, "profileList": None}, {"image": [], "profileList": "x"}]
+)
+def test_odd_image_values_manage_nothing(odd: object) -> None:
+    assert managed_images(odd, odd) == frozenset()
+
+
+def class_name(
+    labels: dict[str, str], namespace: str, known: dict[str, dict[str, str]] | None = None, **classes: object
+) -> str:
+    found = Classes(settings(podClasses=classes)).classify(labels, namespace, known)
+    return found.name if found is not None else ""
+
+
+USER = {"component": "singleuser-server", "app": "jupyterhub"}
+
+
+def test_a_pods_class_is_the_one_with_most_matching_labels_then_the_first_by_name() -> None:
+    special = {"match": {"labels": USER}}
+    assert class_name(USER, NAMESPACE, zebra=special) == "zebra"
+    assert class_name(USER, NAMESPACE, zebra=special, aardvark=special) == "aardvark"
+    assert class_name({"component": "singleuser-server"}, NAMESPACE, zebra=special) == "user"
+    assert class_name({"component": "hub"}, NAMESPACE) == ""
+
+
+def test_without_a_selector_a_class_lives_in_the_releases_namespace() -> None:
+    assert class_name(USER, NAMESPACE) == "user"
+    assert class_name(USER, "another-hub") == ""
+
+
+def test_user_namespaces_are_found_by_the_classs_selector() -> None:
+    def in_any(selector: dict[str, object]) -> dict[str, object]:
+        return {"match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": selector}}
+
+    assert class_name(USER, "user-ada", user=in_any({})) == "user"
+    assert class_name(USER, "kube-system", user=in_any({})) == ""
+    by_label = in_any({"matchLabels": {"hub": "jhub"}})
+    assert class_name(USER, "user-ada", {"user-ada": {"hub": "jhub"}}, user=by_label) == "user"
+    assert class_name(USER, "user-ada", {"user-ada": {}}, user=by_label) == ""
+    by_name = in_any(
+        {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["user-ada"]}]}
+    )
+    assert class_name(USER, "user-ada", None, user=by_name) == "user"
+
+
+def test_a_rule_about_labels_that_nobody_knows_is_not_met_whichever_way_it_is_put() -> None:
+    def user(operator: str) -> dict[str, object]:
+        selector = {"matchExpressions": [{"key": "team", "operator": operator}]}
+        return {"match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": selector}}
+
+    assert class_name(USER, "user-ada", None, user=user("Exists")) == ""
+    assert class_name(USER, "user-ada", {}, user=user("DoesNotExist")) == ""
+    assert class_name(USER, "user-ada", {"user-ada": {}}, user=user("DoesNotExist")) == "user"
+
+
+def test_a_repository_is_read_from_the_first_place_that_names_it() -> None:
+    places = [KeySource("annotation", "binder-repo"), KeySource("env", "BINDER_REPO_URL"), KeySource("image")]
+    build = read_pod(build_pod("https://github.com/a/b.git"), NAMESPACE)
+    assert repository_of(build, places) == "https://github.com/a/b.git"
+    body = user_pod("registry.example.org/binder-a-2db-123456:f00")
+    assert repository_of(read_pod(body, NAMESPACE), places) == "registry.example.org/binder-a-2db-123456"
+    body["spec"]["containers"][0]["env"] = [
+        {"name": "OTHER", "value": "x"},
+        {"name": "BINDER_REPO_URL", "value": "https://a/b"},
+    ]
+    assert repository_of(read_pod(body, NAMESPACE), places) == "https://a/b"
+    body["metadata"]["labels"]["repo"] = "from-label"
+    assert repository_of(read_pod(body, NAMESPACE), [KeySource("label", "repo"), *places]) == "from-label"
+    assert repository_of(read_pod(body, NAMESPACE), places[:1]) == ""
+
+
+def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay_warm() -> None:
+    places = [KeySource("annotation", "binder-repo")]
+    texts = [
+        "https://github.com/Org/Repo",
+        "https://github.com/org/repo",
+        "https://github.com/org/repo.git",
+        "10.5281/zenodo.1",
+    ]
+    assert [repository_of(read_pod(build_pod(text), NAMESPACE), places) for text in texts] == texts
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        [],
+        {},
+        {"kind": "Node", "spec": {}},
+        {"spec": []},
+        {"spec": {"containers": "x"}},
+        {"spec": {"containers": [1]}},
+        {"spec": {}, "metadata": []},
+        {"spec": {}, "metadata": {"labels": {"a": 1}}},
+        {"spec": {}, "metadata": {"annotations": ["secret-token"]}},
+        {"spec": {"affinity": []}},
+        {"spec": {"affinity": {"nodeAffinity": "x"}}},
+        {"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}}},
+        {"spec": {"schedulerName": 7}},
+    ],
+)
+def test_what_is_no_pod_is_told_by_place_and_never_by_content(body: object) -> None:
+    with pytest.raises(OddPodError) as caught:
+        read_pod(body, NAMESPACE)
+    assert "secret-token" not in str(caught.value)
+
+
+def test_the_bound_on_load_is_max_of_the_floor_and_the_share() -> None:
+    assert load_bound(running=2, nodes=5, min_load=4, max_load=2) == 4
+    assert load_bound(running=30, nodes=5, min_load=4, max_load=2) == 13
+    # 1.1 x 50 / 5 is 11, though not in floating point.
+    assert load_bound(running=49, nodes=5, min_load=0, max_load=1.1) == 11
+
+
+def chosen(loads: dict[str, int], max_load: float = 2) -> list[str]:
+    return choose_homes(["a", "b", "c"], loads, running=sum(loads.values()), nodes=3, min_load=4, max_load=max_load)
+
+
+def test_an_overloaded_node_is_passed_by_and_the_others_move_up() -> None:
+    assert chosen({"a": 3}) == ["a", "b", "c"]
+    assert chosen({"a": 4}) == ["b", "c"]
+    assert chosen({"a": 4, "b": 4}, max_load=1) == ["c"]
+
+
+def test_when_all_are_overloaded_the_least_loaded_comes_first() -> None:
+    assert chosen({"a": 9, "b": 8, "c": 7}, max_load=0.5) == ["c", "b", "a"]
+
+
+def test_max_load_zero_is_no_bound() -> None:
+    assert chosen({"a": 1000}, max_load=0) == ["a", "b", "c"]
+
+
+IMAGE_A, IMAGE_B = "example.org/a:1", "example.org/b:1"
+(LABEL_A,), (LABEL_B,) = held(IMAGE_A), held(IMAGE_B)
+ANY = NodeRules({}, None, ())
+GPU = NodeRules({"pool": "gpu"}, None, ())
+
+
+def test_a_holder_must_hold_all_images_be_ready_and_be_admitted() -> None:
+    holders = Holders()
+    nodes = Nodes([node("n1", IMAGE_A), node("n2", IMAGE_B)])
+    assert holders.exists(nodes, ANY, (LABEL_A,))
+    assert not holders.exists(nodes, ANY, (LABEL_A, LABEL_B))
+    assert holders.exists(nodes.updated({"n2": node("n2", IMAGE_A, IMAGE_B)}), ANY, (LABEL_A, LABEL_B))
+    assert not holders.exists(nodes.updated({"n1": node("n1", IMAGE_A, ready=False)}), ANY, (LABEL_A,))
+    assert not holders.exists(nodes, GPU, (LABEL_A,))
+
+
+def test_a_remembered_answer_follows_the_nodes() -> None:
+    holders = Holders()
+    nodes = Nodes([node(f"n{index}", IMAGE_A) for index in range(50)])
+    assert not holders.exists(nodes, GPU, (LABEL_A,))
+    gpu = node("gpu", IMAGE_A, labels={"pool": "gpu"})
+    with_gpu = nodes.updated({"gpu": gpu})
+    assert holders.exists(with_gpu, GPU, (LABEL_A,))
+    assert holders.exists(with_gpu.updated({"n3": None}), GPU, (LABEL_A,))
+    assert not holders.exists(with_gpu.updated({"gpu": None}), GPU, (LABEL_A,))
+    other = Nodes([*nodes.values(), node("n7", IMAGE_A, labels={"pool": "gpu"})])
+    assert holders.exists(other, GPU, (LABEL_A,))

@@ -1,0 +1,196 @@
+"""Selectors, taints and what a node must be for a pod to be bound to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits
+from roost_core.placement.selectors import (
+    Requirement,
+    Taint,
+    labels_match,
+    node_term_matches,
+    read_label_selector,
+    requirement_matches,
+    tolerates,
+    untolerated,
+)
+from tests.builders import expression, held, node
+
+LABELS = {"zone": "a", "size": "8"}
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "matches"),
+    [
+        ("zone", "In", ["a", "b"], True),
+        ("zone", "In", ["b"], False),
+        ("absent", "In", ["a"], False),
+        ("zone", "NotIn", ["b"], True),
+        ("zone", "NotIn", ["a"], False),
+        ("absent", "NotIn", ["a"], True),
+        ("zone", "Exists", None, True),
+        ("absent", "Exists", None, False),
+        ("absent", "DoesNotExist", None, True),
+        ("zone", "DoesNotExist", None, False),
+        ("size", "Gt", ["7"], True),
+        ("size", "Gt", ["8"], False),
+        ("size", "Lt", ["9"], True),
+        ("absent", "Lt", ["9"], False),
+        ("zone", "Gt", ["1"], False),
+        ("size", "Gt", ["1_0"], False),
+        ("size", "Lt", ["9", "10"], False),
+        ("zone", "Near", ["a"], False),
+        ("zone", "In", "a", False),
+    ],
+)
+def test_operators_mean_what_kubernetes_says(key: str, operator: str, values: object, matches: bool) -> None:
+    assert requirement_matches(key, operator, values, LABELS) is matches
+
+
+def test_a_term_needs_all_its_expressions_and_fields() -> None:
+    fields = [expression("metadata.name", "node-1")]
+    term = {"matchExpressions": [expression("zone", "a")], "matchFields": fields}
+    assert node_term_matches(term, "node-1", LABELS)
+    assert not node_term_matches(term, "node-2", LABELS)
+    assert not node_term_matches(term, "node-1", {})
+
+
+@pytest.mark.parametrize(
+    "term", [{}, {"matchExpressions": []}, {"matchExpressions": None, "matchFields": []}, None, "x"]
+)
+def test_an_empty_term_matches_nothing(term: object) -> None:
+    assert not node_term_matches(term, "node-1", LABELS)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"matchFields": [expression("metadata.namespace", "node-1")]},
+        {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]},
+        {"matchExpressions": [expression("zone", "a"), "odd"]},
+        {"matchExpressions": {"zone": "a"}},
+    ],
+)
+def test_a_term_that_cant_be_read_matches_nothing(term: object) -> None:
+    assert not node_term_matches(term, "node-1", LABELS)
+
+
+def test_a_field_may_exclude_a_node() -> None:
+    term = {"matchFields": [expression("metadata.name", "node-1", operator="NotIn")]}
+    assert not node_term_matches(term, "node-1", LABELS)
+    assert node_term_matches(term, "node-2", LABELS)
+
+
+def test_an_empty_label_selector_matches_all_and_an_unreadable_one_is_none() -> None:
+    everything = read_label_selector({})
+    assert everything is not None
+    assert labels_match(everything, {})
+    assert read_label_selector({"matchLabels": ["zone"]}) is None
+    assert read_label_selector(None) is None
+
+
+def test_match_labels_and_the_equal_expression_are_the_same_rule() -> None:
+    assert read_label_selector({"matchLabels": {"zone": "a"}}) == read_label_selector(
+        {"matchExpressions": [expression("zone", "a")]}
+    )
+    assert read_label_selector({"matchExpressions": [expression("zone", "a", "b")]}) == frozenset(
+        {Requirement("zone", "In", frozenset({"b", "a"}))}
+    )
+
+
+TAINT = Taint("dedicated", "user", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("toleration", "covers"),
+    [
+        ({"key": "dedicated", "operator": "Equal", "value": "user", "effect": "NoSchedule"}, True),
+        ({"key": "dedicated", "value": "user"}, True),
+        ({"key": "dedicated", "value": "core"}, False),
+        ({"key": "dedicated", "operator": "Exists"}, True),
+        ({"operator": "Exists"}, True),
+        ({"operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"key": "dedicated", "operator": "Gt", "value": "1"}, False),
+        ({}, False),
+        ("odd", False),
+    ],
+)
+def test_tolerations_cover_what_kubernetes_says(toleration: object, covers: bool) -> None:
+    assert tolerates(toleration, TAINT) is covers
+
+
+def test_a_soft_taint_keeps_nobody_off() -> None:
+    assert untolerated([Taint("leaving", "", "PreferNoSchedule")], []) is None
+    assert untolerated([Taint("leaving", "", "NoExecute")], []) == Taint("leaving", "", "NoExecute")
+
+
+def rules(
+    selector: dict[str, object] | None = None, terms: list[object] | None = None, tolerations: tuple[object, ...] = ()
+) -> NodeRules:
+    return NodeRules(selector or {}, terms, tolerations)
+
+
+def test_terms_are_ored_and_an_empty_list_of_them_matches_nothing() -> None:
+    in_a, in_b = ({"matchExpressions": [expression("zone", zone)]} for zone in "ab")
+    here = NodeFact("node-1", {"zone": "b"})
+    assert node_admits(rules(terms=[in_a, in_b]), here)
+    assert not node_admits(rules(terms=[in_a, {}]), here)
+    assert not node_admits(rules(terms=[]), here)
+    assert node_admits(rules(), here)
+
+
+def test_the_node_selector_counts_beside_the_terms() -> None:
+    in_b = {"matchExpressions": [expression("zone", "b")]}
+    assert not node_admits(rules({"pool": "gpu"}, [in_b]), NodeFact("node-1", {"zone": "b"}))
+
+
+def test_a_cordoned_node_admits_only_pods_that_tolerate_it() -> None:
+    cordoned = NodeFact("node-1", unschedulable=True)
+    assert not node_admits(rules(), cordoned)
+    assert node_admits(rules(tolerations=({"operator": "Exists"},)), cordoned)
+
+
+def test_a_hard_taint_keeps_a_pod_off_unless_tolerated() -> None:
+    tainted = NodeFact("node-1", taints=(TAINT,))
+    assert not node_admits(rules(), tainted)
+    assert node_admits(rules(tolerations=({"key": "dedicated", "operator": "Exists"},)), tainted)
+
+
+def test_changing_nodes_one_by_one_gives_what_building_them_anew_gives() -> None:
+    image = "example.org/a:1"
+    nodes = Nodes([node("n1", image), node("n2"), node("n3", ready=False)])
+    changes: list[dict[str, NodeFact | None]] = [
+        {"n2": node("n2", image)},
+        {"n1": None, "n4": node("n4", image, unschedulable=True)},
+        {"n3": node("n3"), "n9": None},
+        {"n2": node("n2"), "n4": node("n4")},
+    ]
+    (label,) = held(image)
+    for change in changes:
+        nodes = nodes.updated(change)
+        anew = Nodes(nodes.values())
+        assert (nodes.names, nodes.holders) == (anew.names, anew.holders)
+    assert set(nodes) == {"n2", "n3", "n4"}
+    assert label not in nodes.holders
+
+
+def test_a_change_that_moves_no_node_in_or_out_keeps_the_same_set_of_names() -> None:
+    nodes = Nodes([node("n1"), node("n2")])
+    names = nodes.names
+    assert nodes.updated({"n1": node("n1", ready=False)}).names is names
+    assert nodes.updated({"n1": None}).names == {"n2"}
+    assert nodes.updated({"n3": node("n3")}).names == {"n1", "n2", "n3"}
+
+
+def test_nodes_tell_which_of_them_changed_since_a_moment_of_their_own_history() -> None:
+    first = Nodes([node("n1"), node("n2")])
+    third = first.updated({"n1": node("n1")}).updated({"n2": None})
+    assert third.changed_since(first.moment) == frozenset({"n1", "n2"})
+    assert third.changed_since(third.moment) == frozenset()
+    assert first.changed_since(third.moment) is None
+    assert Nodes([node("n1")]).changed_since(first.moment) is None
+    for _ in range(300):
+        third = third.updated({"n1": node("n1")})
+    assert third.changed_since(first.moment) is None

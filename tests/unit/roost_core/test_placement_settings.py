@@ -1,0 +1,128 @@
+"""The policy document: what it may hold, and that all its faults come at once."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import pytest
+
+from roost_core.placement.documents import SettingsError
+from roost_core.placement.settings import GateMode, KeySource, MatchBy, WhenNoHolder, parse_settings, read_settings
+from tests.builders import IMAGE, merged, policy_document, settings
+
+
+def test_the_default_values_are_good_rules() -> None:
+    rules = settings()
+    assert list(rules.classes) == ["build", "placeholder", "user"]
+    assert rules.gate.mode is GateMode.REQUIRE_LABEL
+    assert rules.gate.when_no_holder is WhenNoHolder.PREFER
+    home = rules.classes["build"].home
+    assert home is not None
+    assert home.key == (KeySource("annotation", "binder-repo"),)
+    assert (home.weights, home.min_load, home.max_load, home.match_by) == ((100, 50, 25), 4, 2, MatchBy.NAME)
+    assert rules.managed_images == {IMAGE}
+    assert rules.placeholder_sets == ("default",)
+
+
+def test_the_revision_is_the_head_of_the_documents_hash() -> None:
+    text = json.dumps(policy_document()).encode()
+    assert read_settings(text).revision == sha256(text).hexdigest()[:12]
+
+
+def faults(**changes: object) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(policy_document(**changes))
+    return [fault.key for fault in caught.value.faults]
+
+
+def test_all_faults_come_at_once_and_name_their_keys() -> None:
+    found = faults(
+        version=2,
+        schedulerTarget="eks",
+        imageGate={"mode": "maybe", "preferWeight": 0},
+        podClasses={
+            "user": {"join": {"user": 101, "nobody": 1}, "profil": "user", "match": {"labels": {}}},
+            "build": {
+                "home": {"weights": [50, 100], "matchBy": "ip"},
+                "resources": {"nvidia.com/gpu": 1, "cpu": "much"},
+            },
+            "placeholder": {"match": {"labels": None}},
+        },
+    )
+    assert set(found) == {
+        "version",
+        "schedulerTarget",
+        "imageGate.mode",
+        "imageGate.preferWeight",
+        "podClasses.user.join.user",
+        "podClasses.user.join.nobody",
+        "podClasses.user.profil",
+        "podClasses.build.home.weights",
+        "podClasses.build.home.matchBy",
+        "podClasses.build.resources.nvidia.com/gpu",
+        "podClasses.build.resources.cpu",
+        "podClasses.placeholder.match.labels",
+    }
+
+
+def test_a_fault_says_what_was_found_and_what_is_accepted() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(policy_document(imageGate={"preferWeight": 250}))
+    assert str(caught.value) == "imageGate.preferWeight: found 250, expected a whole number from 1 to 100."
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"weight": 0, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
+        {"weight": 101, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
+        {"weight": 1, "preference": {}},
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "not a key", "operator": "Exists"}]}},
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}},
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}},
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["many"]}]}},
+        {
+            "weight": 1,
+            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]},
+        },
+        {"weight": 1, "preference": {"matchFields": [{"key": "spec.x", "operator": "In", "values": ["a"]}]}},
+        "odd",
+    ],
+)
+def test_a_node_term_that_would_make_pods_invalid_is_refused(term: object) -> None:
+    assert any(
+        key.startswith("podClasses.user.preferredNodeTerms[0]")
+        for key in faults(podClasses={"user": {"preferredNodeTerms": [term]}})
+    )
+
+
+def test_a_request_for_a_resource_that_needs_an_equal_limit_is_refused() -> None:
+    assert faults(podClasses={"build": {"resources": {"hugepages-2Mi": "4Mi"}}})
+
+
+@pytest.mark.parametrize("document", [b"", b"{", b"[]", b"null", b'"x"', b"\xff", b"[" * 100_000])
+def test_what_is_no_document_is_a_fault_and_nothing_else(document: bytes) -> None:
+    with pytest.raises(SettingsError):
+        read_settings(document)
+
+
+def test_null_and_absent_are_the_same() -> None:
+    rules = settings(podClasses={"user": {"join": None, "preferredNodeTerms": None, "resources": None, "home": None}})
+    user = rules.classes["user"]
+    assert (user.join, user.preferred_node_terms, user.resources, user.home) == ({}, (), {}, None)
+
+
+def test_a_gate_that_yaml_read_as_false_is_off() -> None:
+    assert settings(imageGate={"mode": False}).gate.mode is GateMode.OFF
+
+
+def test_a_newer_charts_top_level_keys_are_passed_over() -> None:
+    assert parse_settings(merged(policy_document(), {"fromTheFuture": {"x": 1}}))
+
+
+def test_a_fourth_class_needs_values_only() -> None:
+    dask = {"match": {"labels": {"app": "dask"}, "namespaceSelector": {}}, "profile": "", "avoid": {"user": 3}}
+    rules = settings(podClasses={"dask": dask})
+    assert rules.classes["dask"].avoid == {"user": 3}
+    assert rules.classes["dask"].namespace_selector == {}

@@ -1,0 +1,97 @@
+"""Which of the puller's DaemonSets bring images to a node, as the controllers are told by the rendered document."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from generator.render.manifests import render
+from generator.values.files import read_defaults
+from generator.values.loader import load
+from generator.values.merge import merge_values
+from generator.values.release import Release
+from roost.controllers.image_gate.planner import read_gate
+from roost_core.placement.documents import Reader
+from roost_core.placement.labels import startup_taint
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.selectors import Taint
+
+if TYPE_CHECKING:
+    from roost.controllers.image_gate.settings import GateSettings
+
+DEFAULT, GPU_IMAGE = "quay.io/o/default:1", "quay.io/o/gpu:1"
+USER = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
+GPU = Taint("nvidia.com/gpu", "present", "NoSchedule")
+# zero-to-jupyterhub's own recipe: an extended resource, no node selector.
+RECIPE = {"image": GPU_IMAGE, "extra_resource_limits": {"nvidia.com/gpu": "1"}}
+
+
+def gate(override: dict[str, Any] | None = None, **singleuser: Any) -> GateSettings:
+    """What the controllers read of a hub with one GPU profile."""
+    values = {
+        "singleuser": {
+            "image": {"name": "quay.io/o/default", "tag": "1"},
+            "profileList": [{"kubespawner_override": RECIPE if override is None else override}],
+            **singleuser,
+        }
+    }
+    merged = merge_values(read_defaults(), [load(yaml.safe_dump(values).encode(), "values.yaml")])
+    manifests = [one.body for one in render(merged.values, Release("hub", "hub"))]
+    data: list[Any] = [one.get("data") for one in manifests if one["kind"] == "ConfigMap"]
+    document = next(json.loads(one["controllers.json"]) for one in data if "controllers.json" in one)
+    read = Reader()
+    settings = read_gate(read, document)
+    assert read.faults == []
+    return settings
+
+
+def node(*taints: Taint, **labels: str) -> NodeFact:
+    return NodeFact(name="node", labels=labels, taints=taints, unschedulable=False, ready=True)
+
+
+def images(settings: GateSettings, at: NodeFact) -> list[str]:
+    return [image.reference for image in settings.images_for(at)]
+
+
+def test_a_tainted_gpu_node_gets_the_images_of_those_who_may_use_it_and_no_others() -> None:
+    there = node(USER, GPU)
+    assert images(gate(), there) == [GPU_IMAGE]
+    assert gate().taint_against_pullers(there) is None
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present"},
+    ],
+)
+def test_a_profiles_tolerations_are_its_pullers(toleration: dict[str, str]) -> None:
+    settings = gate({"image": GPU_IMAGE, "tolerations": [toleration]})
+    assert images(settings, node(USER, GPU)) == [GPU_IMAGE]
+
+
+def test_a_node_that_no_puller_tolerates_lacks_what_belongs_there_and_the_taint_is_told() -> None:
+    settings = gate({"image": GPU_IMAGE})
+    assert images(settings, node(GPU)) == [DEFAULT, GPU_IMAGE]
+    assert settings.taint_against_pullers(node(GPU)) == GPU
+
+
+def test_nodes_that_meet_no_required_term_of_users_get_nothing() -> None:
+    term = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
+    settings = gate({}, extraNodeAffinity={"required": [term]})
+    assert images(settings, node()) == []
+    assert images(settings, node(**{"hub.jupyter.org/node-purpose": "user"})) == [DEFAULT]
+
+
+def test_every_puller_tolerates_the_startup_taint_and_what_all_daemon_pods_do() -> None:
+    joining = node(
+        USER,
+        Taint(startup_taint("hub", "hub"), "", "NoSchedule"),
+        Taint("node.kubernetes.io/not-ready", "", "NoExecute"),
+    )
+    assert gate().taint_against_pullers(joining) is None
+    assert images(gate(), joining) == [DEFAULT, GPU_IMAGE]

@@ -1,0 +1,414 @@
+"""One cycle: which nodes fit and why others don't, in kube-scheduler's words; who is pre-empted; what a state keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.placement.selectors import Requirement
+from roost_core.scheduler.cycle import NO_NODES, feasible_wanted, schedule
+from roost_core.scheduler.filters import filter_nodes
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.preemption import NEVER, WAITING, Nomination, NoNomination, preempt
+from roost_core.scheduler.profile import default_profile
+from roost_core.scheduler.state import ClusterState, Condition, DisruptionBudget, PodQuery, Surroundings
+from tests.unit.scheduling_builders import HOSTNAME, ZONE, app, arguments, node, pod, profile, term
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roost_core.scheduler.objects import PodState
+    from roost_core.scheduler.profile import Profile
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+DEFAULT = default_profile(NEWEST_MINOR)
+
+
+def why(incoming: PodState, state: ClusterState, using: Profile = DEFAULT) -> dict[str, tuple[str, ...]]:
+    found = filter_nodes(incoming, state, using)
+    return {name: verdict.reasons if verdict else () for name, verdict in found.items()}
+
+
+def named(*names: str, operator: str = "In") -> dict[str, Any]:
+    fields = [{"key": "metadata.name", "operator": operator, "values": [name]} for name in names]
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}}
+
+
+class TestFilters:
+    def test_cordons_taints_and_labels_keep_pods_off_in_this_order(self) -> None:
+        state = ClusterState(
+            [
+                node("cordoned", cordoned=True, taints=["a=1:NoSchedule"]),
+                node("tainted", taints=["a=1:NoExecute"]),
+                node("other"),
+                node("right", labels={"pool": "user"}, taints=["a=1:PreferNoSchedule"]),
+            ]
+        )
+        assert why(pod("p", nodeSelector={"pool": "user"}), state) == {
+            "cordoned": ("node(s) were unschedulable",),
+            "tainted": ("node(s) had untolerated taint(s)",),
+            "other": ("node(s) didn't match Pod's node affinity/selector",),
+            "right": (),
+        }
+
+    def test_a_profile_may_ask_another_order(self) -> None:
+        state = ClusterState([node("n", taints=["a=1:NoSchedule"], cpu="1")])
+        enabled = [{"name": "NodeResourcesFit"}, {"name": "NodeAffinity"}]
+        using = profile(plugins={"filter": {"enabled": enabled}})
+        greedy = pod("p", requests={"cpu": "2"}, nodeSelector={"pool": "user"})
+        assert why(greedy, state, using) == {"n": ("Insufficient cpu",)}
+        assert why(pod("q", nodeSelector={"pool": "user"}), state, using)["n"][0].startswith("node(s) didn't match")
+
+    def test_all_that_is_lacking_is_said_and_more_than_the_node_has_can_not_be_helped(self) -> None:
+        state = ClusterState([node("a", cpu="2", memory="4Gi", pods=1)], [pod("x", on="a", requests={"cpu": "1"})])
+        found = filter_nodes(
+            pod("p", requests={"cpu": "1500m", "memory": "5Gi", "example.com/gpu": "1"}), state, DEFAULT
+        )
+        rejection = found["a"]
+        assert rejection is not None
+        assert rejection.reasons == (
+            "Too many pods",
+            "Insufficient cpu",
+            "Insufficient example.com/gpu",
+            "Insufficient memory",
+        )
+        assert rejection.unresolvable
+        can_be_helped = filter_nodes(pod("p", requests={"cpu": "1500m"}), state, DEFAULT)["a"]
+        assert can_be_helped is not None
+        assert not can_be_helped.unresolvable
+
+    def test_ignored_resources_are_not_asked_for(self) -> None:
+        state = ClusterState([node("a")])
+        wants = pod("p", requests={"example.com/gpu": "1", "other.org/fpga": "1"})
+        assert why(wants, state)["a"] == ("Insufficient example.com/gpu", "Insufficient other.org/fpga")
+        using = profile(
+            **arguments("NodeResourcesFit", ignoredResources=["example.com/gpu"], ignoredResourceGroups=["other.org"])
+        )
+        assert why(wants, state, using) == {"a": ()}
+
+    @pytest.mark.parametrize(
+        ("taken", "wanted", "fits"),
+        [
+            ({"hostPort": 80}, {"hostPort": 80}, False),
+            ({"hostPort": 80}, {"hostPort": 81}, True),
+            ({"hostPort": 80}, {"hostPort": 80, "protocol": "UDP"}, True),
+            ({"hostPort": 80}, {"hostPort": 80, "hostIP": "127.0.0.1"}, False),
+            ({"hostPort": 80, "hostIP": "127.0.0.2"}, {"hostPort": 80, "hostIP": "127.0.0.1"}, True),
+        ],
+    )
+    def test_ports_clash_by_address_and_protocol(self, taken: Any, wanted: Any, fits: bool) -> None:
+        def with_port(port: Any, **more: Any) -> PodState:
+            return pod("p", **more, containers=[{"name": "c", "image": "i", "ports": [port]}])
+
+        state = ClusterState([node("a")], [replace(with_port(taken, on="a"), name="there")])
+        assert (why(with_port(wanted), state)["a"] == ()) == fits
+
+    def test_required_affinity_needs_one_pod_that_meets_all_terms_or_the_first_of_its_kind(self) -> None:
+        terms = [term(app("u"), key=ZONE), term({"matchLabels": {"tier": "x"}}, key=ZONE)]
+        wants = {"podAffinity": {REQUIRED: terms}}
+        nodes = [node("a", labels={ZONE: "z1"}), node("b", labels={ZONE: "z2"}), node("c")]
+        first = pod("p", labels={"app": "u", "tier": "x"}, affinity=wants)
+        assert why(first, ClusterState(nodes)) == {"a": (), "b": (), "c": ("node(s) didn't match pod affinity rules",)}
+        halves = [pod("x", on="a", labels={"app": "u"}), pod("y", on="a", labels={"tier": "x"})]
+        other = pod("q", affinity=wants)
+        assert all(why(other, ClusterState(nodes, halves)).values())
+        whole = pod("z", on="b", labels={"app": "u", "tier": "x"})
+        assert why(first, ClusterState(nodes, [whole]))["a"] == ("node(s) didn't match pod affinity rules",)
+        assert why(other, ClusterState(nodes, [whole]))["b"] == ()
+
+    def test_anti_affinity_works_in_both_directions(self) -> None:
+        avoids = {"podAntiAffinity": {REQUIRED: [term(app("u"))]}}
+        nodes = [node("a"), node("b")]
+        there = pod("x", on="a", labels={"app": "u"})
+        for one in (there, replace(there, leaving=True)):
+            assert why(pod("p", affinity=avoids), ClusterState(nodes, [one]))["a"] == (
+                "node(s) didn't match pod anti-affinity rules",
+            )
+        jealous = pod("x", on="a", affinity=avoids)
+        assert why(pod("p", labels={"app": "u"}), ClusterState(nodes, [jealous]))["a"] == (
+            "node(s) didn't satisfy existing pods anti-affinity rules",
+        )
+
+    def test_do_not_schedule_constraints_bound_the_skew(self) -> None:
+        def constrained(**more: Any) -> PodState:
+            constraint = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **more}
+            return pod("p", labels={"app": "u"}, topologySpreadConstraints=[{"labelSelector": app("u"), **constraint}])
+
+        nodes = [node("a", labels={ZONE: "z1"}), node("b", labels={ZONE: "z2"}), node("c")]
+        state = ClusterState(nodes, [pod("x", on="a", labels={"app": "u"})])
+        assert why(constrained(), state) == {
+            "a": ("node(s) didn't match pod topology spread constraints",),
+            "b": (),
+            "c": ("node(s) didn't match pod topology spread constraints (missing required label)",),
+        }
+        assert why(constrained(maxSkew=2), state)["a"] == ()
+        assert why(constrained(maxSkew=2, minDomains=3), state)["a"] == ()
+        assert why(constrained(maxSkew=1, minDomains=3), state)["b"] == ()
+        revision = {"labelSelector": app("u"), "matchLabelKeys": ["revision"]}
+        other = replace(constrained(**revision), labels={"app": "u", "revision": "2"})
+        assert why(other, state)["a"] == ()
+
+    def test_a_pod_may_fit_beside_those_nominated_or_not_at_all(self) -> None:
+        state = ClusterState([node("a", cpu="2")])
+        promised = pod("promised", requests={"cpu": "1500m"}, priority=5, status={"nominatedNodeName": "a"})
+        state.add_pod(promised)
+        assert why(pod("p", requests={"cpu": "1"}, priority=5), state)["a"] == ("Insufficient cpu",)
+        assert why(pod("p", requests={"cpu": "1"}, priority=6), state)["a"] == ()
+        assert why(promised, state)["a"] == ()
+
+    def test_pods_of_a_daemon_set_are_about_their_node_only(self) -> None:
+        state = ClusterState([node(name) for name in "abc"])
+        assert schedule(pod("p", affinity=named("b")), state, DEFAULT).node == "b"
+        lost = schedule(pod("p", affinity=named("x")), state, DEFAULT)
+        assert lost.message.startswith("0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity].")
+        conflict = schedule(pod("p", affinity=named("a", "b")), state, DEFAULT)
+        assert conflict.message == "0/3 nodes are available: pod affinity terms conflict. not found"
+
+
+class TestCycles:
+    def test_without_nodes_kube_scheduler_says_so(self) -> None:
+        assert schedule(pod("p"), ClusterState(), DEFAULT).message == NO_NODES
+
+    def test_a_lone_node_is_taken_without_a_table(self) -> None:
+        decision = schedule(pod("p"), ClusterState([node("a"), node("b", cordoned=True)]), DEFAULT)
+        assert (decision.node, decision.table) == ("a", None)
+        assert decision.reasons == {"node(s) were unschedulable": 1}
+
+    def test_the_nominated_node_is_taken_when_it_fits_whatever_others_are_worth(self) -> None:
+        state = ClusterState([node("a", taints=["x=1:PreferNoSchedule"]), node("b")])
+        waiting = pod("p", status={"nominatedNodeName": "a"})
+        assert schedule(waiting, state, DEFAULT).node == "a"
+        assert schedule(pod("p"), state, DEFAULT).node == "b"
+
+    def test_a_failure_names_each_reason_with_its_number_sorted_as_text(self) -> None:
+        nodes = [node(f"n{index}", cordoned=True) for index in range(10)]
+        state = ClusterState([*nodes, node("small", cpu="1")])
+        decision = schedule(pod("p", requests={"cpu": "2"}), state, DEFAULT)
+        assert decision.message == (
+            "0/11 nodes are available: 1 Insufficient cpu, 10 node(s) were unschedulable."
+            " preemption: 0/11 nodes are available: 11 Preemption is not helpful for scheduling."
+        )
+
+    def test_until_1_36_claims_are_spoken_of_where_there_are_none(self) -> None:
+        state = ClusterState([node("small", cpu="1")])
+        assert schedule(pod("p", requests={"cpu": "2"}), state, default_profile(36)).message == (
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate,"
+            " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        )
+
+    def test_an_event_holds_1024_characters_of_it(self) -> None:
+        resources = {f"example.com/{index:03d}-{'x' * 40}": "1" for index in range(30)}
+        decision = schedule(pod("p", requests=resources), ClusterState([node("a")]), DEFAULT)
+        assert len(decision.message) > 1024
+        assert len(decision.note) == 1024
+        assert decision.note.endswith(" ...")
+
+    @pytest.mark.parametrize(
+        ("nodes", "percent", "expected"),
+        [(99, 10, 99), (100, 0, 100), (200, 0, 100), (1000, 0, 420), (6000, 0, 300), (1000, 100, 1000), (500, 30, 150)],
+    )
+    def test_in_large_clusters_only_a_share_is_looked_for(self, nodes: int, percent: int, expected: int) -> None:
+        assert feasible_wanted(nodes, replace(DEFAULT, percentage_of_nodes_to_score=percent)) == expected
+
+    def test_the_search_goes_on_where_it_ended(self) -> None:
+        state = ClusterState([node(f"n{index:03d}") for index in range(120)])
+        first = schedule(pod("p"), state, replace(DEFAULT, percentage_of_nodes_to_score=1))
+        assert first.table is not None
+        assert first.table.nodes == tuple(f"n{index:03d}" for index in range(100))
+        second = schedule(pod("p"), state, replace(DEFAULT, percentage_of_nodes_to_score=1), start=first.next_start)
+        assert second.table is not None
+        assert second.table.nodes[:2] == ("n100", "n101")
+        assert second.table.nodes[-1] == "n079"
+
+    def test_nodes_of_all_zones_come_in_turn(self) -> None:
+        zones = {"a": "1", "b": "1", "c": "2", "d": "1", "e": "3", "f": "2"}
+        state = ClusterState([node(name, labels={ZONE: zone}) for name, zone in zones.items()])
+        assert [row.name for row in state.ordered] == ["a", "c", "e", "b", "f", "d"]
+
+
+class TestPreemption:
+    def test_the_fewest_and_least_important_go_and_those_who_can_stay_stay(self) -> None:
+        there = [
+            pod("a-two", on="a", requests={"cpu": "2"}, priority=-10),
+            pod("a-one", on="a", requests={"cpu": "1"}, priority=-10),
+            pod("b-two", on="b", requests={"cpu": "2"}, priority=-5),
+            pod("b-one", on="b", requests={"cpu": "1"}, priority=-5),
+        ]
+        state = ClusterState([node("a", cpu="3"), node("b", cpu="3")], there)
+        found = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
+        assert isinstance(found, Nomination)
+        assert (found.node, [one.name for one in found.victims]) == ("a", ["a-one"])
+        decision = schedule(pod("p", requests={"cpu": "1"}), state, DEFAULT)
+        assert decision.nomination == found
+        failed = "0/2 nodes are available: 2 Insufficient cpu."
+        told = "preemption: found a potential placement for pod on node a, preempting 1 victims"
+        assert decision.message == f"{failed} {told}"
+        assert schedule(pod("p", requests={"cpu": "1"}), state, default_profile(36)).message == failed
+
+    def candidates(self, *pods: PodState, budgets: Iterable[DisruptionBudget] = ()) -> Nomination | NoNomination:
+        names = sorted({one.node_name for one in pods})
+        state = ClusterState([node(name, cpu="1") for name in names], pods, Surroundings(budgets=tuple(budgets)))
+        return preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
+
+    def seat(self, name: str, on: str, priority: int, cpu: str = "1", **more: Any) -> PodState:
+        return pod(name, on=on, priority=priority, requests={"cpu": cpu}, **more)
+
+    def chosen(self, *pods: PodState, budgets: Iterable[DisruptionBudget] = ()) -> str:
+        found = self.candidates(*pods, budgets=budgets)
+        assert isinstance(found, Nomination)
+        assert not found.equals
+        return found.node
+
+    def test_two_of_lower_priority_go_before_one_of_higher(self) -> None:
+        lower = [self.seat("x", "a", -10, "500m"), self.seat("y", "a", -10, "500m")]
+        assert self.chosen(*lower, self.seat("z", "b", -5)) == "a"
+
+    def test_one_goes_before_two_of_its_priority(self) -> None:
+        two = [self.seat("x", "a", -10, "500m"), self.seat("y", "a", -10, "500m")]
+        assert self.chosen(*two, self.seat("z", "b", -10)) == "b"
+
+    def test_a_budget_protects_better_than_priority(self) -> None:
+        budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
+        pods = [self.seat("x", "a", -10, labels={"app": "x"}), self.seat("z", "b", -5)]
+        assert self.chosen(*pods) == "a"
+        assert self.chosen(*pods, budgets=[budget]) == "b"
+        assert self.chosen(*pods, budgets=[replace(budget, disruptions_allowed=1)]) == "a"
+        assert self.chosen(*pods, budgets=[replace(budget, disrupted_pods=frozenset({"x"}))]) == "a"
+
+    def test_on_a_node_those_with_a_budget_may_stay_first(self) -> None:
+        budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
+        safe = self.seat("safe", "a", -10, "500m", labels={"app": "x"})
+        other = self.seat("other", "a", -5, "500m")
+        state = ClusterState([node("a", cpu="1")], [safe, other], Surroundings(budgets=(budget,)))
+        found = preempt(pod("p", requests={"cpu": "500m"}), state, DEFAULT)
+        assert isinstance(found, Nomination)
+        assert ([one.name for one in found.victims], found.violations) == (["other"], 0)
+
+    def test_the_latest_started_goes_and_one_that_has_not_started_is_the_latest(self) -> None:
+        early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+        old, new = self.seat("x", "a", -10, started=early), self.seat("y", "b", -10, started=late)
+        assert self.chosen(old, new) == "b"
+        assert self.chosen(new, self.seat("z", "c", -10)) == "c"
+
+    def test_of_nodes_just_as_good_all_are_named(self) -> None:
+        found = self.candidates(self.seat("x", "b", -10), self.seat("y", "a", -10))
+        assert isinstance(found, Nomination)
+        assert (found.node, found.equals) == ("a", ("b",))
+
+    def test_nobody_goes_for_a_pod_that_never_pre_empts_or_still_waits_for_victims(self) -> None:
+        victim = self.seat("x", "a", -10)
+        state = ClusterState([node("a", cpu="1")], [victim])
+        meek = pod("p", requests={"cpu": "1"}, preemptionPolicy="Never")
+        assert preempt(meek, state, DEFAULT) == NoNomination(NEVER)
+        state.add_pod(replace(victim, leaving=True, preempted=True))
+        waiting = pod("p", requests={"cpu": "1"}, status={"nominatedNodeName": "a"})
+        assert preempt(waiting, state, DEFAULT) == NoNomination(WAITING)
+
+    def test_when_nothing_helps_the_dry_runs_are_told(self) -> None:
+        equal = self.seat("x", "a", 0)
+        state = ClusterState([node("a", cpu="1"), node("b", cordoned=True)], [equal])
+        found = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
+        assert isinstance(found, NoNomination)
+        assert found.message == (
+            "0/2 nodes are available: 1 No preemption victims found for incoming pod,"
+            " 1 Preemption is not helpful for scheduling."
+        )
+
+    def test_pods_that_others_avoid_make_room_by_going(self) -> None:
+        avoids = {"podAntiAffinity": {REQUIRED: [term(app("u"))]}}
+        jealous = pod("x", on="a", priority=-1, affinity=avoids)
+        state = ClusterState([node("a")], [jealous])
+        found = preempt(pod("p", labels={"app": "u"}), state, DEFAULT)
+        assert isinstance(found, Nomination)
+        assert [one.name for one in found.victims] == ["x"]
+
+
+class TestStates:
+    def test_a_pod_that_finished_takes_no_room(self) -> None:
+        state = ClusterState([node("a")], [pod("x", on="a", requests={"cpu": "1"})])
+        assert state.rows["a"].requested == {"cpu": 1000}
+        state.add_pod(pod("x", on="a", requests={"cpu": "1"}, status={"phase": "Succeeded"}))
+        assert state.rows["a"].requested == {}
+        assert state.get_pod("hub/x") is None
+
+    def test_pods_wait_for_a_node_that_comes_or_comes_back(self) -> None:
+        state = ClusterState((), [pod("x", on="a", requests={"cpu": "1"}), pod("y", status={"nominatedNodeName": "a"})])
+        state.set_node(node("a"))
+        assert list(state.rows["a"].pods) == ["hub/x"]
+        assert list(state.rows["a"].nominated) == ["hub/y"]
+        state.remove_node("a")
+        assert schedule(pod("p"), state, DEFAULT).message == NO_NODES
+        state.set_node(node("a", cpu="1"))
+        assert why(pod("p", requests={"cpu": "1"}), state)["a"] == ("Insufficient cpu",)
+        state.remove_pod("hub/x")
+        state.remove_pod("hub/y")
+        assert why(pod("p", requests={"cpu": "1"}), state) == {"a": ()}
+
+    def test_a_question_without_a_pod_leaves_it_where_it_was_even_when_it_fails(self) -> None:
+        seat = pod("seat", on="a", requests={"cpu": "1"})
+        state = ClusterState([node("a", cpu="1"), node("b", cpu="1")], [seat])
+        with state.without(seat.key, "hub/unknown"):
+            assert schedule(replace(seat, node_name=""), state, DEFAULT).node in ("a", "b")
+        with pytest.raises(RuntimeError), state.without(seat.key):
+            raise RuntimeError
+        assert state.get_pod(seat.key) is seat
+        assert state.rows["a"].requested == {"cpu": 1000}
+
+    def test_answers_follow_every_change(self) -> None:
+        state = ClusterState([node("a"), node("b")])
+        query = PodQuery((Condition(None, frozenset({Requirement("app", "In", frozenset({"u"}))})),))
+        asked = pod("p", requests={"cpu": "1"}, nodeSelector={"pool": "user"})
+        assert state.count_pods(query) == {}
+        assert all(why(asked, state).values())
+        state.add_pod(pod("x", on="a", labels={"app": "u"}))
+        assert state.count_pods(query) == {"a": 1}
+        state.set_node(node("b", labels={"pool": "user"}))
+        assert why(asked, state)["b"] == ()
+        state.add_pod(pod("big", on="b", requests={"cpu": "4"}))
+        assert why(asked, state)["b"] == ("Insufficient cpu",)
+        state.remove_pod("hub/x")
+        assert state.count_pods(query) == {}
+
+    def test_another_zone_changes_the_order_only_when_a_node_comes_or_goes(self) -> None:
+        state = ClusterState(
+            [node("a", labels={ZONE: "1"}), node("b", labels={ZONE: "1"}), node("c", labels={ZONE: "2"})]
+        )
+        assert [row.name for row in state.ordered] == ["a", "c", "b"]
+        state.set_node(node("a", labels={ZONE: "2"}))
+        assert [row.name for row in state.ordered] == ["a", "c", "b"]
+        state.set_node(node("d", labels={HOSTNAME: "d"}))
+        assert [row.name for row in state.ordered] == ["b", "c", "d", "a"]
+
+
+def test_pods_with_equal_needs_share_verdicts_and_nothing_else() -> None:
+    """What differs in requests, required anti-affinity or preferred terms is asked anew on a state in use."""
+    apart = {
+        "podAntiAffinity": {
+            REQUIRED: [{"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}],
+        }
+    }
+
+    def prefers(name: str) -> dict[str, Any]:
+        fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]
+        terms = [{"weight": 100, "preference": {"matchFields": fields}}]
+        return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    def make_state() -> ClusterState:
+        nodes = [node("a", cpu="1"), node("b"), node("c")]
+        return ClusterState(nodes, [pod("there", on="b", labels={"app": "a"})])
+
+    asked = [
+        pod("first", image="one:1", requests={"cpu": "2"}),
+        pod("second", image="two:1", requests={"cpu": "2"}),
+        pod("avoids", requests={"cpu": "2"}, affinity=apart),
+        pod("small", requests={"cpu": "1"}),
+        pod("to-b", requests={"cpu": "2"}, affinity=prefers("b")),
+        pod("to-c", requests={"cpu": "2"}, affinity=prefers("c")),
+    ]
+    used = make_state()
+    for one in asked * 2:
+        assert schedule(one, used, DEFAULT) == schedule(one, make_state(), DEFAULT)
+    assert [schedule(one, used, DEFAULT).node for one in asked[-2:]] == ["b", "c"]
+    assert used.needs_of(asked[0].spec) is used.needs_of(asked[1].spec)

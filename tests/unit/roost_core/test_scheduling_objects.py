@@ -1,0 +1,234 @@
+"""Nodes and pods as scheduling needs them: amounts, requests, terms, moments; and what of them is no pod."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from roost_core.placement.moments import read_moment
+from roost_core.placement.pods import OddPodError
+from roost_core.placement.selectors import Requirement, Taint
+from roost_core.scheduler.objects import OddNodeError, Owner, PodSpec, read_node_state, read_pod_spec, read_pod_state
+
+MIB = 2**20
+
+
+def spec(**body: Any) -> PodSpec:
+    return read_pod_spec({"containers": [], **body})
+
+
+def container(restart: str | None = None, **requests: str) -> dict[str, Any]:
+    more = {"restartPolicy": restart} if restart else {}
+    return {"name": "c", "image": "i", "resources": {"requests": requests}, **more}
+
+
+class TestRequests:
+    def test_containers_add_up_and_the_whole_is_rounded_up_once(self) -> None:
+        found = spec(containers=[container(cpu="0.0003", memory="0.4"), container(cpu="100.4m", memory="1Ki")])
+        assert dict(found.requests) == {"cpu": 101, "memory": 1025}
+
+    def test_a_container_without_requests_counts_100m_and_200_mib_in_scores_only(self) -> None:
+        found = spec(containers=[container(), container(cpu="0")])
+        assert dict(found.requests) == {"cpu": 0}
+        assert (found.non_zero_cpu, found.non_zero_memory) == (100, 400 * MIB)
+
+    def test_the_largest_step_of_initialising_counts_when_it_asks_for_more(self) -> None:
+        found = spec(containers=[container(cpu="1")], initContainers=[container(cpu="3"), container(cpu="2")])
+        assert dict(found.requests)["cpu"] == 3000
+
+    def test_sidecars_run_beside_main_containers_and_beside_init_containers_after_them(self) -> None:
+        sidecar = container("Always", cpu="1")
+        before = spec(containers=[container(cpu="1")], initContainers=[sidecar, container(cpu="2")])
+        after = spec(containers=[container(cpu="1")], initContainers=[container(cpu="2"), sidecar])
+        assert dict(before.requests)["cpu"] == 3000
+        assert dict(after.requests)["cpu"] == 2000
+
+    def test_pod_level_requests_replace_the_sum_and_overhead_comes_on_top(self) -> None:
+        found = spec(
+            containers=[container(cpu="1", memory="1Gi")],
+            resources={"requests": {"cpu": "3", "example.com/ignored": "1"}},
+            overhead={"cpu": "250m", "memory": "1Mi"},
+        )
+        assert dict(found.requests) == {"cpu": 3250, "memory": 1025 * MIB}
+
+    def test_the_fit_score_of_a_pod_that_comes_is_blind_to_pod_level_requests(self) -> None:
+        found = spec(containers=[container()], resources={"requests": {"cpu": "3"}})
+        assert dict(found.fit_requests)["cpu"] == 100
+        assert found.non_zero_cpu == 3000
+
+    def test_beside_pod_level_requests_only_what_nobody_asks_for_gets_a_default(self) -> None:
+        whole = {"requests": {"cpu": "3"}}
+        found = spec(containers=[container(memory="1Gi"), container()], resources=whole)
+        assert found.non_zero_memory == 1024 * MIB
+        assert dict(found.fit_requests)["memory"] == 1224 * MIB
+        assert spec(containers=[container(), container()], resources=whole).non_zero_memory == 400 * MIB
+
+    def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_counts(self) -> None:
+        def requested(condition: list[dict[str, str]]) -> dict[str, int]:
+            status = {
+                "containerStatuses": [
+                    {
+                        "name": "c",
+                        "resources": {"requests": {"cpu": "2", "memory": "1Gi"}},
+                        "allocatedResources": {"cpu": "1", "memory": "2Gi"},
+                    }
+                ],
+                "conditions": condition,
+            }
+            body = {"metadata": {"name": "p"}, "spec": {"containers": [container(cpu="4")]}, "status": status}
+            return dict(read_pod_state(body).spec.requests)
+
+        assert requested([]) == {"cpu": 4000, "memory": 2048 * MIB}
+        assert requested([{"type": "PodResizePending", "reason": "Infeasible"}])["cpu"] == 2000
+
+    def test_resources_that_kube_scheduler_does_not_count_are_left_out(self) -> None:
+        found = spec(containers=[container(**{"example.com/gpu": "2", "hugepages-2Mi": "4Mi", "storage": "1"})])
+        assert dict(found.requests) == {"example.com/gpu": 2, "hugepages-2Mi": 4 * MIB}
+
+
+class TestPods:
+    def test_what_scheduling_needs_is_read(self) -> None:
+        state = read_pod_state(
+            {
+                "metadata": {
+                    "name": "seat-0",
+                    "namespace": "jhub",
+                    "uid": "u",
+                    "labels": {"app": "a"},
+                    "annotations": {"roost.hub.jupyter.org/opt-out": "true", "someone/else": "x"},
+                    "creationTimestamp": "2026-11-21T17:50:29Z",
+                    "deletionTimestamp": "2026-11-21T17:51:29Z",
+                    "ownerReferences": [{"kind": "StatefulSet", "name": "seat", "uid": "s", "controller": True}],
+                },
+                "spec": {
+                    "nodeName": "a",
+                    "priority": -10,
+                    "preemptionPolicy": "Never",
+                    "schedulerName": "mine",
+                    "containers": [container()],
+                    "volumes": [{"persistentVolumeClaim": {"claimName": "home"}}, {"image": {"reference": "r:1"}}],
+                },
+                "status": {
+                    "phase": "Running",
+                    "startTime": "2026-11-21T17:50:30Z",
+                    "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}],
+                },
+            }
+        )
+        assert (state.key, state.uid, state.node_name, state.phase) == ("jhub/seat-0", "u", "a", "Running")
+        assert (state.priority, state.preempts, state.scheduler_name) == (-10, False, "mine")
+        assert state.started is not None
+        assert state.started - state.created == 1
+        assert state.leaving
+        assert state.preempted
+        assert state.owner == Owner("StatefulSet", "seat", "s")
+        assert state.annotations == {"roost.hub.jupyter.org/opt-out": "true"}
+        assert (state.claims, state.spec.volume_images) == (("home",), ("r:1",))
+
+    def test_containers_are_kept_only_when_they_are_asked_for(self) -> None:
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
+        body = {
+            "metadata": {"name": "p"},
+            "spec": {"containers": [container()], "initContainers": [{"name": "i", "image": "init:1"}]},
+            "status": {
+                "containerStatuses": [{"name": "c", "image": "full/i", "imageID": "", "state": waiting}],
+                "initContainerStatuses": [
+                    {"name": "i", "imageID": "sha256:1", "state": {"terminated": {"exitCode": 0}}}
+                ],
+            },
+        }
+        assert read_pod_state(body).containers == ()
+        main, init = read_pod_state(body, keep_containers=True).containers
+        assert (main.image, main.waiting_reason, main.waiting_message) == ("i", "ImagePullBackOff", "no such host")
+        assert (init.image_id, init.init, init.terminated, init.running) == ("sha256:1", True, True, False)
+
+    def test_equal_specs_become_one_object_through_a_pool(self) -> None:
+        pool: dict[PodSpec, PodSpec] = {}
+        bodies: list[dict[str, Any]] = [
+            {"metadata": {"name": name}, "spec": {"containers": [container(cpu="1")]}} for name in "ab"
+        ]
+        first, second = (read_pod_state(body, specs=pool) for body in bodies)
+        assert first.spec is second.spec
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            None,
+            [],
+            {},
+            {"spec": []},
+            {"spec": {"containers": {}}},
+            {"spec": {"containers": ["c"]}},
+            {"spec": {"containers": [{"image": 1}]}},
+            {"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}},
+            {"spec": {"priority": "high"}},
+            {"spec": {"priority": True}},
+            {"spec": {"nodeSelector": {"a": 1}}},
+            {
+                "spec": {
+                    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": "1"}]}}
+                }
+            },
+            {"spec": {"tolerations": [None]}},
+            {"spec": {}, "metadata": {"labels": ["a"]}},
+            {"spec": {}, "status": {"conditions": {}}},
+        ],
+    )
+    def test_what_is_no_pod_raises_one_error_and_no_other(self, body: Any) -> None:
+        with pytest.raises(OddPodError):
+            read_pod_state(body)
+
+
+class TestNodes:
+    def test_what_scheduling_needs_is_read(self) -> None:
+        state = read_node_state(
+            {
+                "metadata": {
+                    "name": "a",
+                    "uid": "u",
+                    "labels": {"x": "y"},
+                    "creationTimestamp": "2026-11-21T17:50:29Z",
+                },
+                "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]},
+                "status": {
+                    "allocatable": {"cpu": "3900m", "memory": "8Gi", "pods": "110", "example.com/gpu": "2", "odd": "1"},
+                    "images": [{"names": ["i@sha256:1", "i:1"], "sizeBytes": 5}, {"names": None}],
+                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T17:51:29Z"}],
+                },
+            }
+        )
+        assert state.fact.taints == (Taint("k", "", "NoSchedule"),)
+        assert (state.fact.unschedulable, state.fact.ready) == (True, True)
+        assert state.allocatable == {"cpu": 3900, "memory": 8192 * MIB, "pods": 110, "example.com/gpu": 2}
+        assert state.images == {"i@sha256:1": 5, "i:1": 5}
+        assert state.ready_since is not None
+        assert state.ready_since - state.created == 60
+
+    @pytest.mark.parametrize("body", [None, {}, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": []}}}])
+    def test_what_is_no_node_raises_one_error_and_no_other(self, body: Any) -> None:
+        with pytest.raises(OddNodeError):
+            read_node_state(body)
+
+
+@pytest.mark.parametrize(
+    "text", ["1970-01-01T00:00:00Z", "2024-02-29T23:59:60Z", "2000-03-01T01:02:03.5+02:00", "2026-11-21T17:50:29-05:30"]
+)
+def test_moments_are_seconds_since_1970(text: str) -> None:
+    leap = text.replace(":60Z", ":59Z")
+    expected = dt.datetime.fromisoformat(leap).timestamp() + (leap != text)
+    assert read_moment(text) == expected
+
+
+@pytest.mark.parametrize("text", [None, 5, "", "yesterday", "2026-11-21", "2026-11-21T17:50:29"])
+def test_what_is_no_moment_is_none(text: Any) -> None:
+    assert read_moment(text) is None
+
+
+def test_terms_that_match_nothing_are_left_out_so_that_none_left_matches_nothing() -> None:
+    required = {"nodeSelectorTerms": [{}, {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
+    found = spec(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+    assert found.required_node_terms is not None
+    assert [one.expressions for one in found.required_node_terms] == [(Requirement("a", "Exists", frozenset()),)]
+    assert spec().required_node_terms is None

@@ -1,0 +1,132 @@
+"""A KubeSchedulerConfiguration becomes the plugins, weights and arguments that kube-scheduler would run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import ProfileError, Weighted, default_profile, read_profiles
+from tests.unit.scheduling_builders import arguments, profile
+
+DEFAULT_SCORES = (
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodeResourcesFit", 1),
+    ("VolumeBinding", 1),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("DynamicResources", 2),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+)
+
+
+def scores(**plugins: Any) -> list[tuple[str, int]]:
+    return list(profile(plugins=plugins).scores)
+
+
+def test_the_defaults_are_kube_schedulers() -> None:
+    assert default_profile(NEWEST_MINOR).scores == DEFAULT_SCORES
+    assert default_profile(NEWEST_MINOR).filters[:5] == (
+        "NodeName",
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+    )
+    assert default_profile(NEWEST_MINOR).post_filters == ("DynamicResources", "DefaultPreemption")
+
+
+def test_the_minor_decides_which_plugins_there_are() -> None:
+    assert "NodeDeclaredFeatures" not in default_profile(35).filters
+    assert "NodeDeclaredFeatures" in default_profile(36).filters
+    assert "VolumeBinding" not in dict(default_profile(36).scores)
+    assert "VolumeBinding" in dict(default_profile(37).scores)
+    assert default_profile(36).filters[:2] == ("NodeUnschedulable", "NodeName")
+
+
+def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:
+    found = scores(score={"enabled": [{"name": "ImageLocality", "weight": 9}, {"name": "NodeAffinity", "weight": 5}]})
+    assert found[:3] == [("ImageLocality", 9), ("NodeAffinity", 5), ("TaintToleration", 3)]
+    assert len(found) == len(DEFAULT_SCORES)
+
+
+def test_a_plugin_named_under_multi_point_keeps_its_place() -> None:
+    found = scores(multiPoint={"enabled": [{"name": "NodeAffinity", "weight": 5}]})
+    assert found[:2] == [("TaintToleration", 3), ("NodeAffinity", 5)]
+
+
+def test_the_score_lists_weight_stands_over_multi_points() -> None:
+    both = {"enabled": [{"name": "NodeAffinity", "weight": 5}]}
+    assert (
+        dict(scores(multiPoint={"enabled": [{"name": "NodeAffinity", "weight": 7}]}, score=both))["NodeAffinity"] == 5
+    )
+
+
+@pytest.mark.parametrize("plugin", [{"name": "TaintToleration"}, {"name": "TaintToleration", "weight": 0}])
+def test_no_weight_means_1_not_the_default(plugin: dict[str, Any]) -> None:
+    assert dict(scores(score={"enabled": [plugin]}))["TaintToleration"] == 1
+
+
+def test_a_disabled_scorer_is_gone_unless_it_is_enabled_beside() -> None:
+    assert "ImageLocality" not in dict(scores(score={"disabled": [{"name": "ImageLocality"}]}))
+    both = {"disabled": [{"name": "ImageLocality"}], "enabled": [{"name": "ImageLocality", "weight": 4}]}
+    assert dict(scores(score=both))["ImageLocality"] == 4
+
+
+def test_a_star_leaves_only_what_is_enabled_beside_it() -> None:
+    only = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeAffinity", "weight": 2}]}
+    assert scores(score=only) == [("NodeAffinity", 2)]
+
+
+def test_arguments_are_read() -> None:
+    ratio = {"type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}]}
+    shape = {"requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 1}]}}
+    found = profile(**arguments("NodeResourcesFit", scoringStrategy={**ratio, **shape}))
+    assert found.fit.resources == (Weighted("cpu", 3), Weighted("memory", 1))
+    assert found.fit.shape == ((0, 100), (100, 10))
+    assert profile(**arguments("InterPodAffinity", hardPodAffinityWeight=0)).hard_pod_affinity_weight == 0
+    assert profile(**arguments("PodTopologySpread", defaultingType="List")).default_spread == ()
+    assert profile(**arguments("DefaultPreemption", minCandidateNodesAbsolute=7)).min_candidates == 7
+
+
+def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:
+    body = {
+        "percentageOfNodesToScore": 30,
+        "profiles": [{"schedulerName": "a", "percentageOfNodesToScore": 70}, {"schedulerName": "b"}],
+    }
+    found = read_profiles(body, NEWEST_MINOR)
+    assert (found["a"].percentage_of_nodes_to_score, found["b"].percentage_of_nodes_to_score) == (70, 30)
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ({"profiles": [{}, {}]}, "schedulerName"),
+        ({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, "twice"),
+        ({"profiles": [{"plugins": {"score": {"enabled": [{"name": "Own"}]}}}]}, "Own"),
+        ({"profiles": [{"plugins": {"score": {"enabled": [{"name": "NodeName"}]}}}]}, "NodeName"),
+        ({"profiles": [{"plugins": {"preScore": {"disabled": [{"name": "InterPodAffinity"}]}}}]}, "preScore"),
+        ({"profiles": [{"plugins": {"preFilter": {"disabled": [{"name": "*"}]}}}]}, "preFilter"),
+        ({"profiles": [arguments("NodeResourcesFit", scoringStrategy={})]}, "scoringStrategy.type"),
+        (
+            {"profiles": [arguments("NodeResourcesFit", scoringStrategy={"type": "RequestedToCapacityRatio"})]},
+            "no shape",
+        ),
+        ({"profiles": [{"pluginConfig": [{"name": "A"}, {"name": "A"}]}]}, "twice"),
+        ({"profiles": ["a"]}, "expected an object"),
+        ({"profiles": [{"plugins": ["score"]}]}, "shape"),
+        ({"extenders": [{"filterVerb": "f"}]}, "extenders"),
+    ],
+)
+def test_what_the_model_can_not_run_is_named(body: dict[str, Any], word: str) -> None:
+    with pytest.raises(ProfileError, match=word):
+        read_profiles(body, NEWEST_MINOR)
+
+
+def test_older_minors_than_those_known_are_refused_and_newer_ones_taken_for_the_newest() -> None:
+    with pytest.raises(ProfileError, match=r"1\.33"):
+        read_profiles({}, 33)
+    assert read_profiles({}, 40)["default-scheduler"].minor == NEWEST_MINOR

@@ -1,0 +1,48 @@
+"""Pods of a replay are what the webhook makes of them now, however many of their kind were made before."""
+
+from __future__ import annotations
+
+from roost.simulator.engine.pods import PodMaker
+from roost.simulator.setup.assumptions import Assumptions
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.trace.attempt import Attempt
+from roost_core.placement.labels import pulled_label
+from roost_core.placement.nodes import NodeFact, Nodes
+from webhook.rules.facts import Facts
+
+# One that the policy `roost` has pulled to all nodes.
+MANAGED = "r2d.invalid/2a1f24ae2314f47d3095:1"
+
+
+def test_a_gated_pod_follows_what_nodes_hold() -> None:
+    policy = load_policy("roost")
+    maker = PodMaker(policy, Assumptions())
+    attempt = Attempt(0, 0.0, "repository", MANAGED)
+    label = pulled_label(policy.release, policy.namespace, MANAGED)
+    without, holding = NodeFact("node-1"), NodeFact("node-1", {label: "true"})
+    required = []
+    # Twice the same nodes, others of the same content, a change, and back.
+    first = Nodes([without])
+    for nodes in (first, first, Nodes([without]), Nodes([holding]), Nodes([without])):
+        facts = Facts(nodes=nodes)
+        made = maker.user(attempt, "jupyter-ada", 1.0, facts)
+        assert made == PodMaker(policy, Assumptions()).user(attempt, "jupyter-ada", 1.0, facts)
+        required.append(made.spec.required_node_terms is not None)
+    assert required == [False, False, False, True, False]
+
+
+def test_another_hubs_pod_is_in_its_own_namespace_and_no_webhook_of_ours_changes_it() -> None:
+    policy = load_policy("roost")
+    maker = PodMaker(policy, Assumptions())
+    label = pulled_label(policy.release, policy.namespace, MANAGED)
+    facts = Facts(nodes=Nodes([NodeFact("node-1", {label: "true"})]))
+    ours = maker.user(Attempt(0, 0.0, "repository", MANAGED), "jupyter-ada", 1.0, facts)
+    theirs = maker.user(Attempt(1, 0.0, "repository", MANAGED, hub="other"), "jupyter-eve", 1.0, facts)
+    assert (ours.namespace, theirs.namespace) == (policy.namespace, "other")
+    assert theirs.scheduler_name == "other-user-scheduler"
+    assert ours.spec.required_node_terms is not None
+    assert theirs.spec.required_node_terms is None
+    assert (ours.spec.preferred_affinity != (), theirs.spec.preferred_affinity) == (True, ())
+    # A pod of ours stays what it was.
+    again = maker.user(Attempt(2, 0.0, "repository", MANAGED), "jupyter-bob", 1.0, facts)
+    assert again.spec == ours.spec

@@ -1,0 +1,547 @@
+"""Facts kept from watches, against an API server that is a dictionary of lists."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from roost_core.placement.leases import LeaseState
+from tests.builders import settings
+from tests.harness.waiting import wait_until
+from webhook.metrics import Metrics
+from webhook.rules.facts import Facts, HomePod, Homes
+from webhook.watch import STALE_SECONDS, FactsKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from roost_core.placement.settings import Settings
+
+Object = dict[str, Any]
+PODS = "/api/v1/namespaces/jhub/pods"
+
+
+class FakeServer:
+    """Serves lists by path and label selector; each watch ends after a moment, and a list is all there is to see."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], list[Object]] = {}
+        self.leases: dict[str, Object] = {}
+        self.forbidden: set[str] = set()
+        self.broken: set[str] = set()
+        self.asked: set[tuple[str, str]] = set()
+
+    def get(self, path: str, query: Mapping[str, Any]) -> Object:
+        if path in self.forbidden:
+            raise ApiError(403, f"{path} is forbidden")
+        if path in self.broken:
+            raise ClusterError(f"{path} is out of reach")
+        key = (path, str(query.get("labelSelector", "")))
+        self.asked.add(key)
+        return {"metadata": {"resourceVersion": "1"}, "items": self.objects.get(key, [])}
+
+    def find(self, path: str, *, read_seconds: float) -> Object | None:
+        assert read_seconds
+        if path in self.forbidden:
+            raise ApiError(403, f"{path} is forbidden")
+        return self.leases.get(path.rpartition("/")[2])
+
+    def lines(self, _path: str, _query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+        time.sleep(0.02)
+        raise ApiError(410, "list again")
+        yield b""
+
+
+def node(name: str, uid: str = "first") -> Object:
+    ready = {"type": "Ready", "status": "True"}
+    metadata = {"name": name, "uid": uid, "labels": {"a": "b"}}
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": [ready]}}
+
+
+def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> Object:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "jhub",
+            "uid": f"uid-{name}",
+            "labels": {"component": component, "app": "binder"},
+            **metadata,
+        },
+        "spec": {"nodeName": node_name, "schedulerName": "default-scheduler", "containers": []},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+class Kept:
+    """A keeper on a fake server."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self.metrics = Metrics("test")
+        self.seconds = 0.0
+        self.keeper = FactsKeeper(
+            cast("Client", server),
+            self.metrics,
+            lambda ns, name: self.seen.append((ns, name)),
+            clock=lambda: self.seconds,
+        )
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.keeper.run, args=(self.stop,))
+        self.thread.start()
+
+    def wait(self, predicate: Callable[[], bool]) -> None:
+        wait_until(predicate, 10, "facts", explain=lambda: (self.keeper.facts, self.keeper.verdict()))
+
+    def metric(self, name: str, pod_class: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, {"class": pod_class})
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    monkeypatch.setattr("roost_core.kube.watch_cache.FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("roost_core.kube.watch_cache.LAST_BACKOFF_SECONDS", 0.02)
+    return FakeServer()
+
+
+@pytest.fixture
+def kept(server: FakeServer) -> Iterator[Kept]:
+    running = Kept(server)
+    yield running
+    running.stop.set()
+    running.thread.join()
+
+
+def builds(server: FakeServer, *pods: Object) -> None:
+    server.objects[PODS, "component=binderhub-build"] = list(pods)
+
+
+def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> None:
+    kept.keeper.follow(settings(readNodes=False))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert server.asked == {
+        (PODS, "app=binder,component=image-builder"),
+        (PODS, "component=binderhub-build"),
+        (PODS, "component=singleuser-server"),
+        (PODS, "component=user-placeholder"),
+    }
+
+
+def test_facts_hold_nodes_builders_and_the_builds_of_each_node(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[PODS, "app=binder,component=image-builder"] = [pod("dind-a", "image-builder", node_name="a")]
+    builds(server, pod("one", "binderhub-build", node_name="a"), pod("two", "binderhub-build", node_name="a"))
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    facts = kept.keeper.facts
+    assert facts.nodes is not None
+    assert set(facts.nodes) == {"a", "b"}
+    assert facts.builder_nodes == {"build": frozenset({"a"})}
+    assert facts.homes.loads("build") == {"a": 2}
+    assert set(kept.seen) == {("jhub", "one"), ("jhub", "two")}
+
+
+def test_what_did_not_change_stays_the_same_object(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    server.objects[PODS, "app=binder,component=image-builder"] = [pod("dind-a", "image-builder", node_name="a")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    before = kept.keeper.facts
+    builds(server, pod("one", "binderhub-build", node_name="a"))
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert kept.keeper.facts.nodes is before.nodes
+    assert kept.keeper.facts.builder_nodes["build"] is before.builder_nodes["build"]
+
+
+def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer, kept: Kept) -> None:
+    server.forbidden.add("/api/v1/nodes")
+    builds(server, pod("one", "binderhub-build", node_name="a"))
+    kept.keeper.follow(settings())
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert kept.keeper.facts.nodes is None
+    passed, detail = kept.keeper.verdict()
+    assert passed
+    assert "/api/v1/nodes is forbidden" in detail
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    server.forbidden.clear()
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+
+
+def test_nodes_whose_rights_were_withdrawn_are_unknown_until_they_come_back(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    server.forbidden.add("/api/v1/nodes")
+    kept.wait(lambda: kept.keeper.facts.nodes is None)
+    assert kept.keeper.verdict().passed
+    server.forbidden.clear()
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    assert list(kept.keeper.facts.nodes or ()) == ["a"]
+
+
+def test_nodes_not_heard_of_for_minutes_are_unknown_until_they_are(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    server.broken.add("/api/v1/nodes")
+    kept.wait(lambda: "out of reach" in kept.keeper.verdict().detail)
+    kept.seconds = STALE_SECONDS + 1
+    kept.wait(lambda: kept.keeper.facts.nodes is None)
+    server.broken.clear()
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+
+
+def test_what_was_never_listed_is_as_old_as_its_watch(server: FakeServer, kept: Kept) -> None:
+    server.broken |= {PODS, "/api/v1/nodes"}
+    kept.keeper.follow(settings())
+    kept.seconds = 40.0
+    assert kept.keeper.age_seconds() == 40.0
+
+
+def test_what_may_not_be_read_does_not_age_the_facts(server: FakeServer, kept: Kept) -> None:
+    server.forbidden.add("/api/v1/nodes")
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.seconds = 40.0
+    kept.wait(lambda: kept.keeper.age_seconds() == 0.0)
+
+
+def test_a_fault_while_facts_are_made_loses_no_change(
+    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("webhook.watch.RETRY_SECONDS", 0.01)
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    faults = [RuntimeError("once")]
+    whole = Homes.updated
+
+    def updated(homes: Homes, changes: Mapping[str, HomePod | None]) -> Homes:
+        if faults:
+            raise faults.pop()
+        return whole(homes, changes)
+
+    monkeypatch.setattr(Homes, "updated", updated)
+    builds(server, pod("one", "binderhub-build", node_name="a"))
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert "facts not updated" in caplog.text
+
+
+def test_it_is_not_ready_before_there_is_a_policy(kept: Kept) -> None:
+    assert not kept.keeper.verdict().passed
+
+
+def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server: FakeServer, kept: Kept) -> None:
+    placed = {POLICY_REVISION_ANNOTATION: "1"}
+    opted_out = {"roost.hub.jupyter.org/opt-out": "true"}
+    users = [
+        pod("missed", "singleuser-server"),
+        pod("placed", "singleuser-server", annotations=placed),
+        pod("own", "singleuser-server", annotations=opted_out),
+    ]
+    server.objects[PODS, "component=singleuser-server"] = users
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
+    builds(server, pod("one", "binderhub-build", annotations=placed))
+    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
+    server.objects[PODS, "component=singleuser-server"] = users[1:]
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 0)
+    assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
+
+
+def test_a_seat_of_our_own_that_carries_our_scheduler_already_is_not_unplaced(server: FakeServer, kept: Kept) -> None:
+    own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "placeholder"}
+    seat, old_seat, alien = (pod(name, "user-placeholder") for name in ("seat", "old-seat", "alien"))
+    for one in (seat, alien):
+        one["spec"]["schedulerName"] = "hub.jhub.placeholder"
+    for one in (seat, old_seat):
+        one["metadata"]["labels"] |= own
+    server.objects[PODS, "component=user-placeholder"] = [seat, old_seat, alien]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "placeholder") == 2)
+
+
+def test_a_user_whose_hub_names_our_scheduler_is_unplaced_when_the_webhook_was_away(
+    server: FakeServer, kept: Kept
+) -> None:
+    user = pod("missed", "singleuser-server")
+    user["spec"]["schedulerName"] = "hub.jhub.user"
+    server.objects[PODS, "component=singleuser-server"] = [user]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
+
+
+def with_class(namespace_selector: Object) -> Settings:
+    return settings(
+        podClasses={
+            "user": {
+                "match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": namespace_selector},
+                "profile": "user",
+            }
+        }
+    )
+
+
+def test_a_class_of_other_namespaces_is_watched_everywhere_and_sorted_by_their_labels(
+    server: FakeServer, kept: Kept
+) -> None:
+    server.objects["/api/v1/namespaces", ""] = [
+        {"metadata": {"name": "jhub", "labels": {"hub": "yes"}}},
+        {"metadata": {"name": "other"}},
+    ]
+    server.objects["/api/v1/pods", "component=singleuser-server"] = [
+        pod("in", "singleuser-server"),
+        pod("out", "singleuser-server", namespace="other"),
+    ]
+    kept.keeper.follow(with_class({"matchLabels": {"hub": "yes"}}))
+    kept.wait(lambda: kept.keeper.facts.namespaces is not None)
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
+
+
+def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Kept) -> None:
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    before = threading.active_count()
+    kept.keeper.follow(settings(imageGate={"whenNoHolder": "wait", "preferWeight": 7}))
+    assert threading.active_count() == before
+
+
+USERS = (PODS, "component=singleuser-server")
+
+
+def user(name: str, node_name: str, image: str) -> Object:
+    body = pod(name, "singleuser-server", node_name=node_name)
+    body["spec"]["containers"] = [{"name": "notebook", "image": image}]
+    return body
+
+
+def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: FakeServer, kept: Kept) -> None:
+    roomy = node("a")
+    roomy["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
+    server.objects["/api/v1/nodes", ""] = [roomy, node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/y"), user("three", "", "team/z")]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 3)
+    facts = kept.keeper.facts
+    assert facts.nodes is not None
+    assert facts.nodes["a"].allocatable == {"cpu": 2000, "pods": 10}
+    warm = facts.warm["user"]
+    assert (warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (1, 1, 1)
+    assert warm.holds("a", "docker.io/team/x:latest")
+    assert not any(warm.holds(name, "docker.io/team/z:latest") for name in "ab")
+
+
+def test_images_outlive_their_pods_but_not_their_node(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"podsPerNode": 4}}}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 2)
+    server.objects[USERS] = []
+    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 0)
+    assert kept.keeper.facts.warm["user"].holders("docker.io/team/x:latest") == {"a", "b"}
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].holders("docker.io/team/x:latest") == {"a"})
+
+
+@pytest.mark.parametrize(("mode", "room"), [("requireLabel", {"cpu": 2000}), ("prefer", {})])
+def test_without_warm_sets_no_images_are_kept_and_room_only_for_the_gate(
+    mode: str, room: dict[str, int], server: FakeServer, kept: Kept
+) -> None:
+    roomy = node("a")
+    roomy["status"]["allocatable"] = {"cpu": "2"}
+    server.objects["/api/v1/nodes", ""] = [roomy]
+    server.objects[USERS] = [user("one", "a", "team/x")]
+    kept.keeper.follow(settings(imageGate={"mode": mode}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    facts = kept.keeper.facts
+    assert facts.nodes is not None
+    assert facts.nodes["a"].allocatable == room
+    assert facts.warm == {}
+
+
+WARM = {"user": {"warm": {"podsPerNode": 4}}}
+IMAGE = "docker.io/team/x:latest"
+
+
+def holders(kept: Kept, image: str = IMAGE) -> frozenset[str]:
+    return kept.keeper.facts.warm["user"].holders(image)
+
+
+def test_where_nodes_are_not_to_be_read_no_images_are_kept(server: FakeServer, kept: Kept) -> None:
+    server.objects[USERS] = [user("one", "a", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM, readNodes=False))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert kept.keeper.facts.warm == {}
+
+
+def test_while_nodes_are_refused_images_go_with_the_last_pod_of_their_node(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
+    server.forbidden.add("/api/v1/nodes")
+    kept.wait(lambda: kept.keeper.facts.nodes is None)
+    assert holders(kept) == {"a", "b"}
+    server.objects[USERS] = [user("two", "b", "team/x")]
+    kept.wait(lambda: holders(kept) == {"b"})
+
+
+def test_a_pod_still_bound_to_a_node_that_went_tells_of_no_images(
+    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
+    server.objects["/api/v1/nodes", ""] = [node("a")]
+    kept.wait(lambda: holders(kept) == {"a"})
+    made: list[Facts] = []
+
+    def make(**parts: Any) -> Facts:
+        made.append(Facts(**parts))
+        return made[-1]
+
+    monkeypatch.setattr("webhook.watch.Facts", make)
+    late = user("two", "b", "team/x")
+    late["metadata"]["uid"] = "changed"
+    server.objects[USERS] = [user("one", "a", "team/x"), late, user("three", "a", "team/y")]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 3)
+    # Not even for a moment.
+    assert {facts.warm["user"].holders(IMAGE) for facts in made} == {frozenset({"a"})}
+
+
+def test_a_node_replaced_under_its_name_holds_nothing_of_the_one_before(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b", uid="second")]
+    kept.wait(lambda: holders(kept) == {"a"})
+    # Its next pod tells anew.
+    server.objects[USERS] = [user("three", "b", "team/x")]
+    kept.wait(lambda: holders(kept) == {"a", "b"})
+
+
+LEASES = {"leases": {"scheduler": "hub-roost-scheduler"}}
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost_core.kube.lease_watch.LOOK_SECONDS", 0.02)
+
+
+def renew(server: FakeServer, at: str) -> None:
+    spec = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": f"2099-01-01T00:00:{at}.000000Z"}
+    server.leases["hub-roost-scheduler"] = {"spec": spec}
+
+
+@pytest.mark.usefixtures("hasty")
+def test_the_facts_follow_the_schedulers_lease(server: FakeServer, kept: Kept) -> None:
+    kept.keeper.follow(settings(**LEASES))
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.NEVER_HELD})
+    assert kept.keeper.verdict().passed
+    away = {"part": "scheduler"}
+    assert kept.metrics.registry.get_sample_value("roost_webhook_part_away", away) == 1
+    renew(server, "01")
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.HELD})
+    assert kept.metrics.registry.get_sample_value("roost_webhook_part_away", away) == 0
+    kept.seconds = 31.0
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.STALE})
+    assert kept.metrics.registry.get_sample_value("roost_webhook_lease_age_seconds", away) == 31.0
+    renew(server, "02")
+    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.HELD})
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_lease_that_may_not_be_read_leaves_the_facts_without_it_and_is_told(server: FakeServer, kept: Kept) -> None:
+    server.forbidden.add("/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler")
+    kept.keeper.follow(settings(**LEASES))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert kept.keeper.facts.leases == {"scheduler": LeaseState.UNKNOWN}
+    assert "leases/hub-roost-scheduler is forbidden" in kept.keeper.verdict().detail
+
+
+def test_without_a_scheduler_of_roosts_its_lease_is_nobodys_concern(kept: Kept) -> None:
+    kept.keeper.follow(settings(schedulerTarget="none", **LEASES))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert kept.keeper.facts.leases == {}
+
+
+def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kept: Kept) -> None:
+    def user_of(scheduler: str, name: str, node_name: str = "", **metadata: Any) -> Object:
+        body = pod(name, "singleuser-server", node_name=node_name, **metadata)
+        body["spec"]["schedulerName"] = scheduler
+        return body
+
+    server.objects[USERS] = [
+        user_of("hub.jhub.user", "waits"),
+        user_of("hub.jhub.user", "bound", "a"),
+        user_of("hub.jhub.user", "leaves", deletionTimestamp="2026-01-01T00:00:00Z"),
+        user_of("default-scheduler", "another's"),
+    ]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 1)
+    server.objects[USERS] = [user_of("hub.jhub.user", "waits", "a")]
+    kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 0)
+    assert kept.metric("roost_webhook_pods_waiting_for_scheduler", "build") == 0
+
+
+SHARED = {"sharedNamespaces": {"matchLabels": {"pool": "users"}}}
+EVERYWHERE = ("/api/v1/pods", "component=singleuser-server")
+
+
+def of_hub(namespace: str, body: Object) -> Object:
+    body["metadata"]["namespace"] = namespace
+    return body
+
+
+def share(server: FakeServer, *pods: Object) -> None:
+    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects["/api/v1/namespaces", ""] = [
+        {"metadata": {"name": name, "labels": labels}}
+        for name, labels in (("jhub", {}), ("hub-b", {"pool": "users"}), ("stranger", {}))
+    ]
+    server.objects[EVERYWHERE] = list(pods)
+
+
+def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(server: FakeServer, kept: Kept) -> None:
+    share(
+        server,
+        user("one", "a", "team/x"),
+        of_hub("hub-b", user("one", "b", "team/x")),
+        of_hub("hub-b", user("on-its-way", "", "team/x")),
+        of_hub("stranger", user("one", "a", "team/y")),
+    )
+    kept.keeper.follow(settings(podClasses=WARM, **SHARED))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))
+    warm = kept.keeper.facts.warm["user"]
+    assert (warm.running, warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (2, 1, 1, 0)
+    assert warm.holders(IMAGE) == {"a", "b"}
+    assert not warm.holders("docker.io/team/y:latest")
+    # Only our own pods are ours to place: those two came without the webhook, and so did one of ours.
+    assert kept.metric("roost_webhook_unplaced_pods", "user") == 1
+    server.objects[EVERYWHERE] = [user("one", "a", "team/x")]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 1)
+    assert kept.keeper.facts.warm["user"].holders(IMAGE) == {"a", "b"}
+
+
+def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kept: Kept) -> None:
+    share(server)
+    kept.keeper.follow(settings(**SHARED))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    paths = {path for path, _ in server.asked}
+    assert paths == {"/api/v1/nodes", PODS}
+
+
+def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(server: FakeServer, kept: Kept) -> None:
+    other = of_hub("hub-b", user("one", "b", "team/x"))
+    other["metadata"]["labels"]["special"] = "yes"
+    share(server, other, of_hub("hub-b", user("two", "b", "team/x")))
+    special = {"match": {"labels": {"component": "singleuser-server", "special": "yes"}}}
+    kept.keeper.follow(settings(podClasses={**WARM, "special": special}, **SHARED))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))
+    assert set(kept.keeper.facts.warm["user"].pods) == {"hub-b/two"}

@@ -1,0 +1,238 @@
+"""The server's short way for reviews gives what Flask gives; nothing a handler does becomes a 5xx."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from uvicorn.server import ServerState
+
+from roost_core.kube import logs
+from roost_core.kube.readiness import Readiness, Verdict
+from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
+from webhook.admission import Admission, Answer
+from webhook.rules.bounds import MAX_BODY_BYTES
+from webhook.serving.app import create_app, create_ops_app
+from webhook.serving.connections import Connection, Listener, Traffic
+from webhook.serving.server import Gateway, make_config
+
+if TYPE_CHECKING:
+    from webhook.serving.app import Review
+
+Headers = dict[bytes, bytes]
+
+PODS = [review(user_pod()), review(build_pod()), review(placeholder_pod())]
+BODIES = [*PODS, b"", b"{}", b"[", b'{"request": {"uid": 5}}']
+JSON_VALUES = st.recursive(st.none() | st.text(), st.lists).map(orjson.dumps)
+PATHS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="?#"))
+
+
+class FakeTransport(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = asyncio.Event()
+
+    def get_extra_info(self, _name: str, default: Any = None) -> Any:
+        return default
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def pause_reading(self) -> None:
+        """Nothing is read."""
+
+    def resume_reading(self) -> None:
+        """Nothing is read."""
+
+
+def converse(
+    sent: bytes, review_it: Review, *, is_short: bool = True, is_draining: bool = False, pieces: int = 1
+) -> bytes:
+    """What a connection writes for these bytes, which should end with a request that closes it."""
+
+    async def run() -> bytes:
+        with socket.socket() as unused:
+            listener = Listener(
+                bound=unused,
+                app=create_app(review_it),
+                is_draining=lambda: is_draining,
+                review=review_it if is_short else None,
+            )
+            transport = FakeTransport()
+            config = make_config(listener)
+            config.load()
+            connection = Connection(listener, config, ServerState(), Traffic())
+            connection.connection_made(transport)
+            size = max(1, -(-len(sent) // pieces))
+            for at in range(0, len(sent), size):
+                if not transport.is_closing():
+                    connection.data_received(sent[at : at + size])
+                await asyncio.sleep(0)
+            await asyncio.wait_for(transport.closed.wait(), 10)
+            connection.connection_lost(None)
+            return transport.written
+
+    return asyncio.run(run())
+
+
+def request(
+    body: bytes,
+    *,
+    method: str = "POST",
+    path: str = "/mutate?timeout=2s",
+    content_type: bytes = b"application/json",
+    closes: bool = True,
+) -> bytes:
+    """A request in plain bytes."""
+    connection = "Connection: close\r\n" if closes else ""
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: x\r\n{connection}Content-Length: {len(body)}\r\n".encode()
+        + b"Content-Type: %b\r\n\r\n%b" % (content_type, body)
+    )
+
+
+def read_answer(data: bytes) -> tuple[int, Headers, bytes]:
+    """Status, headers and body of one answer."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.split(b"\r\n")
+    headers = {name: value for name, _, value in (line.partition(b": ") for line in lines)}
+    assert int(headers[b"content-length"]) == len(body) or not body
+    return int(first.split()[1]), headers, body
+
+
+def admission() -> Admission:
+    rules, known = settings(), facts()
+    return Admission(lambda: rules, lambda: known, lambda: 0.0, lambda _outcome: None)
+
+
+def both_ways(sent: bytes, pieces: int = 1) -> list[tuple[int, Headers, bytes]]:
+    """The answers of the short way and of Flask, each from an admission of its own."""
+    return [
+        read_answer(converse(sent, admission().review, is_short=is_short, pieces=pieces)) for is_short in (True, False)
+    ]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+@pytest.mark.parametrize("method", ["POST", "GET", "PUT", "HEAD", "OPTIONS"])
+@pytest.mark.parametrize("content_type", [b"application/json", b"Application/JSON; charset=utf-8", b"text/plain", b""])
+def test_the_short_way_answers_as_flask_does(body: bytes, method: str, content_type: bytes) -> None:
+    short, flask = both_ways(request(body, method=method, content_type=content_type))
+    assert short == flask
+    assert short[0] < 500
+
+
+@given(body=st.one_of(st.binary(), JSON_VALUES), pieces=st.integers(1, 7))
+def test_any_body_is_answered_alike_and_without_a_5xx(body: bytes, pieces: int) -> None:
+    short, flask = both_ways(request(body), pieces)
+    assert short == flask
+    assert 400 <= short[0] < 500
+
+
+def test_the_short_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.serving.server.call_wsgi", lambda *_: pytest.fail("Flask was asked"))
+    assert read_answer(converse(request(PODS[0]), admission().review))[0] == 200
+
+
+@given(path=PATHS)
+def test_any_path_gets_a_4xx(path: str) -> None:
+    assert read_answer(converse(request(b"", path=f"/-{path}"), admission().review))[0] in (400, 404)
+
+
+def test_a_body_at_the_bound_is_read_and_one_byte_more_is_refused() -> None:
+    assert [answer[0] for answer in both_ways(request(b"x" * MAX_BODY_BYTES), 50)] == [400, 400]
+    assert [answer[0] for answer in both_ways(request(b"x" * (MAX_BODY_BYTES + 1)), 50)] == [413, 413]
+
+
+def test_pipelined_requests_are_answered_in_order_whichever_way_they_take() -> None:
+    plain, other = request(PODS[0], closes=False), request(b"", path="/nothing", closes=False)
+    written = converse(plain + other + plain + other + request(PODS[0]), admission().review)
+    assert re.findall(rb"HTTP/1.1 (\d+)", written) == [b"200", b"404", b"200", b"404", b"200"]
+
+
+def test_headers_without_end_close_the_connection() -> None:
+    assert converse(b"POST /mutate HTTP/1.1\r\nX: " + b"y" * 100_000, admission().review, pieces=10) == b""
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_fault_in_the_review_admits_the_pod_and_logs_no_content(
+    caplog: pytest.LogCaptureFixture, *, is_short: bool
+) -> None:
+    def broken(_body: bytes) -> Answer:
+        raise ValueError("JUPYTERHUB_API_TOKEN=secret")
+
+    status, _, body = read_answer(converse(request(PODS[0]), broken, is_short=is_short))
+    response = orjson.loads(body)["response"]
+    assert (status, response["allowed"]) == (200, True)
+    assert "patch" not in response
+    assert "Traceback" not in body.decode()
+    (record,) = caplog.records
+    line = logs.OneLineFormatter().format(record)
+    assert "fault=ValueError at test_server_gateway.py" in line
+    assert "secret" not in line
+
+
+def test_a_fault_with_a_body_that_names_no_uid_is_a_400() -> None:
+    def broken(_body: bytes) -> Answer:
+        raise ValueError
+
+    assert read_answer(converse(request(b"[]"), broken))[0] == 400
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_while_draining_every_answer_closes_the_connection(*, is_short: bool) -> None:
+    written = converse(request(PODS[0], closes=False), admission().review, is_short=is_short, is_draining=True)
+    assert read_answer(written)[1][b"connection"] == b"close"
+
+
+def get(gateway: Gateway, path: str) -> tuple[int, bytes]:
+    """GET a page through the ASGI interface."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "http_version": "1.1", "method": "GET", "path": path, "query_string": b"", "headers": []}
+    asyncio.run(gateway(scope, receive, send))
+    return sent[0]["status"], sent[1]["body"]
+
+
+def test_readiness_lists_every_check_and_fails_with_any_of_them() -> None:
+    checks = {"policy": lambda: Verdict(passed=True, detail="revision 1"), "facts": lambda: Verdict(passed=False)}
+    gateway = Gateway(create_ops_app(lambda: b"", Readiness(checks)), lambda: False)
+    status, body = get(gateway, "/readyz")
+    assert status == 503
+    assert body.decode().splitlines() == ["[+]policy ok: revision 1", "[-]facts failed", "not ready"]
+    assert get(gateway, "/livez")[0] == 200
+
+
+def test_a_fault_in_a_check_is_no_5xx(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> tuple[bool, str]:
+        raise RuntimeError
+
+    assert get(Gateway(create_ops_app(lambda: b"", broken), lambda: False), "/readyz")[0] == 400
+    assert caplog.records
+
+
+def test_a_log_line_stays_one_line_whatever_it_holds() -> None:
+    record = logging.LogRecord("name", logging.INFO, "file", 1, "one\ntwo\x1b[31m", None, None)
+    assert "\n" not in logs.OneLineFormatter().format(record)
+    assert "\x1b" not in logs.OneLineFormatter().format(record)

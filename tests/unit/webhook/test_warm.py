@@ -1,0 +1,387 @@
+"""The warm set: who is in it, who is named first, what is known of nodes, and what a pod gets."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from roost_core.placement.documents import SettingsError
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
+from roost_core.placement.settings import Warm
+from roost_core.placement.warm import Spare, doubt, seats_of, set_size, with_weights
+from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
+from tests.warm_rule import WarmNode, choose_warm
+from webhook.rules.facts import (
+    Facts,
+    HomePod,
+    NodeFact,
+    Nodes,
+    WarmFacts,
+    WarmPod,
+    read_home_pod,
+    read_node,
+    read_warm_pod,
+)
+
+IMAGE = "registry.example/team-image:1"
+WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
+
+
+def warm_node(name: str, pods: int, seats: int = 4, *, holds: bool = False, created: float = 0.0) -> WarmNode:
+    return WarmNode(name, pods, seats, holds, created)
+
+
+def chosen(*nodes: WarmNode, spare: int = 0, limit: int = 10) -> list[str]:
+    running = sum(one.pods for one in nodes)
+    return [name for name, _ in choose_warm(nodes, running=running, spare=spare, limit=limit)]
+
+
+# --- choosing ---
+
+
+def test_holders_come_first_and_the_emptiest_of_them_then_others_and_the_fullest_of_them() -> None:
+    nodes = [warm_node("a", 0), warm_node("b", 2, holds=True), warm_node("c", 1, holds=True), warm_node("d", 3)]
+    assert chosen(*nodes, spare=7) == ["c", "b", "d", "a"]
+
+
+def test_a_holder_to_which_many_images_came_since_comes_after_one_that_used_it_lately() -> None:
+    old, lately = warm_node("a", 0, holds=True), warm_node("b", 3, holds=True)
+    assert chosen(old._replace(images_since=15), lately, spare=3) == ["a", "b"]
+    assert chosen(old._replace(images_since=16), lately, spare=3) == ["b", "a"]
+    assert chosen(old._replace(images_since=40), lately._replace(images_since=32), spare=3) == ["a", "b"]
+
+
+def test_doubt_grows_with_each_doubling() -> None:
+    assert [doubt(images) for images in (0, 15, 16, 31, 32, 63, 64)] == [0, 0, 1, 1, 2, 2, 3]
+
+
+def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
+    nodes = [
+        warm_node(name, pods, created=age)
+        for name, pods, age in (("a", 0, 4.0), ("b", 1, 3.0), ("c", 3, 2.0), ("d", 2, 1.0))
+    ]
+    # Seven pods, this one the last of them: two nodes of four seats. Then the others by age.
+    assert chosen(*nodes) == ["c", "d", "b", "a"]
+    assert chosen(*nodes, limit=2) == ["c", "d"]
+    assert chosen(*nodes, spare=6) == ["c", "d", "b", "a"]
+
+
+def test_of_nodes_of_one_age_the_first_by_name_is_in_the_set() -> None:
+    assert chosen(warm_node("b", 3), warm_node("a", 0)) == ["a", "b"]
+
+
+def test_a_holder_outside_the_set_comes_after_it() -> None:
+    assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True)) == ["a", "b"]
+
+
+def test_spare_seats_bring_the_holder_in() -> None:
+    assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True), spare=1) == ["b", "a"]
+
+
+def test_full_nodes_are_in_the_set_but_not_named() -> None:
+    assert chosen(warm_node("a", 4, holds=True), warm_node("b", 4), warm_node("c", 0)) == ["c"]
+
+
+def test_with_too_little_room_wanted_the_oldest_node_alone_is_the_set() -> None:
+    assert chosen(warm_node("a", 1), warm_node("b", 2, holds=True), spare=-50) == ["a", "b"]
+
+
+def test_beyond_a_full_set_the_oldest_node_with_room_comes_first() -> None:
+    nodes = [warm_node("a", 4, created=1.0), warm_node("b", 0, created=3.0), warm_node("c", 1, created=2.0)]
+    assert chosen(*nodes, spare=-5) == ["c", "b"]
+
+
+def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -> None:
+    nodes = [warm_node(f"n{index}", 1, seats=2, holds=index == 7) for index in range(9)]
+    assert chosen(*nodes, spare=9, limit=3) == ["n7", "n0", "n1"]
+
+
+def test_the_last_of_too_many_others_is_the_emptiest_as_the_fullest_may_have_no_room_in_truth() -> None:
+    nodes = [warm_node(name, pods) for name, pods in (("a", 1), ("b", 3), ("c", 2), ("d", 3))]
+    assert chosen(*nodes, spare=6, limit=3) == ["b", "d", "a"]
+    assert chosen(*nodes, spare=6, limit=1) == ["b"]
+
+
+def test_without_nodes_nothing_is_chosen() -> None:
+    assert choose_warm([], running=3, spare=0, limit=5) == []
+
+
+def test_weights_fall_evenly_from_100() -> None:
+    assert with_weights(["a", "b", "c"]) == [("a", 100), ("b", 66), ("c", 33)]
+    assert with_weights(["a"]) == [("a", 100)]
+
+
+def test_seats_are_what_the_scarcest_resource_takes() -> None:
+    room = {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
+    assert seats_of(room, [("cpu", 500), ("memory", 2**30)]) == 8
+    assert seats_of(room, []) == 110
+    assert seats_of(room, [("nvidia.com/gpu", 1)]) == 0
+    assert seats_of({}, [("cpu", 500)]) == 0
+
+
+# --- settings ---
+
+
+def test_no_class_is_warm_by_default() -> None:
+    assert all(pod_class.warm is None for pod_class in settings().classes.values())
+
+
+def test_what_is_left_out_of_warm_has_a_default() -> None:
+    found = settings(podClasses={"user": {"warm": {"spare": -5}}}).classes["user"].warm
+    assert found == Warm(pods_per_node=0, spare=Spare(-5), nodes=10)
+
+
+def test_spare_may_be_a_share_of_a_node() -> None:
+    found = settings(podClasses={"user": {"warm": {"spare": "-25%"}}}).classes["user"].warm
+    assert found is not None
+    assert found.spare == Spare(percent=-25)
+
+
+@pytest.mark.parametrize("odd", ["25", "2.5%", "+5%", "1000%", "\u0665%", "-25 %", "", True, 0.5])
+def test_no_other_text_is_a_share(odd: object) -> None:
+    with pytest.raises(SettingsError, match=r"podClasses\.user\.warm\.spare"):
+        settings(podClasses={"user": {"warm": {"spare": odd}}})
+
+
+def test_a_share_is_one_of_the_last_node_that_the_set_takes_in() -> None:
+    assert set_size((10, 10), 11, Spare(percent=10)) == 2
+    assert set_size((10, 10), 11, Spare(percent=-10)) == 1
+    assert set_size((10, 100), 11, Spare(percent=-10)) == 1
+    assert set_size((10, 10, 10), 19, Spare(percent=10)) == 2
+    assert set_size((10, 10, 20), 19, Spare(percent=20)) == 3
+    assert set_size((), 5, Spare(percent=-100)) == 0
+
+
+def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
+    with pytest.raises(SettingsError) as raised:
+        settings(podClasses={"user": {"warm": {"podsPerNode": -1, "spare": "x", "nodes": 31, "space": 1}}})
+    prefix = "podClasses.user.warm"
+    assert [fault.key for fault in raised.value.faults] == [
+        f"{prefix}.space",
+        f"{prefix}.podsPerNode",
+        f"{prefix}.spare",
+        f"{prefix}.nodes",
+    ]
+
+
+# --- facts ---
+
+
+def test_pods_count_on_their_node_and_their_images_stay_known_when_they_are_gone() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",)), "ns/b": WarmPod("n1", ("y",)), "ns/c": WarmPod("", ())})
+    assert (facts.running, facts.pods_on("n1"), facts.pods_on("n2"), facts.pods_on("")) == (3, 2, 0, 1)
+    later = facts.updated({"ns/a": None, "ns/b": None})
+    assert (later.running, later.pods_on("n1")) == (1, 0)
+    assert later.holds("n1", "x")
+    assert later.holds("n1", "y")
+    assert not later.holds("n2", "x")
+    assert (facts.running, facts.pods_on("n1")) == (3, 2)
+
+
+def test_images_are_forgotten_with_their_node() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",)), "ns/b": WarmPod("n2", ("x",))}).without_nodes(["n1", "n9"])
+    assert not facts.holds("n1", "x")
+    assert facts.holders("x") == {"n2"}
+    assert facts.without_nodes(["n9"]) is facts
+
+
+def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES_A_NODE", 2)
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",))}).updated({"ns/b": WarmPod("n1", ("y",))})
+    # Seen again, it is the newest.
+    facts = facts.updated({"ns/c": WarmPod("n1", ("x",))}).updated({"ns/d": WarmPod("n1", ("z",))})
+    assert [image for image in "xyz" if facts.holds("n1", image)] == ["x", "z"]
+
+
+def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_its_images_until_it_ends() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",))}).updated({"ns/b": WarmPod("n1", ("y",))})
+    facts = facts.updated({"ns/c": WarmPod("n1", ("z",)), "ns/d": WarmPod("n1", ("y",)), "ns/e": WarmPod("n2", ("z",))})
+    assert [facts.images_since("n1", image) for image in "xyz?"] == [2, 0, 0, 0]
+    assert facts.images_since("n9", "x") == 0
+    assert facts.updated({"ns/a": None}).images_since("n1", "x") == 0
+    gone = facts.without_nodes(["n1"])
+    assert gone.images_since("n1", "x") == 0
+    # A pod that ends there later brings nothing to the machine that has its name now.
+    assert not gone.updated({"ns/a": None}).holds("n1", "x")
+
+
+def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "p", "annotations": annotations},
+        "spec": {"nodeName": node_name, "containers": [{"image": one} for one in images]},
+        "status": {"phase": phase},
+    }
+
+
+def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only() -> None:
+    assert read_warm_pod(pod_on("n1", "team/image")) == WarmPod("n1", ("docker.io/team/image:latest",))
+    assert read_warm_pod(pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"})) == WarmPod("n2", ())
+    assert read_warm_pod(pod_on("n1", "team/image", phase="Failed")) is None
+
+
+def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
+    longest, longer = "n" * 253, "n" * 254
+    assert read_warm_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longest})) == WarmPod(longest, ())
+    assert read_warm_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longer})) == WarmPod("", ())
+    assert read_home_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longest}), "build") == HomePod("build", longest)
+    assert read_home_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longer}), "build") == HomePod("build", "")
+
+
+def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
+    assert read_node({"metadata": {"name": "n", "uid": "u"}}).uid == "u"
+
+
+def test_a_nodes_room_and_age_are_read_only_when_asked_for_and_nonsense_is_none() -> None:
+    body = {
+        "metadata": {"name": "n", "creationTimestamp": "1970-01-01T00:01:00Z"},
+        "status": {"allocatable": {"cpu": "3920m", "memory": "2Gi", "pods": "110"}},
+    }
+    assert (read_node(body).allocatable, read_node(body).created) == ({}, 0)
+    asked = read_node(body, with_allocatable=True)
+    assert (asked.allocatable, asked.created) == ({"cpu": 3920, "memory": 2 * 2**30, "pods": 110}, 60)
+    body = {"metadata": {"creationTimestamp": "lately"}, "status": {"allocatable": {"cpu": "plenty"}}}
+    asked = read_node(body, with_allocatable=True)
+    assert (asked.allocatable, asked.created) == ({}, 0)
+
+
+# --- pods ---
+
+
+def known(nodes: list[NodeFact], *pods: tuple[str, str]) -> Facts:
+    running = {f"jhub/{index}": WarmPod(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)}
+    return Facts(nodes=Nodes(nodes), warm={"user": WarmFacts(running)})
+
+
+N1, N2, N3 = (node(f"n{number}") for number in (1, 2, 3))
+
+
+def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
+    facts = known([N1, N2, N3], ("n1", "x"), ("n1", "x"), ("n2", IMAGE))
+    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 1}}})
+    placed = place(user_pod(IMAGE), facts, rules)
+    assert homes_of(placed) == [(100, "n2"), (66, "n1"), (33, "n3")]
+    assert placed["metadata"]["annotations"][WARM_TARGET_ANNOTATION] == "n2"
+
+
+def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_emptier() -> None:
+    facts = known([N1, N2], ("n1", IMAGE), ("n2", IMAGE), ("n2", "x"))
+    many = {f"jhub/more-{index}": WarmPod("n1", (f"other-{index}",)) for index in range(16)}
+    after = facts.warm["user"].updated(many).updated(dict.fromkeys(many))
+    for limit, wanted in ((1, [(100, "n2")]), (2, [(100, "n2"), (50, "n1")])):
+        rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 2, "nodes": limit}}})
+        assert homes_of(place(user_pod(IMAGE), Facts(nodes=facts.nodes, warm={"user": after}), rules)) == wanted
+        assert homes_of(place(user_pod(IMAGE), facts, rules))[0] == (100, "n1")
+
+
+def test_where_nobody_holds_the_image_the_fullest_of_the_set_comes_first() -> None:
+    facts = known([N1, N2, N3], *[("n1", "x")] * 4, *[("n2", "x")] * 2, *[("n3", "x")] * 3)
+    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
+    assert homes_of(place(user_pod(IMAGE), facts, rules)) == [(100, "n1"), (66, "n3"), (33, "n2")]
+
+
+def test_without_the_rule_a_pod_names_no_node() -> None:
+    assert homes_of(place(user_pod(IMAGE), known([N1, N2], ("n2", IMAGE)))) == []
+
+
+def test_other_classes_name_no_node() -> None:
+    placed = place(build_pod(), known([N1, N2], ("n2", IMAGE)), settings(podClasses={**WARM, "build": {"home": None}}))
+    assert homes_of(placed) == []
+
+
+def test_a_label_of_the_puller_tells_of_an_image_too() -> None:
+    managed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+    nodes = [N1, node("n2", managed)]
+    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 3}}})
+    assert homes_of(place(user_pod(managed), known(nodes), rules)) == [(100, "n2"), (50, "n1")]
+
+
+def test_all_images_of_the_pod_must_be_known() -> None:
+    facts = known([N1, N2], ("n1", "registry.example/other:1"), ("n2", IMAGE))
+    both = facts.warm["user"].updated({"jhub/more": WarmPod("n1", (IMAGE,))})
+    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 1}}})
+    placed = place(user_pod(IMAGE, "registry.example/other:1"), Facts(nodes=facts.nodes, warm={"user": both}), rules)
+    # n1 is the fuller one.
+    assert homes_of(placed) == [(100, "n1"), (50, "n2")]
+
+
+@pytest.mark.parametrize("gone", [node("n2", ready=False), node("n2", unschedulable=True)])
+def test_a_node_that_takes_nobody_is_neither_named_nor_is_its_load_counted(gone: NodeFact) -> None:
+    facts = known([N1, gone, N3], ("n2", IMAGE), ("n2", IMAGE), ("n2", IMAGE))
+    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "n1"), (50, "n3")]
+
+
+def test_nodes_that_the_pods_own_rules_shut_out_are_not_named() -> None:
+    facts = known([N1, node("n2", labels={"pool": "big"})], ("n1", IMAGE))
+    placed = place(user_pod(IMAGE, nodeSelector={"pool": "big"}), facts, settings(podClasses=WARM))
+    assert homes_of(placed) == [(100, "n2")]
+
+
+def test_the_set_is_made_of_the_nodes_that_the_class_prefers_most() -> None:
+    users = {"hub.jupyter.org/node-purpose": "user"}
+    facts = known([node("core-1"), node("user-1", labels=users), node("user-2", labels=users)], ("core-1", IMAGE))
+    # The core node would come first: it holds the image, has most users, and is first by name.
+    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "user-1"), (50, "user-2")]
+    assert homes_of(place(user_pod(IMAGE), known([node("core-1")]), settings(podClasses=WARM))) == [(100, "core-1")]
+
+
+def note(facts: Facts, body: Object | None = None) -> str:
+    text: str = Desk(settings(podClasses=WARM), facts).answer(body or user_pod(IMAGE))["auditAnnotations"]["warm"]
+    return text
+
+
+def test_while_nodes_are_unknown_nothing_is_preferred_and_it_is_said() -> None:
+    assert note(Facts(warm={"user": WarmFacts()})) == "nothing preferred: nodes can't be read"
+    assert homes_of(place(user_pod(IMAGE), Facts(), settings(podClasses=WARM))) == []
+
+
+def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
+    body = user_pod(IMAGE)
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "plenty"}}
+    facts = known([N1], ("n1", IMAGE))
+    assert note(facts, body) == "nothing preferred: the pod's requests can't be read"
+    placed = place(body, facts, settings(podClasses=WARM))
+    assert homes_of(placed) == []
+    assert placed["spec"]["schedulerName"] != user_pod(IMAGE)["spec"].get("schedulerName")
+
+
+def test_when_all_nodes_are_full_nothing_is_preferred_and_it_is_said() -> None:
+    full = known([N1], *[("n1", IMAGE)] * 3)
+    assert note(full) == "nothing preferred: no node has room; 1 in the set"
+
+
+def test_the_note_says_what_was_found() -> None:
+    found = note(known([N1, N2], ("n1", "x"), ("n1", IMAGE)))
+    assert found == "n1; 1 of 2 preferred nodes hold the images; 1 nodes in the set"
+
+
+def test_seats_come_from_the_nodes_room_and_the_pods_requests() -> None:
+    small = NodeFact("n1", allocatable={"cpu": 4000, "memory": 2 * 2**30, "pods": 110})
+    large = NodeFact("n2", allocatable={"cpu": 4000, "memory": 9 * 2**30, "pods": 110})
+    rules = settings(podClasses={"user": {"warm": {"spare": 0}}})
+    # Users of 1 GiB: two seats, one taken and one for this pod.
+    assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", "")), rules)) == [(100, "n1"), (50, "n2")]
+    assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", ""), ("n1", "")), rules)) == [(100, "n2")]
+
+
+def test_a_pod_without_requests_counts_by_those_that_its_class_gives() -> None:
+    tight = NodeFact("n1", allocatable={"memory": 2 * 2**30, "pods": 110})
+    warm = {"user": {"warm": {"spare": 0}, "resources": {"memory": "2Gi"}}}
+    body = user_pod(IMAGE)
+    body["spec"]["containers"][0]["resources"] = {}
+    roomy = NodeFact("n2", allocatable={"memory": 20 * 2**30, "pods": 110})
+    assert homes_of(place(body, known([tight, roomy], ("n1", "")), settings(podClasses=warm))) == [(100, "n2")]
+
+
+def test_a_pod_reviewed_again_keeps_its_nodes_whatever_is_known_by_then() -> None:
+    desk = Desk(settings(podClasses=WARM), known([N1, N2], ("n1", IMAGE)))
+    placed = desk.place(user_pod(IMAGE))
+    assert homes_of(placed) == [(100, "n1"), (50, "n2")]
+    desk.facts = known([N1, N2], ("n2", IMAGE), ("n2", IMAGE))
+    assert desk.place(copy.deepcopy(placed)) == placed
+
+
+def test_the_classs_own_terms_stay_beside_those_of_the_set() -> None:
+    placed = place(user_pod(IMAGE), known([N1], ("n1", IMAGE)), settings(podClasses=WARM))
+    assert [term["weight"] for term in node_terms(placed)] == [100, 100]

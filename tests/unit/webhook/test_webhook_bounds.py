@@ -1,0 +1,272 @@
+"""No review may ask for more than its bounds: beyond one the pod is admitted as it was sent, and that is counted."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_core.placement.rendezvous import Ring
+from roost_core.placement.selectors import Taint
+from tests.builders import (
+    IMAGE,
+    PREFERRED,
+    REQUIRED,
+    Desk,
+    Object,
+    allowed,
+    build_pod,
+    builder_nodes,
+    expression,
+    facts,
+    node,
+    patch_of,
+    placeholder_pod,
+    prefers_nodes,
+    requires_nodes,
+    review,
+    settings,
+    user_pod,
+)
+from webhook.admission import Result
+from webhook.rules import bounds
+from webhook.rules.bounds import Bound
+from webhook.rules.policies import Rulebook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ANY = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+KNOWN = facts(node("n1", IMAGE, labels={"pool": "user"}))
+
+
+def with_labels(count: int) -> Object:
+    body = user_pod()
+    body["metadata"]["labels"] |= {f"label-{index}": "x" for index in range(count - len(body["metadata"]["labels"]))}
+    return body
+
+
+def with_annotations(count: int) -> Object:
+    return user_pod() | {
+        "metadata": {
+            **user_pod()["metadata"],
+            "annotations": {f"annotation-{index}": "x" for index in range(count)},
+        }
+    }
+
+
+def with_resources(count: int) -> Object:
+    body = user_pod()
+    body["spec"]["containers"][0]["resources"] = {"requests": {f"example.org/{index}": "1" for index in range(count)}}
+    return body
+
+
+def named(**metadata: str) -> Object:
+    body = user_pod()
+    body["metadata"] |= metadata
+    return body
+
+
+def with_values(count: int) -> Object:
+    return user_pod(affinity=requires_nodes({"matchExpressions": [expression("pool", "user", *["x"] * (count - 1))]}))
+
+
+def with_pod_terms(count: int) -> Object:
+    term = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}
+    return user_pod(affinity={"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}] * count}})
+
+
+AT_BOUND: list[tuple[Bound, Callable[[int], Object], int]] = [
+    (Bound.NAMES, lambda count: named(name="n" * count), bounds.MAX_NAME),
+    (Bound.NAMES, lambda count: named(generateName="n" * count, name=""), bounds.MAX_NAME),
+    (Bound.CONTAINERS, lambda count: user_pod(*[IMAGE] * count), bounds.MAX_CONTAINERS),
+    (Bound.CONTAINERS, lambda count: user_pod(initContainers=[{"image": "i"}] * (count - 1)), bounds.MAX_CONTAINERS),
+    (Bound.RESOURCES, with_resources, bounds.MAX_RESOURCES),
+    (Bound.LABELS, with_labels, bounds.MAX_LABELS),
+    (Bound.ANNOTATIONS, with_annotations, bounds.MAX_ANNOTATIONS),
+    (Bound.TOLERATIONS, lambda count: user_pod(tolerations=[{"operator": "Exists"}] * count), bounds.MAX_TOLERATIONS),
+    (
+        Bound.NODE_SELECTOR,
+        lambda count: user_pod(nodeSelector={f"key-{index}": "x" for index in range(count)}),
+        bounds.MAX_NODE_SELECTOR,
+    ),
+    (Bound.TERMS, lambda count: user_pod(affinity=requires_nodes(*[ANY] * count)), bounds.MAX_TERMS),
+    (Bound.TERMS, lambda count: user_pod(affinity=requires_nodes(*[{}] * count)), bounds.MAX_TERMS),
+    (
+        Bound.TERMS,
+        lambda count: user_pod(affinity=prefers_nodes(*[{"weight": 1, "preference": ANY}] * count)),
+        bounds.MAX_TERMS,
+    ),
+    (Bound.TERMS, with_pod_terms, bounds.MAX_TERMS),
+    (
+        Bound.EXPRESSIONS,
+        lambda count: user_pod(affinity=requires_nodes({"matchExpressions": [expression("pool", "user")] * count})),
+        bounds.MAX_EXPRESSIONS,
+    ),
+    (Bound.VALUES, with_values, bounds.MAX_VALUES),
+]
+
+
+@pytest.mark.parametrize(("bound", "make", "most"), AT_BOUND, ids=[f"{one[0]}-{i}" for i, one in enumerate(AT_BOUND)])
+def test_a_pod_at_a_bound_is_placed_and_one_beyond_it_is_admitted_as_sent(
+    bound: Bound, make: Callable[[int], Object], most: int
+) -> None:
+    desk = Desk(known=KNOWN)
+    assert patch_of(desk.answer(make(most)))
+    response = desk.answer(make(most + 1))
+    assert patch_of(response) == []
+    assert response["warnings"] == [f"Roost: pod admitted as it came: more than {bounds.MOST[bound]}"]
+    assert response["auditAnnotations"] == {"beyond-bounds": bound}
+    assert [outcome.result for outcome in desk.outcomes] == [Result.PATCHED, Result.BEYOND_BOUNDS]
+    assert desk.outcomes[1].reason == bound
+    assert desk.outcomes[1].pod_class == "user"
+
+
+def test_terms_times_images_make_no_answer_of_thousands_of_operations() -> None:
+    images = [f"example.org/image:{index}" for index in range(40)]
+    profiles = [{"kubespawner_override": {"image": image}} for image in images]
+    rules = settings(singleuser={"profileList": profiles})
+    known = facts(node("n1", *images, labels={"pool": "user"}))
+    body = user_pod(*images, affinity=requires_nodes(*[ANY] * 20))
+    desk = Desk(rules, known)
+    response = desk.answer(body)
+    assert patch_of(response) == []
+    assert desk.outcomes[0].reason == Bound.OPERATIONS
+
+
+def test_rules_are_bounded_by_how_many_nodes_there_are_to_hold_them_against() -> None:
+    body = user_pod(affinity=requires_nodes(*[ANY] * 60))
+    assert patch_of(Desk(known=facts(*builder_nodes(300))).answer(body))
+    desk = Desk(known=facts(*builder_nodes(3000)))
+    assert patch_of(desk.answer(body)) == []
+    assert desk.outcomes[0].reason == Bound.STEPS
+
+
+def test_a_pod_as_hubs_have_them_is_placed_among_5000_nodes() -> None:
+    known = facts(*builder_nodes(5000), node("holder", IMAGE, labels={"hub.jupyter.org/node-purpose": "user"}))
+    purpose = expression("hub.jupyter.org/node-purpose", "user")
+    types = expression("node.kubernetes.io/instance-type", *[f"m{index}.large" for index in range(100)])
+    body = user_pod(
+        IMAGE,
+        "example.org/sidecar:1",
+        affinity=requires_nodes({"matchExpressions": [purpose, types]}),
+        nodeSelector={"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
+        tolerations=[{"key": f"taint-{index}", "operator": "Exists"} for index in range(12)],
+        initContainers=[{"image": "example.org/tools:1"}],
+    )
+    assert patch_of(Desk(known=known).answer(body))
+
+
+SLOW = {"matchExpressions": [*[expression("pool", "user")] * 8, expression("pool", *["other"] * 60)]}
+
+
+@pytest.mark.parametrize("make", [user_pod, build_pod])
+def test_the_dearest_review_within_bounds_takes_no_second_on_5000_nodes(make: Callable[..., Object]) -> None:
+    taint = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
+    nodes = [node(f"node-{index}", IMAGE, labels={"pool": "user"}, taints=(taint,)) for index in range(5000)]
+    known = facts(*nodes, builders=" ".join(one.name for one in nodes))
+    body = make(affinity=requires_nodes(*[SLOW] * 2), tolerations=[{"key": str(index)} for index in range(10)])
+    desk = Desk(known=known)
+    started = time.perf_counter()
+    assert patch_of(desk.answer(body))
+    assert time.perf_counter() - started < 1.0
+
+
+def head(uid: str = "705ab4f5-6393-11e8-b7cc-42010a800002") -> bytes:
+    """A review's beginning as Go writes it."""
+    kind = '"kind":{"group":"","version":"v1","kind":"Pod"}'
+    start = '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{'
+    return f'{start}"uid":"{uid}",{kind},'.encode()
+
+
+def as_go_writes(body: object) -> bytes:
+    """The review of a pod, in the order and without the spaces of kube-apiserver's."""
+    document = orjson.loads(review(body))
+    return orjson.dumps({key: document[key] for key in ("kind", "apiVersion", "request")})
+
+
+OVERSIZED = {
+    "bytes": b'"object":"' + b"x" * bounds.MAX_BODY_BYTES + b'"}}',
+    "parts": b'"object":[' + b"{}," * bounds.MAX_JSON_PARTS + b"{}]}}",
+    "texts": b'"object":[' + b'"",' * bounds.MAX_JSON_TEXTS + b'""]}}',
+    "cut": b"[" * (bounds.MAX_JSON_PARTS + 1),
+}
+
+
+@pytest.mark.parametrize("rest", OVERSIZED.values(), ids=OVERSIZED)
+def test_what_is_too_much_to_be_parsed_is_admitted_by_its_first_bytes(rest: bytes) -> None:
+    desk = Desk()
+    response = allowed(desk.admission.review(head() + rest))
+    assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
+    assert patch_of(response) == []
+    assert response["warnings"] == [f"Roost: pod admitted as it came: more than {bounds.MOST[Bound.BODY]}"]
+    assert (desk.outcomes[0].result, desk.outcomes[0].reason) == (Result.BEYOND_BOUNDS, Bound.BODY)
+
+
+@pytest.mark.parametrize("beginning", [b"", head()[:60], head("x" * 200), head("a\\u0000"), head('","uid":"')])
+def test_what_is_too_much_and_begins_otherwise_gets_413(beginning: bytes) -> None:
+    desk = Desk()
+    assert desk.admission.review(beginning + OVERSIZED["bytes"]).status == 413
+    assert desk.outcomes[0].result is Result.MALFORMED
+
+
+def test_the_first_bytes_are_read_as_the_parser_reads_them() -> None:
+    body = head() + b'"operation":"CREATE"}}'
+    desk = Desk()
+    assert allowed(desk.admission.review(body))["uid"] == orjson.loads(body)["request"]["uid"]
+
+
+def test_nothing_is_remembered_under_texts_longer_than_kubernetes_allows() -> None:
+    book = Rulebook(settings())
+    for size in (bounds.MAX_REFERENCE, bounds.MAX_REFERENCE + 1):
+        book.gated("i" * size)
+    for size in (bounds.MAX_LABEL_VALUE, bounds.MAX_LABEL_VALUE + 1):
+        book.attract("s" * size)
+    assert [len(key) for key in book._gated] == [bounds.MAX_REFERENCE]
+    assert [len(key) for key in book._attract] == [bounds.MAX_LABEL_VALUE]
+
+    ring, members = Ring(), frozenset({"a", "b"})
+    for size in (1024, 1025):
+        assert sorted(ring.order("k" * size, members)) == ["a", "b"]
+    assert [len(key) for key in ring._best] == [1024]
+
+
+def test_a_label_too_long_to_be_one_is_still_answered() -> None:
+    body = placeholder_pod({"hub.jupyter.org/placeholder-set": "s" * 100_000})
+    assert patch_of(Desk(known=KNOWN).answer(body)) is not None
+
+
+SIZES = st.sampled_from([0, 1, 3, 100, 600, 3000])
+TERM: st.SearchStrategy[Object | None] = st.sampled_from(
+    [{}, None, ANY, {"matchExpressions": [{}] * 600}, {"matchFields": [expression("pool", "u")]}]
+)
+TERMS = st.builds(lambda term, count: [term] * count, TERM, SIZES)
+
+
+@st.composite
+def hostile_pods(draw: st.DrawFn) -> Object:
+    """Pods that have far too much of some things."""
+    containers, environment = draw(SIZES), draw(SIZES)
+    if containers * environment > 10_000:
+        containers = 3
+    affinity = {REQUIRED: {"nodeSelectorTerms": draw(TERMS)}, PREFERRED: draw(TERMS)}
+    body = user_pod(
+        affinity={"nodeAffinity": affinity},
+        tolerations=[{"key": "a"}] * draw(SIZES),
+        containers=[{"image": IMAGE, "env": [{"name": "a", "value": "b"}] * environment}] * containers,
+    )
+    body["metadata"]["annotations"] = {f"a-{index}": "b" for index in range(draw(SIZES))}
+    return body
+
+
+@given(hostile_pods())
+def test_whatever_is_sent_is_admitted_and_its_answer_is_short(body: Object) -> None:
+    desk = Desk(known=KNOWN)
+    answer = desk.admission.review(as_go_writes(body))
+    allowed(answer)
+    assert len(answer.body) < 256 * 1024
+    assert desk.outcomes[0].result is not Result.ERROR

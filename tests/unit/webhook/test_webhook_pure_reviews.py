@@ -1,0 +1,365 @@
+"""Reviews: what goes in, what comes out, and that no fault of anybody's costs a hub its pods."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION
+from roost_core.placement.selectors import Taint
+from tests.builders import (
+    IMAGE,
+    Desk,
+    Object,
+    allowed,
+    build_pod,
+    builder_nodes,
+    facts,
+    node,
+    patch_of,
+    patched,
+    review,
+    settings,
+    user_pod,
+)
+from tests.recorded_data import DATA, PODS, REVIEWS
+from webhook.admission import Admission, Result
+from webhook.rules.bounds import MAX_BODY_BYTES
+from webhook.rules.facts import Facts, HomePod, Homes, read_builder, read_home_pod, read_node
+
+if TYPE_CHECKING:
+    from webhook.rules.policies import Case
+
+SECRET = "0123456789abcdef-the-token"
+
+
+def with_secrets() -> Object:
+    body = user_pod()
+    body["spec"]["containers"][0] |= {
+        "env": [{"name": "JUPYTERHUB_API_TOKEN", "value": SECRET}],
+        "args": [f"--ServerApp.token={SECRET}"],
+    }
+    body["metadata"]["annotations"] = {"note": SECRET}
+    return body
+
+
+def document(**changes: object) -> bytes:
+    return json.dumps({**json.loads(review(user_pod())), **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[]", 400),
+        (b"null", 400),
+        (b"7", 400),
+        (b"[" * 5000 + b"]" * 5000, 400),
+        (b"NaN", 400),
+        (document(kind="Pod"), 400),
+        (document(apiVersion="admission.k8s.io/v1beta1"), 400),
+        (document(request=None), 400),
+        (document(request=[]), 400),
+        (document(request={"operation": "CREATE"}), 400),
+        (document(request={"uid": 7}), 400),
+        (document(request={"uid": ""}), 400),
+        (document(request={"uid": "x" * 500}), 400),
+        (b" " * (MAX_BODY_BYTES + 1), 413),
+    ],
+)
+def test_what_is_no_review_is_refused_with_one_clear_line(body: bytes, status: int) -> None:
+    desk = Desk()
+    answer = desk.admission.review(body)
+    assert answer.status == status
+    assert answer.body.count(b"\n") == 1
+    assert len(answer.body) < 200
+    assert [outcome.result for outcome in desk.outcomes] == [Result.MALFORMED]
+
+
+def test_a_truncated_review_is_refused_without_being_quoted() -> None:
+    whole = review(with_secrets())
+    for length in range(0, len(whole), 97):
+        answer = Desk().admission.review(whole[:length])
+        assert answer.status == 400
+        assert SECRET.encode() not in answer.body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        [],
+        "pod",
+        {"kind": "Node", "spec": {}},
+        {"spec": None},
+        {"metadata": {"labels": ["component"]}, "spec": {}},
+        {"metadata": {"labels": {"component": "singleuser-server"}}, "spec": {"containers": {}}},
+        {
+            "metadata": {"labels": {"component": "singleuser-server"}},
+            "spec": {"tolerations": 1, "containers": [{"image": IMAGE}]},
+        },
+        {"metadata": {"labels": {"component": "singleuser-server"}}, "spec": {"affinity": {"podAffinity": "x"}}},
+        {"metadata": {"labels": {"component": "binderhub-build"}}, "spec": {"containers": [{"resources": []}]}},
+    ],
+)
+def test_an_odd_object_is_admitted_as_it_is_with_a_warning(body: object) -> None:
+    desk = Desk(known=facts(node("n1", IMAGE)))
+    response = desk.answer(body)
+    assert patch_of(response) == []
+    assert response["warnings"][0].startswith("Roost: pod admitted as it came: ")
+    assert desk.outcomes[0].result is Result.ODD
+
+
+def test_a_fault_of_our_own_admits_the_pod_and_its_content_never_reaches_log_or_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(case: Case) -> list[object]:
+        raise RuntimeError(f"quoting {case.pod.body}")
+
+    monkeypatch.setattr("webhook.admission.verdicts_for", broken)
+    desk = Desk()
+    with caplog.at_level(logging.DEBUG):
+        response = desk.answer(with_secrets())
+    assert patch_of(response) == []
+    assert "internal error" in response["warnings"][0]
+    assert desk.outcomes[0].result is Result.ERROR
+    assert "RuntimeError" in caplog.text
+    assert "in broken" in caplog.text
+    assert SECRET not in caplog.text + str(response)
+
+
+def test_tokens_are_never_logged_nor_answered(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        for known in (Facts(), facts(node("n1", IMAGE)), facts(node("n1"))):
+            response = Desk(known=known).answer(with_secrets())
+            assert SECRET not in str(response) + str(patch_of(response))
+    assert SECRET not in caplog.text
+
+
+def test_counting_that_fails_costs_no_pod(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_outcome: object) -> None:
+        raise ValueError("no metrics today")
+
+    rules = settings()
+    admission = Admission(lambda: rules, Facts, lambda: 0.0, broken)
+    assert patch_of(allowed(admission.review(review(user_pod()))))
+    assert "wasn't counted" in caplog.text
+
+
+def test_settings_or_facts_that_fail_cost_no_pod() -> None:
+    def broken() -> Facts:
+        raise OSError
+
+    rules = settings()
+    admission = Admission(lambda: rules, broken, lambda: 0.0, lambda _: None)
+    assert patch_of(allowed(admission.review(review(user_pod())))) == []
+
+
+def test_a_pod_of_700_kilobytes_of_environment_is_placed() -> None:
+    body = user_pod()
+    body["spec"]["containers"][0]["env"] = [{"name": f"N{index}", "value": "x" * 220} for index in range(3000)]
+    assert Desk().place(body)["spec"]["schedulerName"] == "hub.jhub.user"
+
+
+def test_deep_nesting_in_places_that_nobody_reads_does_no_harm() -> None:
+    body = user_pod(tolerations=[json.loads("[" * 300 + "]" * 300)], nodeSelector={"pool": "gpu"})
+    known = facts(*(node(f"n{index}", IMAGE) for index in range(20)))
+    assert Desk(known=known).place(body)["spec"]["schedulerName"] == "hub.jhub.user"
+
+
+def test_outcomes_name_class_and_duration() -> None:
+    desk = Desk(known=facts(node("n1", IMAGE)))
+    times = iter([10.0, 10.25])
+    desk.admission = Admission(lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.outcomes.append)
+    placed = desk.place(user_pod())
+    assert (desk.outcomes[0].pod_class, desk.outcomes[0].result, desk.outcomes[0].seconds) == (
+        "user",
+        Result.PATCHED,
+        0.25,
+    )
+    again = Desk(known=desk.facts)
+    again.answer(placed)
+    assert again.outcomes[0].result is Result.UNCHANGED
+
+
+def test_many_threads_get_the_answers_that_one_would_get() -> None:
+    desk = Desk(
+        settings(podClasses={"build": {"home": {"maxLoad": 0}}}),
+        facts(*builder_nodes(40), builders=" ".join(f"node-{i}" for i in range(40))),
+    )
+    bodies = [review(build_pod(f"https://github.com/org/repo-{index}", name=f"b-{index}")) for index in range(50)]
+    expected = [Desk(desk.rules, desk.facts).admission.review(body) for body in bodies]
+    wrong: list[int] = []
+
+    def ask() -> None:
+        wrong.extend(
+            index for index, body in enumerate(bodies * 4) if desk.admission.review(body) != expected[index % 50]
+        )
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+# --- fixtures: pods and reviews of the programs that make them ---
+
+NAMES = sorted(path.name for path in PODS.glob("*.json"))
+REVIEW_NAMES = sorted(path.name for path in REVIEWS.glob("*.json"))
+
+LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
+
+
+def fixture(folder: str, name: str) -> Object:
+    found: Object = json.loads((DATA / folder / name).read_text())
+    return found
+
+
+def desk_for_fixtures() -> Desk:
+    rules = settings(
+        replaceSchedulers=[
+            "hub-user-scheduler",
+            "jupyterhub-user-scheduler",
+            "prod-user-scheduler",
+            "binder-user-scheduler",
+        ],
+        singleuser={"image": {"name": "quay.io/jupyterhub/k8s-singleuser-sample", "tag": "4.4.0"}},
+    )
+    user = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
+    nodes = [
+        node(
+            f"node-{letter}",
+            IMAGE,
+            labels={"hub.jupyter.org/node-purpose": "user", "mybinder.org/pool-type": "users"},
+            taints=(user,),
+        )
+        for letter in "abc"
+    ]
+    return Desk(rules, facts(*nodes, builders="node-a node-b node-c"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_real_pods_are_placed_once_and_keep_what_their_authors_set(name: str) -> None:
+    body, desk = fixture("pods", name), desk_for_fixtures()
+    placed = desk.place(body)
+    if name.startswith(LEFT_ALONE):
+        assert placed == body
+        return
+    assert desk.place(placed) == placed
+    scheduler = {"b": "build" if "build" in name else "user", "z": "placeholder" if "placeholder" in name else "user"}[
+        name[0]
+    ]
+    assert placed["spec"]["schedulerName"] == f"hub.jhub.{scheduler}"
+    if scheduler == "build":
+        assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] in {"node-a", "node-b", "node-c"}
+        assert "kubernetes.io/hostname" not in str(placed["spec"]["affinity"]["nodeAffinity"])
+        assert "binderhub-build" not in str(placed["spec"]["affinity"])
+        placed["spec"].pop("affinity")
+        body["spec"].pop("affinity")
+    assert_keeps(placed, body, "")
+
+
+@pytest.mark.parametrize("name", ["binderhub-image-builder-dind.json", "binderhub-image-builder-podman.json"])
+def test_a_real_builder_daemon_gets_the_requests_of_its_class_and_nothing_else(name: str) -> None:
+    builder = {"match": {"labels": {"component": "image-builder"}}, "profile": "", "resources": {"cpu": "2"}}
+    body = fixture("pods", name)
+    desk = Desk(settings(podClasses={"builder": builder}), facts(node("node-a", IMAGE)))
+    # BinderHub's chart gives none by default.
+    for container in body["spec"]["containers"]:
+        container["resources"] = {}
+    placed = desk.place(body)
+    for container in body["spec"]["containers"]:
+        container["resources"] = {"requests": {"cpu": "2"}}
+    assert placed == body
+    assert desk.outcomes[0].pod_class == "builder"
+
+
+def assert_keeps(placed: object, body: object, path: str) -> None:
+    """All of `body` is in `placed`; lists may only grow at their end. The scheduler's name is the one exception."""
+    if isinstance(body, dict):
+        assert isinstance(placed, dict), path
+        for key, value in body.items():
+            if path == ".spec" and key == "schedulerName":
+                continue
+            assert key in placed, f"{path}.{key}"
+            assert_keeps(placed[key], value, f"{path}.{key}")
+    elif isinstance(body, list):
+        assert isinstance(placed, list), path
+        assert len(placed) >= len(body), path
+        for index, value in enumerate(body):
+            assert_keeps(placed[index], value, f"{path}[{index}]")
+    else:
+        assert placed == body, path
+
+
+@pytest.mark.parametrize("name", REVIEW_NAMES)
+def test_real_reviews_are_answered(name: str) -> None:
+    document = fixture("admission-reviews", name)
+    body = document["request"]["object"]
+    document["request"]["namespace"] = "jhub"
+    desk = desk_for_fixtures()
+    response = allowed(desk.admission.review(orjson.dumps(document)))
+    assert response["uid"] == document["request"]["uid"]
+    placed = patched(body, response)
+    if "image-puller" in name:
+        assert placed == body
+    else:
+        assert placed["spec"]["schedulerName"].startswith("hub.jhub.")
+        assert desk.place(placed) == placed
+
+
+# --- facts ---
+
+
+def test_a_node_is_read_as_placement_needs_it() -> None:
+    raw = {
+        "metadata": {"name": "n1", "labels": {"zone": "a"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "dedicated", "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}]},
+    }
+    assert read_node(raw) == node_fact_like("n1")
+    assert not read_node({"metadata": {"name": "n2"}, "spec": {}, "status": {}}).ready
+    assert read_node({"metadata": {"name": "n3", "deletionTimestamp": "now"}}).unschedulable
+
+
+def node_fact_like(name: str) -> object:
+    raw = node(name, labels={"zone": "a"}, taints=(Taint("dedicated", "", "NoSchedule"),), unschedulable=True)
+    return type(raw)(name, {"zone": "a"}, raw.taints, raw.unschedulable)
+
+
+def builder(**changes: object) -> Object:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": {}, "spec": {"nodeName": "n1"}, "status": ready, **changes}
+
+
+def test_pending_unready_and_leaving_builders_serve_no_node() -> None:
+    assert read_builder(builder()) == "n1"
+    assert read_builder(builder(spec={})) is None
+    assert read_builder(builder(status={"phase": "Pending"})) is None
+    assert read_builder(builder(metadata={"deletionTimestamp": "now"})) is None
+    assert read_builder(builder(status={"conditions": [{"type": "Ready", "status": "False"}]})) is None
+
+
+def test_a_build_counts_where_it_is_bound_else_where_it_was_sent_until_it_ends() -> None:
+    sent = {"metadata": {"annotations": {HOME_TARGET_ANNOTATION: "n2"}}, "spec": {}, "status": {"phase": "Pending"}}
+    assert read_home_pod(sent, "build") == HomePod("build", "n2")
+    assert read_home_pod({**sent, "spec": {"nodeName": "n3"}}, "build") == HomePod("build", "n3")
+    assert read_home_pod({**sent, "status": {"phase": "Failed"}}, "build") is None
+    assert read_home_pod({"spec": {}}, "build") == HomePod("build", "")
+
+
+def test_homes_changed_pod_by_pod_count_what_counting_anew_counts() -> None:
+    homes = Homes({"a": HomePod("build", "n1"), "b": HomePod("build", "n1")})
+    after = homes.updated({"a": None, "c": HomePod("build", "n2"), "missing": None})
+    assert dict(after.loads("build")) == {"n1": 1, "n2": 1}
+    assert dict(homes.loads("build")) == {"n1": 2}
+    assert after.loads("user") == {}

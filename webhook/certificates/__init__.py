@@ -1,0 +1,1 @@
+"""The certificate that reviews are served with."""

@@ -1,0 +1,1 @@
+"""What a pod gets, and from which facts. Pure."""

@@ -1,0 +1,212 @@
+"""Say how much one review may ask of the webhook; a pod that asks for more is admitted as it was sent.
+
+Anyone who reaches the port can post a review, so no field may decide how long the webhook thinks, how much it keeps
+or how long its answer is. Each bound is many times what pods of hubs have: whatever is beyond it is a mistake or an
+attack.
+`tests/unit/webhook/test_webhook_bounds.py` holds the time of a review at its bounds, on 5,000 nodes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roost_core.placement.pods import Pod
+
+# Parsed JSON takes up to 40 times its bytes. Pods of hubs have 3 to 30 kB, managedFields included; etcd takes 1.5 MiB.
+MAX_BODY_BYTES: Final = 1024 * 1024
+# Objects and lists in a review, and texts; pods of hubs have some hundred of each. Counted in the bytes, so braces and
+# quotes within texts count too. A megabyte of them would hold the interpreter for 0.1 s while it is parsed, and leave
+# its memory in pieces.
+MAX_JSON_PARTS: Final = 20_000
+MAX_JSON_TEXTS: Final = 50_000
+# Of any object, and of a namespace. Source: k8s.io/apimachinery/pkg/api/validation, RFC 1123.
+MAX_NAME: Final = 253
+MAX_NAMESPACE: Final = 63
+# Value of a label; longest image reference and key that are worth remembering.
+MAX_LABEL_VALUE: Final = 63
+MAX_REFERENCE: Final = 1024
+# Main and init containers together. A kubelet starts 110 pods on a node, and no pod comes near that many containers.
+MAX_CONTAINERS: Final = 128
+# Resources that the containers request or limit, all together: 128 containers with CPU, memory, GPU and disk each.
+MAX_RESOURCES: Final = 1024
+# Each; all keys and values of annotations together may have 256 KiB, by Kubernetes' own rule.
+MAX_LABELS: Final = 512
+MAX_ANNOTATIONS: Final = 1024
+# Tolerations: two that every pod gets, two of the hub, one for each kind of node.
+MAX_TOLERATIONS: Final = 128
+MAX_NODE_SELECTOR: Final = 128
+# Node and pod terms, required and preferred, in all; Roost's own demand goes into each required one.
+MAX_TERMS: Final = 128
+# Expressions and single values within those terms: a list of all instance types of a cloud has some 800.
+MAX_EXPRESSIONS: Final = 512
+MAX_VALUES: Final = 4096
+# Rules about nodes times nodes: some 0.5 us each. With 5,000 nodes that leaves a pod 50 rules, of which hubs use 10.
+MAX_STEPS: Final = 250_000
+# Values of an `In` that are looked through in the time of one rule.
+_VALUES_A_STEP: Final = 8
+# Nodes are gone through once more for each image that none of them holds with those before it; pods have one to three.
+_CONTAINERS_A_PASS: Final = 4
+# Operations of the answer's patch: the API server applies them one by one, and the answer grows with them.
+MAX_OPERATIONS: Final = 512
+
+
+class Bound(StrEnum):
+    """What there was too much of: the reason in metric, audit annotation and warning."""
+
+    BODY = "body"
+    NAMES = "names"
+    CONTAINERS = "containers"
+    RESOURCES = "resources"
+    LABELS = "labels"
+    ANNOTATIONS = "annotations"
+    TOLERATIONS = "tolerations"
+    NODE_SELECTOR = "node-selector"
+    TERMS = "terms"
+    EXPRESSIONS = "expressions"
+    VALUES = "values"
+    STEPS = "node-steps"
+    OPERATIONS = "operations"
+
+
+MOST: Final = {
+    Bound.BODY: f"{MAX_BODY_BYTES} bytes, {MAX_JSON_PARTS} objects and lists, or {MAX_JSON_TEXTS} texts in a review",
+    Bound.NAMES: f"{MAX_NAME} characters in a name, {MAX_NAMESPACE} in a namespace's",
+    Bound.CONTAINERS: f"{MAX_CONTAINERS} containers",
+    Bound.RESOURCES: f"{MAX_RESOURCES} resources requested or limited",
+    Bound.LABELS: f"{MAX_LABELS} labels",
+    Bound.ANNOTATIONS: f"{MAX_ANNOTATIONS} annotations",
+    Bound.TOLERATIONS: f"{MAX_TOLERATIONS} tolerations",
+    Bound.NODE_SELECTOR: f"{MAX_NODE_SELECTOR} labels in nodeSelector",
+    Bound.TERMS: f"{MAX_TERMS} affinity terms",
+    Bound.EXPRESSIONS: f"{MAX_EXPRESSIONS} expressions in affinity terms",
+    Bound.VALUES: f"{MAX_VALUES} values in affinity terms",
+    Bound.STEPS: f"{MAX_STEPS} steps (nodes of the cluster times the pod's rules about nodes)",
+    Bound.OPERATIONS: f"{MAX_OPERATIONS} operations in a patch",
+}
+
+
+def is_oversized(body: bytes) -> bool:
+    """Tell whether a review is too much to be parsed, without parsing it."""
+    if len(body) <= MAX_JSON_PARTS:
+        # Each part has a byte at least, so a body of the usual size needn't be looked through.
+        return False
+    return (
+        len(body) > MAX_BODY_BYTES
+        or body.count(b"{") + body.count(b"[") > MAX_JSON_PARTS
+        or body.count(b'"') > 2 * MAX_JSON_TEXTS
+    )
+
+
+def exceeded(pod: Pod, nodes: int) -> Bound | None:
+    """The first bound that the pod is beyond, None when it is within all. nodes: how many the cluster has.
+
+    Looks at nothing longer than its own bound, so the answer costs little whatever was sent.
+    """
+    if len(pod.name) > MAX_NAME or len(pod.generate_name) > MAX_NAME or len(pod.namespace) > MAX_NAMESPACE:
+        return Bound.NAMES
+    containers = len(pod.containers) + len(pod.init_containers)
+    if containers > MAX_CONTAINERS:
+        return Bound.CONTAINERS
+    if _resources(pod) > MAX_RESOURCES:
+        return Bound.RESOURCES
+    if len(pod.labels) > MAX_LABELS:
+        return Bound.LABELS
+    if len(pod.annotations) > MAX_ANNOTATIONS:
+        return Bound.ANNOTATIONS
+    rules = pod.rules
+    if len(rules.tolerations) > MAX_TOLERATIONS:
+        return Bound.TOLERATIONS
+    if len(rules.node_selector) > MAX_NODE_SELECTOR:
+        return Bound.NODE_SELECTOR
+    steps = len(rules.tolerations) + len(rules.node_selector)
+    if pod.affinity:
+        counted = _Counted()
+        found = counted.count(pod)
+        if found is not None:
+            return found
+        steps += counted.required_steps
+    passes = max(1, containers // _CONTAINERS_A_PASS)
+    return Bound.STEPS if steps * nodes * passes > MAX_STEPS else None
+
+
+def _resources(pod: Pod) -> int:
+    """Names of resources in all containers, the pod's own and its overhead."""
+    found = 0
+    for container in (*pod.containers, *pod.init_containers, pod.spec):
+        resources = container.get("resources")
+        if type(resources) is dict:
+            for amounts in resources.values():
+                if type(amounts) is dict:
+                    found += len(amounts)
+    overhead = pod.spec.get("overhead")
+    return found + (len(overhead) if type(overhead) is dict else 0)
+
+
+class _Counted:
+    """What the terms of one pod's affinity add up to; counting stops at the first bound."""
+
+    def __init__(self) -> None:
+        self.terms = 0
+        self.expressions = 0
+        self.values = 0
+        # What one node costs: required terms are held against nodes, all others only against Roost's own.
+        self.required_steps = 0
+
+    def count(self, pod: Pod) -> Bound | None:
+        """Count everything; the first bound that is exceeded."""
+        required = pod.required_node_terms or ()
+        found = self._terms(required)
+        self.required_steps = self.terms + self.expressions + self.values // _VALUES_A_STEP
+        if found is not None:
+            return found
+        return self._terms(pod.preferred_node_terms) or self._pod_terms(pod.affinity)
+
+    def _pod_terms(self, affinity: dict[str, Any]) -> Bound | None:
+        for name in ("podAffinity", "podAntiAffinity"):
+            branch = affinity.get(name)
+            if type(branch) is dict:
+                for terms in branch.values():
+                    found = self._terms(terms) if type(terms) is list else None
+                    if found is not None:
+                        return found
+        return None
+
+    def _terms(self, terms: Iterable[object]) -> Bound | None:
+        """Count node or pod terms, weighted or not: whatever lists and selectors they hold, two levels deep."""
+        for term in terms:
+            self.terms += 1
+            if self.terms > MAX_TERMS:
+                return Bound.TERMS
+            if type(term) is dict:
+                self._parts(term, depth=2)
+            if self.expressions > MAX_EXPRESSIONS:
+                return Bound.EXPRESSIONS
+            if self.values > MAX_VALUES:
+                return Bound.VALUES
+        return None
+
+    def _parts(self, part: dict[str, Any], depth: int) -> None:
+        for name, value in part.items():
+            if type(value) is list:
+                if name == "namespaces":
+                    self.values += len(value)
+                else:
+                    self._expressions(value)
+            elif type(value) is dict:
+                if name == "matchLabels":
+                    self.expressions += len(value)
+                elif depth:
+                    self._parts(value, depth - 1)
+
+    def _expressions(self, expressions: list[Any]) -> None:
+        self.expressions += len(expressions)
+        if self.expressions > MAX_EXPRESSIONS:
+            return
+        for expression in expressions:
+            values = expression.get("values") if type(expression) is dict else None
+            if type(values) is list:
+                self.values += len(values)

@@ -1,0 +1,331 @@
+"""Hold all that policies may know of the cluster at one moment, and read it from the API's objects.
+
+Facts are never edited: whoever watches swaps in a new one. Each part has an `updated` that shares what didn't change,
+so that a swap costs microseconds even with thousands of nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
+from roost_core.placement.moments import read_moment
+from roost_core.placement.nodes import NodeFact, Nodes
+from roost_core.placement.pods import OddPodError
+from roost_core.placement.selectors import Taint
+from roost_core.scheduler.objects import read_allocatable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Set
+
+    from roost_core.placement.leases import LeaseState
+    from roost_core.placement.pods import JSONObject
+
+__all__ = [
+    "Facts",
+    "HomePod",
+    "Homes",
+    "NodeFact",
+    "Nodes",
+    "WarmFacts",
+    "WarmPod",
+    "pod_key",
+    "read_builder",
+    "read_home_pod",
+    "read_node",
+    "read_warm_pod",
+]
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+# Images remembered of one node: more than its disk holds, as a rule. Pods choose their names, so both are bounded.
+MAX_IMAGES_A_NODE: Final = 1000
+_MAX_REFERENCE: Final = 1024
+_NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
+# The longest name that a node can have.
+_MAX_NODE_NAME: Final = 253
+
+
+class HomePod(NamedTuple):
+    """One unfinished pod of a class with a home."""
+
+    pod_class: str
+    # Where it is bound, else where Roost sent it (HOME_TARGET_ANNOTATION); "" when neither is known.
+    node: str
+
+
+class Homes:
+    """The unfinished pods of classes with a home, and how many there are on each node. Never edited."""
+
+    __slots__ = ("_loads", "_totals", "pods")
+
+    def __init__(self, pods: Mapping[str, HomePod] | None = None) -> None:
+        # By `pod_key`.
+        self.pods: Mapping[str, HomePod] = dict(pods or {})
+        loads: dict[str, Counter[str]] = {}
+        for pod, count in Counter(self.pods.values()).items():
+            loads.setdefault(pod.pod_class, Counter())[pod.node] += count
+        self._loads: Mapping[str, Mapping[str, int]] = loads
+        self._totals = {pod_class: found.total() for pod_class, found in loads.items()}
+
+    def loads(self, pod_class: str) -> Mapping[str, int]:
+        """Pods of the class on each node, those still on their way to it too; under "" those without one."""
+        return self._loads.get(pod_class, {})
+
+    def total(self, pod_class: str) -> int:
+        """Pods of the class, with a node and without."""
+        return self._totals.get(pod_class, 0)
+
+    def updated(self, changes: Mapping[str, HomePod | None]) -> Self:
+        """The pods after `changes` (None: gone or finished); this object stays as it is."""
+        pods = {**self.pods}
+        for key, pod in changes.items():
+            if pod is None:
+                pods.pop(key, None)
+            else:
+                pods[key] = pod
+        return type(self)(pods)
+
+
+class WarmPod(NamedTuple):
+    """One unfinished pod of a class with a warm set."""
+
+    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION); "" when neither is known.
+    node: str
+    # Normalised; none before it is bound: until then no node has them because of it.
+    images: tuple[str, ...]
+
+
+class WarmFacts:
+    """The unfinished pods of one class with a warm set, and the images that they have brought to nodes. Never edited.
+
+    Images stay known when their pods are gone, until their node goes: only the kubelet knows which it has collected. It
+    collects the one that was used longest ago, so how many came to the node since then tells how likely that is.
+    """
+
+    __slots__ = ("_brought", "_holders", "_images", "_loads", "pods")
+
+    # By `pod_key`.
+    pods: Mapping[str, WarmPod]
+
+    def __init__(self, pods: Mapping[str, WarmPod] | None = None) -> None:
+        self.pods = {}
+        # Pods by node; under "" those without one.
+        self._loads: Mapping[str, int] = {}
+        # By node: how many images had come to it when this one was used last; that used last at the end.
+        self._images: Mapping[str, Mapping[str, int]] = {}
+        # By node: how many have come to it so far.
+        self._brought: Mapping[str, int] = {}
+        self._holders: Mapping[str, frozenset[str]] = {}
+        if pods:
+            self._take_in(pods)
+
+    @property
+    def running(self) -> int:
+        """Pods of the class, with a node and without."""
+        return len(self.pods)
+
+    def pods_on(self, node: str) -> int:
+        """Pods of the class on a node, those still on their way to it too; for "" those without a node."""
+        return self._loads.get(node, 0)
+
+    def holders(self, reference: str) -> frozenset[str]:
+        """The nodes that are known to hold an image; `reference` is normalised."""
+        return self._holders.get(reference, frozenset())
+
+    def holds(self, node: str, reference: str) -> bool:
+        """Tell whether a node is known to hold an image; `reference` is normalised."""
+        return node in self._holders.get(reference, ())
+
+    def images_since(self, node: str, reference: str) -> int:
+        """How many images have come to a node since a pod with this one was bound or ended there; 0 when none was."""
+        at = self._images.get(node, _NO_IMAGES).get(reference)
+        return 0 if at is None else self._brought[node] - at
+
+    def updated(self, changes: Mapping[str, WarmPod | None]) -> Self:
+        """The facts after `changes` (None: gone or finished); this object stays as it is. Give many changes at once."""
+        new = self._copy()
+        new._take_in(changes)
+        return new
+
+    def without_nodes(self, names: Iterable[str]) -> Self:
+        """The facts without the images of these nodes: one that comes back under its name may be a new machine."""
+        gone = self._images.keys() & set(names)
+        if not gone:
+            return self
+        new = self._copy()
+        new._remember(dict.fromkeys(gone, (_NO_IMAGES, 0)))
+        return new
+
+    @property
+    def nodes_with_images(self) -> Set[str]:
+        """Names of the nodes of which images are known."""
+        return self._images.keys()
+
+    def _take_in(self, changes: Mapping[str, WarmPod | None]) -> None:
+        pods, loads = dict(self.pods), dict(self._loads)
+        seen: dict[str, dict[str, None]] = {}
+        for key, pod in changes.items():
+            before = pods.pop(key, None)
+            if before is not None:
+                loads[before.node] -= 1
+                if pod is None and before.images:
+                    # As kubelets count: used until now. But the node may be a new machine under the old one's name.
+                    known = self._images.get(before.node, _NO_IMAGES)
+                    used = [image for image in before.images if image in known]
+                    seen.setdefault(before.node, {}).update(dict.fromkeys(used))
+            if pod is not None:
+                pods[key] = pod
+                loads[pod.node] = loads.get(pod.node, 0) + 1
+                if pod.node and pod.images:
+                    seen.setdefault(pod.node, {}).update(dict.fromkeys(pod.images))
+        self.pods, self._loads = pods, {node: count for node, count in loads.items() if count}
+        self._remember({node: self._seen_on(node, new) for node, new in seen.items()})
+
+    def _seen_on(self, node: str, images: Iterable[str]) -> tuple[dict[str, int], int]:
+        """What is known of a node's images once these were used last there; how many have come to it by then."""
+        now = dict(self._images.get(node, _NO_IMAGES))
+        brought = self._brought.get(node, 0)
+        for image in images:
+            brought += now.pop(image, None) is None
+            now[image] = brought
+        for image in [one for one, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]:
+            del now[image]
+        return now, brought
+
+    def _remember(self, known: Mapping[str, tuple[Mapping[str, int], int]]) -> None:
+        """Replace what is known of these nodes' images, and how many have come to each."""
+        if not known:
+            return
+        everywhere, brought_to = dict(self._images), dict(self._brought)
+        moved: list[tuple[str, str, bool]] = []
+        for node, (images, brought) in known.items():
+            before = everywhere.get(node, _NO_IMAGES)
+            # Mostly the same: thousands of holders needn't be copied then.
+            moved += [(image, node, True) for image in images.keys() - before.keys()]
+            moved += [(image, node, False) for image in before.keys() - images.keys()]
+            if images:
+                everywhere[node], brought_to[node] = images, brought
+            else:
+                everywhere.pop(node, None)
+                brought_to.pop(node, None)
+        self._images, self._brought = everywhere, brought_to
+        if not moved:
+            return
+        holders = dict(self._holders)
+        for image, node, came in moved:
+            left = holders.get(image, frozenset()) | {node} if came else holders[image] - {node}
+            if left:
+                holders[image] = left
+            else:
+                del holders[image]
+        self._holders = holders
+
+    def _copy(self) -> Self:
+        new = type(self).__new__(type(self))
+        new.pods, new._loads = self.pods, self._loads
+        new._images, new._holders, new._brought = self._images, self._holders, self._brought
+        return new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that policies may know of the cluster, at one moment."""
+
+    # None: nodes can't be read.
+    nodes: Nodes | None = None
+    # By class with a home: nodes with a Ready builder pod. Give the same frozenset while it doesn't change.
+    builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    homes: Homes = field(default_factory=Homes)
+    # False: the watch of those pods is broken, so what isn't among them may be there all the same.
+    shows_new_pods: bool = True
+    # Labels of namespaces, by name. None: they can't be read.
+    namespaces: Mapping[str, Mapping[str, str]] | None = None
+    # By class with a warm set.
+    warm: Mapping[str, WarmFacts] = field(default_factory=dict)
+    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER); of others nothing is known.
+    leases: Mapping[str, LeaseState] = field(default_factory=dict)
+
+
+def pod_key(namespace: str, name: str) -> str:
+    """How a pod is named in `Homes.pods`."""
+    return f"{namespace}/{name}"
+
+
+def _object(parent: JSONObject, key: str) -> JSONObject:
+    """The object under `key`, an empty one when it is absent or null."""
+    return parent.get(key) or {}
+
+
+def _is_true(obj: JSONObject, condition_type: str) -> bool:
+    conditions = _object(obj, "status").get("conditions") or ()
+    return any(one.get("type") == condition_type and one.get("status") == "True" for one in conditions)
+
+
+def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
+    """What placement needs of a Node, as the API's JSON has it; its room and age only `with_allocatable`."""
+    metadata, spec = _object(node, "metadata"), _object(node, "spec")
+    allocatable: Mapping[str, int] = {}
+    created = 0.0
+    if with_allocatable:
+        created = read_moment(metadata.get("creationTimestamp")) or 0.0
+        # A node that says nothing readable of its room is one of which nothing is known.
+        with suppress(OddPodError):
+            allocatable = read_allocatable(_object(node, "status"))
+    return NodeFact(
+        name=metadata.get("name") or "",
+        labels=_object(metadata, "labels"),
+        taints=tuple(
+            Taint(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
+            for taint in spec.get("taints") or ()
+        ),
+        # A node that is being deleted takes no more pods, though nobody cordons it.
+        unschedulable=bool(spec.get("unschedulable") or metadata.get("deletionTimestamp")),
+        ready=_is_true(node, "Ready"),
+        allocatable=allocatable,
+        uid=metadata.get("uid") or "",
+        created=created,
+    )
+
+
+def _target(pod: JSONObject, annotation: str) -> str:
+    """The node where Roost sent the pod; "" for none, and for what no node can be called: pods may write anything."""
+    node = str(_object(_object(pod, "metadata"), "annotations").get(annotation) or "")
+    return node if len(node) <= _MAX_NODE_NAME else ""
+
+
+def read_builder(pod: JSONObject) -> str | None:
+    """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and there to stay.
+
+    BinderHub itself counts pending, failed and leaving builders, and fails every build while one isn't bound.
+    """
+    node = _object(pod, "spec").get("nodeName")
+    if not node or _object(pod, "metadata").get("deletionTimestamp") or not _is_true(pod, "Ready"):
+        return None
+    return str(node)
+
+
+def read_home_pod(pod: JSONObject, pod_class: str) -> HomePod | None:
+    """What a Pod of a class with a home adds to its node's load; None once it has finished."""
+    if _object(pod, "status").get("phase") in _FINISHED:
+        return None
+    node = _object(pod, "spec").get("nodeName") or _target(pod, HOME_TARGET_ANNOTATION)
+    return HomePod(pod_class, str(node))
+
+
+def read_warm_pod(pod: JSONObject) -> WarmPod | None:
+    """What a Pod of a class with a warm set adds to its node; None once it has finished."""
+    if _object(pod, "status").get("phase") in _FINISHED:
+        return None
+    spec = _object(pod, "spec")
+    bound = spec.get("nodeName")
+    if not bound:
+        return WarmPod(_target(pod, WARM_TARGET_ANNOTATION), ())
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    written = dict.fromkeys(str(one.get("image") or "") for one in containers)
+    images = [normalise_reference(one) for one in written if one and len(one) <= _MAX_REFERENCE]
+    return WarmPod(str(bound), tuple(images[:MAX_IMAGES_A_NODE]))

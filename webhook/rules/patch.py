@@ -1,0 +1,394 @@
+"""Turn the changes that policies want into the JSON Patch (RFC 6902) that makes a pod carry them.
+
+Owns what a patch may say. Guarantees: it applies to the pod it was made for, whatever parents that pod lacks (the API
+server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore); nothing that is there already is added
+again, so patching twice is patching once; apart from BinderHub's own placement terms nothing of the author's goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.placement.pods import PREFERRED, REQUIRED, JSONObject, Pod, child_list, child_object
+from roost_core.placement.selectors import is_empty_term, read_label_selector, read_node_term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+Operation = dict[str, object]
+
+_AFFINITY: Final = "/spec/affinity"
+# All keys and values together. Source: k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
+MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
+
+# BinderHub's two placement terms, exactly as KubernetesBuildExecutor writes them.
+_BINDER_WEIGHT: Final = 100
+_BINDER_SPREAD: Final = {
+    "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+    "topologyKey": HOSTNAME_LABEL,
+}
+
+
+class SetScheduler(NamedTuple):
+    """Give the pod to this scheduler."""
+
+    name: str
+
+
+class Annotate(NamedTuple):
+    """Write an annotation of Roost's own; an older one gives way."""
+
+    key: str
+    value: str
+
+
+class RequireNode(NamedTuple):
+    """Add an expression to every way (term) in which the pod may match a node."""
+
+    expression: JSONObject
+
+
+class PreferNode(NamedTuple):
+    """Add a preferred node term ({weight, preference}), unless one with an equal preference is there."""
+
+    term: JSONObject
+
+
+class PreferPods(NamedTuple):
+    """Add a preferred pod term ({weight, podAffinityTerm}), unless an equal one, whatever its weight, is there."""
+
+    term: JSONObject
+    # True: towards pods; False: away from them.
+    towards: bool
+
+
+class DropBinderHubTerms(NamedTuple):
+    """Remove the preferred terms of BinderHub's exact shape: Roost's own take their place."""
+
+    sticky: bool
+    spread: bool
+
+
+class RequestByDefault(NamedTuple):
+    """Give these requests to each main container of a pod that requests nothing in any."""
+
+    requests: Mapping[str, object]
+
+
+Change = SetScheduler | Annotate | RequireNode | PreferNode | PreferPods | DropBinderHubTerms | RequestByDefault
+
+
+def is_binderhub_sticky_term(term: object) -> bool:
+    """Tell a preferred node term that BinderHub wrote for a sticky build: hostname In [one node], weight 100."""
+    if type(term) is not dict or term.keys() != {"weight", "preference"} or term["weight"] != _BINDER_WEIGHT:
+        return False
+    preference = term["preference"]
+    if type(preference) is not dict or preference.keys() != {"matchExpressions"}:
+        return False
+    expressions = preference["matchExpressions"]
+    if type(expressions) is not list or len(expressions) != 1 or type(expressions[0]) is not dict:
+        return False
+    (expression,) = expressions
+    values = expression.get("values")
+    return (
+        expression.keys() == {"key", "operator", "values"}
+        and expression["key"] == HOSTNAME_LABEL
+        and expression["operator"] == "In"
+        and type(values) is list
+        and len(values) == 1
+    )
+
+
+def is_binderhub_spread_term(term: object) -> bool:
+    """Tell the preferred pod anti-affinity term that BinderHub writes for builds that aren't sticky."""
+    return (
+        type(term) is dict
+        and term.keys() == {"weight", "podAffinityTerm"}
+        and term["weight"] == _BINDER_WEIGHT
+        and bool(term["podAffinityTerm"] == _BINDER_SPREAD)
+    )
+
+
+def same_node_preference(one: object, other: object) -> bool:
+    """Tell whether two node selector terms are the same rule: order and weight don't matter."""
+    if one == other:
+        return True
+    if type(one) is not dict or type(other) is not dict:
+        return False
+    first, second = one.get("matchFields"), other.get("matchFields")
+    if type(first) is list and type(second) is list and len(first) == len(second) == 1 and first != second:
+        # Whether two terms name the same node is the usual question, and a field has one value: worth a short way.
+        return False
+    read = read_node_term(one)
+    return read is not None and read == read_node_term(other)
+
+
+def _namespaces(term: Mapping[str, Any]) -> frozenset[str]:
+    found = term.get("namespaces")
+    return frozenset(name for name in found if type(name) is str) if type(found) is list else frozenset()
+
+
+def same_pod_term(one: object, other: object) -> bool:
+    """Tell whether two pod affinity terms are the same rule: key, pods and namespaces."""
+    if one == other:
+        return True
+    if type(one) is not dict or type(other) is not dict or one.get("topologyKey") != other.get("topologyKey"):
+        return False
+    if _namespaces(one) != _namespaces(other):
+        return False
+    for name in ("labelSelector", "namespaceSelector"):
+        first, second = one.get(name), other.get(name)
+        if first is None or second is None:
+            if first is not second:
+                return False
+        elif read_label_selector(first) is None or read_label_selector(first) != read_label_selector(second):
+            return False
+    extra = ("matchLabelKeys", "mismatchLabelKeys")
+    return all(not one.get(name) and not other.get(name) for name in extra)
+
+
+def is_required(pod: Pod, expression: JSONObject) -> bool:
+    """Tell whether each of the pod's required terms that can match a node holds the expression already."""
+    terms = [term for term in pod.required_node_terms or () if not is_empty_term(term)]
+    return bool(terms) and all(_holds(term, expression) for term in terms)
+
+
+def _holds(term: JSONObject, expression: JSONObject) -> bool:
+    expressions = term.get("matchExpressions")
+    return type(expressions) is list and expression in expressions
+
+
+@dataclass(slots=True)
+class _Wishes:
+    """All changes, sorted by where they go."""
+
+    scheduler: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+    required: list[JSONObject] = field(default_factory=list)
+    prefer_nodes: list[JSONObject] = field(default_factory=list)
+    towards: list[JSONObject] = field(default_factory=list)
+    away: list[JSONObject] = field(default_factory=list)
+    requests: Mapping[str, object] = field(default_factory=dict)
+    drop_sticky: bool = False
+    drop_spread: bool = False
+
+
+def _sort(changes: Sequence[Change]) -> _Wishes:
+    wishes = _Wishes()
+    for change in changes:
+        if isinstance(change, PreferNode):
+            wishes.prefer_nodes.append(change.term)
+        elif isinstance(change, RequireNode):
+            wishes.required.append(change.expression)
+        elif isinstance(change, PreferPods):
+            (wishes.towards if change.towards else wishes.away).append(change.term)
+        elif isinstance(change, Annotate):
+            wishes.annotations[change.key] = change.value
+        elif isinstance(change, SetScheduler):
+            wishes.scheduler = change.name
+        elif isinstance(change, RequestByDefault):
+            wishes.requests = change.requests
+        else:
+            wishes.drop_sticky, wishes.drop_spread = change.sticky, change.spread
+    return wishes
+
+
+def without_overflow(pod: Pod, changes: Sequence[Change]) -> tuple[Sequence[Change], list[str]]:
+    """Leave out annotations for which the pod has no room; return the other changes, and the keys that were left out.
+
+    The API server would refuse the whole pod, even with failurePolicy Ignore.
+    """
+    there = pod.annotations
+    room_bytes = MAX_ANNOTATIONS_BYTES - sum(_size(key) + _size(value) for key, value in there.items())
+    kept: list[Change] = []
+    left_out: list[str] = []
+    for change in changes:
+        if isinstance(change, Annotate):
+            key, value = change
+            before = there.get(key)
+            more_bytes = _size(value) + _size(key) if before is None else _size(value) - _size(before)
+            if more_bytes > max(0, room_bytes):
+                left_out.append(key)
+                continue
+            room_bytes -= more_bytes
+        kept.append(change)
+    return kept, left_out
+
+
+def _size(text: str) -> int:
+    """Bytes in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def pointer(step: str) -> str:
+    """One step of a JSON Pointer (RFC 6901)."""
+    return step.replace("~", "~0").replace("/", "~1")
+
+
+def _add(path: str, value: object) -> Operation:
+    # `add` on a member that is there replaces it, so a null needs no case of its own.
+    return {"op": "add", "path": path, "value": value}
+
+
+def patch_for(pod: Pod, changes: Sequence[Change]) -> list[Operation]:
+    """JSON Patch that makes the pod carry `changes`; [] when it does already.
+
+    The operations share objects with `changes`: serialize them, don't edit them. Raises OddPodError when a place that
+    has to change isn't of a pod's shape.
+    """
+    wishes = _sort(changes)
+    operations: list[Operation] = []
+    if wishes.annotations:
+        _patch_annotations(pod, wishes.annotations, operations)
+    if wishes.scheduler and pod.scheduler_name != wishes.scheduler:
+        operations.append(_add("/spec/schedulerName", wishes.scheduler))
+    _patch_affinity(pod, wishes, operations)
+    if wishes.requests:
+        _patch_requests(pod, wishes.requests, operations)
+    return operations
+
+
+def _patch_annotations(pod: Pod, wanted: dict[str, str], operations: list[Operation]) -> None:
+    metadata = pod.body.get("metadata")
+    if metadata is None:
+        operations.append(_add("/metadata", {"annotations": wanted}))
+    elif metadata.get("annotations") is None:
+        operations.append(_add("/metadata/annotations", wanted))
+    else:
+        for key, value in wanted.items():
+            if pod.annotations.get(key) != value:
+                operations.append(_add(f"/metadata/annotations/{pointer(key)}", value))
+
+
+def _new(
+    terms: list[JSONObject], there: Sequence[object], same: Callable[[object, object], bool], part: str
+) -> list[JSONObject]:
+    """Those of `terms` whose `part` (what is preferred) equals no other's, there or among themselves."""
+    if not there and len(terms) < 2:
+        return terms
+    found: list[JSONObject] = []
+    for term in terms:
+        rivals = (*there, *found)
+        if not any(type(rival) is dict and same(rival.get(part), term[part]) for rival in rivals):
+            found.append(term)
+    return found
+
+
+def _patch_affinity(pod: Pod, wishes: _Wishes, operations: list[Operation]) -> None:
+    node = _node_affinity(pod, wishes)
+    towards = _pod_affinity(pod, "podAffinity", wishes.towards, drop_spread=False)
+    away = _pod_affinity(pod, "podAntiAffinity", wishes.away, drop_spread=wishes.drop_spread)
+    branches = (("nodeAffinity", node), ("podAffinity", towards), ("podAntiAffinity", away))
+    if pod.spec.get("affinity") is None:
+        whole = {name: branch.whole for name, branch in branches if branch.whole}
+        if whole:
+            operations.append(_add(_AFFINITY, whole))
+        return
+    for name, branch in branches:
+        if branch.whole and pod.affinity.get(name) is None:
+            operations.append(_add(f"{_AFFINITY}/{name}", branch.whole))
+        else:
+            operations.extend(branch.operations)
+
+
+class _Branch(NamedTuple):
+    """One part of an affinity: what it is when it isn't there yet, or what to do to the one that is."""
+
+    whole: JSONObject
+    operations: Sequence[Operation]
+
+
+_NO_BRANCH: Final = _Branch({}, ())
+
+
+def _node_affinity(pod: Pod, wishes: _Wishes) -> _Branch:
+    there, path = pod.node_affinity, f"{_AFFINITY}/nodeAffinity"
+    operations: list[Operation] = []
+    whole: JSONObject = {}
+    if wishes.required:
+        terms = pod.required_node_terms
+        if terms is None:
+            whole[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": wishes.required}]}
+            operations.append(_add(f"{path}/{REQUIRED}", whole[REQUIRED]))
+        else:
+            _require_in_every_term(terms, wishes.required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations)
+    kept: Sequence[object] = pod.preferred_node_terms
+    if wishes.drop_sticky and kept:
+        operations += _removals(kept, is_binderhub_sticky_term, path)
+        kept = [term for term in kept if not is_binderhub_sticky_term(term)]
+    added = _new(wishes.prefer_nodes, kept, same_node_preference, "preference")
+    if added:
+        whole[PREFERRED] = added
+        _append(there, path, added, operations)
+    return _Branch(whole, operations)
+
+
+def _removals(terms: Sequence[object], goes: Callable[[object], bool], path: str) -> list[Operation]:
+    """Remove the preferred terms that go, from the end, so that the places of those before stay true."""
+    places = [index for index, term in enumerate(terms) if goes(term)]
+    return [{"op": "remove", "path": f"{path}/{PREFERRED}/{index}"} for index in reversed(places)]
+
+
+def _require_in_every_term(
+    terms: list[Any], required: list[JSONObject], path: str, operations: list[Operation]
+) -> None:
+    """Terms are ORed, so a demand belongs into each; one that matches nothing must go on matching nothing."""
+    for index, term in enumerate(terms):
+        if is_empty_term(term):
+            continue
+        missing = [expression for expression in required if not _holds(term, expression)]
+        if not missing:
+            continue
+        expressions = child_list(term, "matchExpressions", "a node selector term")
+        if expressions is None:
+            operations.append(_add(f"{path}/{index}/matchExpressions", missing))
+        else:
+            operations.extend(_add(f"{path}/{index}/matchExpressions/-", expression) for expression in missing)
+
+
+def _append(there: JSONObject, path: str, added: list[JSONObject], operations: list[Operation]) -> None:
+    if there.get(PREFERRED) is None:
+        operations.append(_add(f"{path}/{PREFERRED}", added))
+    else:
+        operations.extend(_add(f"{path}/{PREFERRED}/-", term) for term in added)
+
+
+def _pod_affinity(pod: Pod, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
+    if not wanted and not drop_spread:
+        return _NO_BRANCH
+    there = child_object(pod.affinity, name, "spec.affinity")
+    if there is None:
+        return _Branch({PREFERRED: _new(wanted, (), same_pod_term, "podAffinityTerm")} if wanted else {}, ())
+    path = f"{_AFFINITY}/{name}"
+    operations: list[Operation] = []
+    kept: Sequence[object] = child_list(there, PREFERRED, f"spec.affinity.{name}") or ()
+    if drop_spread:
+        operations += _removals(kept, is_binderhub_spread_term, path)
+        kept = [term for term in kept if not is_binderhub_spread_term(term)]
+    added = _new(wanted, kept, same_pod_term, "podAffinityTerm")
+    if added:
+        _append(there, path, added, operations)
+    return _Branch({}, operations)
+
+
+def _patch_requests(pod: Pod, requests: Mapping[str, object], operations: list[Operation]) -> None:
+    if pod.spec.get("resources"):
+        # Requests of the pod as a whole bound those of its containers: one more could make it invalid.
+        return
+    found = [child_object(container, "resources", "spec.containers[]") or {} for container in pod.containers]
+    if any(child_object(resources, "requests", "spec.containers[].resources") for resources in found):
+        # Its author has thought of what the pod needs.
+        return
+    for index, resources in enumerate(found):
+        path = f"/spec/containers/{index}/resources"
+        if not resources:
+            operations.append(_add(path, {"requests": requests}))
+            continue
+        limits = child_object(resources, "limits", "spec.containers[].resources") or {}
+        # What has a limit and no request is requested at its limit: Kubernetes' own default, and a request above a
+        # limit would make the pod invalid.
+        missing = {name: amount for name, amount in requests.items() if name not in limits}
+        if missing:
+            operations.append(_add(f"{path}/requests", missing))

@@ -1,0 +1,478 @@
+"""Decide what a pod gets: one small policy a rule, composed in one table.
+
+A policy looks at one pod, the rules of its class and the facts, and says what should change. It does no I/O, reads no
+clock and edits nothing; `webhook.rules.patch` makes its changes true, and leaves out what is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_core.placement.classes import Classes
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import (
+    HELD,
+    HOME_TARGET_ANNOTATION,
+    HOSTNAME_LABEL,
+    PLACEHOLDER_SET_LABEL,
+    POLICY_REVISION_ANNOTATION,
+    PULLING,
+    WARM_TARGET_ANNOTATION,
+    attract_label,
+    pulled_label,
+    scheduler_name,
+)
+from roost_core.placement.leases import LeaseState
+from roost_core.placement.pods import DEFAULT_SCHEDULER, JSONObject, OddPodError, Pod
+from roost_core.placement.repositories import repository_of
+from roost_core.placement.settings import (
+    CONTROLLERS,
+    SCHEDULER,
+    GateMode,
+    Home,
+    MatchBy,
+    PodClass,
+    Settings,
+    WhenNoHolder,
+)
+from roost_core.scheduler.objects import read_requests
+from webhook.rules.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
+from webhook.rules.homes import HomeRequest
+from webhook.rules.patch import (
+    Annotate,
+    Change,
+    DropBinderHubTerms,
+    PreferNode,
+    PreferPods,
+    RequestByDefault,
+    RequireNode,
+    SetScheduler,
+    is_binderhub_sticky_term,
+    is_required,
+    same_node_preference,
+)
+from webhook.rules.warm import WarmFinder, WarmRequest
+
+if TYPE_CHECKING:
+    from roost_core.placement.holders import Holders
+    from roost_core.placement.nodes import Nodes
+    from webhook.rules.facts import Facts, WarmFacts
+    from webhook.rules.homes import HomeFinder
+
+# The weight of the draw to the marked node; the placeholders' own StatefulSet has the same.
+_ATTRACT_WEIGHT: Final = 100
+# From this weight on an author's preferred node term can outvote the repository's first home.
+_LOUD_WEIGHT: Final = 50
+_AWAY_BECAUSE: Final = {
+    LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
+    LeaseState.NEVER_HELD: "no scheduler of Roost's has taken its Lease yet",
+}
+_DEGRADED_BECAUSE: Final = {
+    "no-holder": "no node that the pod may use holds the image of",
+    "no-holder-fits": "no node that the pod may use and that is large enough for it holds the image of",
+    "nodes-unknown": "nodes can't be read",
+    "controllers-stale": "Roost's controllers aren't known to renew their Lease, and nobody else keeps labels true",
+}
+# Bounds what is kept for speed: pods choose these texts, so there may be any number of them.
+_MAX_REMEMBERED: Final = 4096
+
+
+class Note(NamedTuple):
+    """What a policy did or couldn't do, for the audit log; it holds nothing that a pod's author wrote but names."""
+
+    topic: str
+    text: str
+    # Tell it to whoever creates the pod, too.
+    is_warning: bool = False
+
+
+class Degraded(NamedTuple):
+    """The gate let a pod through without keeping it off nodes that pull its images, and why.
+
+    no-holder: no node that its rules admit holds them; no-holder-fits: such nodes are too small for it; nodes-unknown;
+    controllers-stale: nobody is known to keep the nodes' labels true.
+    """
+
+    reason: str
+
+
+class LeftToCluster(NamedTuple):
+    """The pod keeps the cluster's own scheduler because Roost's is away, and how that is known: stale or never-held."""
+
+    reason: str
+
+
+Verdict = Change | Note | Degraded | LeftToCluster
+
+
+class ClassRules:
+    """One class with everything that can be made beforehand."""
+
+    def __init__(self, settings: Settings, pod_class: PodClass) -> None:
+        self.pod_class = pod_class
+        self.name = pod_class.name
+        self.scheduler_name = (
+            scheduler_name(settings.release, settings.namespace, pod_class.profile)
+            if settings.sets_scheduler and pod_class.profile
+            else ""
+        )
+        self.revision = Annotate(POLICY_REVISION_ANNOTATION, settings.revision)
+        self.preferred_nodes = [PreferNode(dict(term)) for term in pod_class.preferred_node_terms]
+        self.pods_nearby = _pod_preferences(settings, pod_class, at_home=True)
+        self.pods_from_afar = _pod_preferences(settings, pod_class, at_home=False)
+        self.requests = RequestByDefault(pod_class.resources)
+        self.warm = WarmFinder(pod_class.warm, pod_class.preferred_node_terms) if pod_class.warm is not None else None
+        # startupTaint works on nodes, not on pods.
+        works_on_pods = settings.gate.mode in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
+        self.is_gated = pod_class.image_gate and works_on_pods and bool(settings.managed_images)
+        self.policies = tuple(rule.policy for rule in POLICIES if rule.applies(self))
+
+
+class GateTerms(NamedTuple):
+    """One managed image as node selector expressions."""
+
+    # The node's label.
+    label: str
+    # The node holds it.
+    held: JSONObject
+    # The node isn't about to have it. Nodes without the label pass, as those do that an autoscaler thinks up.
+    not_pulling: JSONObject
+
+
+class Rulebook:
+    """The rules of one Settings, ready to be asked for each pod."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.classes = Classes(settings)
+        self.rules = {name: ClassRules(settings, pod_class) for name, pod_class in settings.classes.items()}
+        self._attract: dict[str, PreferNode] = {}
+        # Reference as written -> its expressions; None for images that the puller doesn't manage.
+        self._gated: dict[str, GateTerms | None] = {}
+
+    def gated(self, reference: str) -> GateTerms | None:
+        """What the gate asks of nodes for an image; None when the puller doesn't bring it."""
+        if reference in self._gated:
+            return self._gated[reference]
+        terms: GateTerms | None = None
+        if normalise_reference(reference) in self.settings.managed_images:
+            label = pulled_label(self.settings.release, self.settings.namespace, reference)
+            terms = GateTerms(
+                label,
+                {"key": label, "operator": "In", "values": [HELD]},
+                {"key": label, "operator": "NotIn", "values": [PULLING]},
+            )
+        if len(reference) <= MAX_REFERENCE:
+            if len(self._gated) >= _MAX_REMEMBERED:
+                self._gated = {}
+            self._gated[reference] = terms
+        return terms
+
+    def attract(self, placeholder_set: str) -> PreferNode:
+        """The draw to the node that is marked for a placeholder set."""
+        found = self._attract.get(placeholder_set)
+        if found is None:
+            label = attract_label(self.settings.release, self.settings.namespace, placeholder_set)
+            preference = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
+            found = PreferNode({"weight": _ATTRACT_WEIGHT, "preference": preference})
+            if len(placeholder_set) <= MAX_LABEL_VALUE:
+                if len(self._attract) >= _MAX_REMEMBERED:
+                    self._attract = {}
+                self._attract[placeholder_set] = found
+        return found
+
+
+def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) -> list[PreferPods]:
+    """The class's pair terms, for pods in the release's namespace (at_home) or in another one.
+
+    A term without namespaces sees its own pod's namespace only, so pods spread over namespaces would count nobody.
+    """
+    found: list[PreferPods] = []
+    for pairs, towards in ((pod_class.join, True), (pod_class.avoid, False)):
+        for other_name, weight in pairs.items():
+            other = settings.classes[other_name]
+            term: JSONObject = {"labelSelector": {"matchLabels": dict(other.labels)}, "topologyKey": HOSTNAME_LABEL}
+            if settings.shared_namespaces is not None:
+                # Its own namespace need not be one of those that the selector means.
+                term["namespaces"] = [settings.namespace]
+                term["namespaceSelector"] = dict(settings.shared_namespaces)
+            elif other.namespace_selector is not None:
+                term["namespaceSelector"] = dict(other.namespace_selector)
+            elif not at_home:
+                term["namespaces"] = [settings.namespace]
+            found.append(PreferPods({"weight": weight, "podAffinityTerm": term}, towards))
+    return found
+
+
+class Case(NamedTuple):
+    """One pod with all that its policies may look at."""
+
+    pod: Pod
+    # How facts and ledger know the pod.
+    pod_key: str
+    rules: ClassRules
+    rulebook: Rulebook
+    facts: Facts
+    homes: HomeFinder
+    holders: Holders
+    # Seconds, of any clock that only grows.
+    now: float
+    # What the pod will ask for, as `requests_of` found it; None: nobody asked yet.
+    requests: tuple[tuple[str, int], ...] | None = None
+
+
+Policy = Callable[[Case], Iterable[Verdict]]
+
+
+def set_scheduler(case: Case) -> Iterator[Verdict]:
+    """Give the pod to its class's scheduler profile, unless its author chose a scheduler.
+
+    "Unset" and "default-scheduler" can't be told apart: the API server fills the default in before webhooks. While
+    Roost's scheduler is away nobody would bind the pod, so it stays with the one that it has.
+    """
+    chosen = case.pod.scheduler_name
+    state = case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
+    if not chosen or chosen == DEFAULT_SCHEDULER or chosen in case.rulebook.settings.replace_schedulers:
+        if state.is_away:
+            yield LeftToCluster(state.value)
+            yield Note("scheduler", f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}", is_warning=True)
+        else:
+            yield SetScheduler(case.rules.scheduler_name)
+    elif chosen != case.rules.scheduler_name:
+        yield Note("scheduler", "the pod's own schedulerName stays")
+
+
+def require_pulled_images(case: Case) -> Iterator[Verdict]:
+    """Keep a pod off nodes that are pulling its images while another that it could use holds them, and prefer that one.
+
+    Never more is required than "isn't pulling now": a label that no new node has would hide the pod from autoscalers.
+    """
+    pod, gate = case.pod, case.rulebook.settings.gate
+    wanted = list({one.label: one for one in map(case.rulebook.gated, pod.images) if one is not None}.values())
+    for one in wanted:
+        yield PreferNode({"weight": gate.prefer_weight, "preference": {"matchExpressions": [one.held]}})
+    if gate.mode is GateMode.PREFER:
+        return
+    missing = [one for one in wanted if not is_required(pod, one.not_pulling)]
+    if not missing:
+        return
+    required, reason = _satisfiable(case, missing)
+    for one in required:
+        yield RequireNode(one.not_pulling)
+    if not reason:
+        yield Note("gate", f"required {len(required)}")
+        return
+    yield Degraded(reason)
+    labels = ", ".join(one.label for one in missing if one not in required)
+    yield Note("gate", f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}", is_warning=True)
+
+
+def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms], str]:
+    """Which images a pod may be made to wait for, earlier ones first, and why not for all of them ("": for all).
+
+    One and the same node must hold them, be admitted by the pod's own rules and be large enough. Each image alone might
+    be held by different nodes: with all of them required, the pod would wait for one more pull although it needn't.
+    """
+    nodes, rules = case.facts.nodes, case.pod.rules
+    # Without a watch (None) nobody can say; a Lease that is watched and can't be read may be a dead leader's.
+    if case.facts.leases.get(CONTROLLERS) not in (None, LeaseState.HELD):
+        # A node may be said to be pulling for ever.
+        return [], "controllers-stale"
+    if nodes is None:
+        return [], "nodes-unknown"
+    if case.rulebook.settings.gate.when_no_holder is WhenNoHolder.WAIT:
+        return missing, ""
+    requests = _requests_if_readable(case)
+    labels = tuple(one.label for one in missing)
+    if case.holders.exists(nodes, rules, labels, requests):
+        return missing, ""
+    kept: list[GateTerms] = []
+    for one in missing:
+        if case.holders.exists(nodes, rules, tuple(each.label for each in (*kept, one)), requests):
+            kept.append(one)
+    return kept, "no-holder-fits" if case.holders.exists(nodes, rules, labels) else "no-holder"
+
+
+def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
+    try:
+        return requests_of(case) if case.requests is None else case.requests
+    except OddPodError:
+        # The API server will say what is wrong.
+        return ()
+
+
+def prefer_warm(case: Case) -> Iterator[Verdict]:
+    """Prefer nodes of the smallest set that carries the class: first those known to hold the images."""
+    pod, finder = case.pod, case.rules.warm
+    if finder is None or _keeps_target(pod, WARM_TARGET_ANNOTATION, _is_named):
+        return
+    nodes, facts = case.facts.nodes, case.facts.warm.get(case.rules.name)
+    if nodes is None or facts is None:
+        yield Note("warm", "nothing preferred: nodes can't be read")
+        return
+    try:
+        requests = requests_of(case) if case.requests is None else case.requests
+    except OddPodError:
+        # The API server will say what is wrong; the other rules need no requests.
+        yield Note("warm", "nothing preferred: the pod's requests can't be read")
+        return
+    images = [(normalise_reference(one), _labelled_holders(case, nodes, one)) for one in pod.images]
+    holders = [_known_holders(facts, *one) for one in images]
+    wanted = WarmRequest(pod.rules, requests, holders, images)
+    choice = finder.find(wanted, nodes, facts)
+    if not choice.nodes:
+        yield Note("warm", f"nothing preferred: no node has room; {choice.set_size} in the set")
+        return
+    for node, weight in choice.nodes:
+        yield PreferNode({"weight": weight, "preference": _is_named(node)})
+    first, _ = choice.nodes[0]
+    yield Annotate(WARM_TARGET_ANNOTATION, first)
+    known = f"{choice.holding} of {len(choice.nodes)} preferred nodes hold the images"
+    yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
+
+
+def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
+    """What the pod will ask for, with the requests that its class gives to pods without any. Raises OddPodError."""
+    pod, by_default = case.pod, case.rules.requests.requests
+    asked = read_requests(pod.spec)
+    if asked or not by_default:
+        return asked
+    return read_requests({"containers": [{"resources": {"requests": by_default}} for _ in pod.containers]})
+
+
+def _labelled_holders(case: Case, nodes: Nodes, reference: str) -> frozenset[str]:
+    """Nodes of which a label says that they have an image."""
+    gated = case.rulebook.gated(reference)
+    return frozenset() if gated is None else nodes.holders.get(gated.label, frozenset())
+
+
+def _known_holders(facts: WarmFacts, reference: str, labelled: frozenset[str]) -> list[frozenset[str]]:
+    """Nodes that hold an image: those that pods of the class have brought it to, and those that a label tells of."""
+    brought = facts.holders(reference)
+    return [brought, labelled] if brought and labelled else [labelled or brought]
+
+
+def prefer_home(case: Case) -> Iterator[Verdict]:
+    """Prefer the first nodes of the repository's ring, with falling weights.
+
+    A ring made without builders yields to BinderHub's own sticky term: BinderHub has seen builders that Roost hasn't.
+    Its spreading term goes in any case: it would scatter a repository over cold caches.
+    """
+    pod, home = case.pod, case.rules.pod_class.home
+    repository = repository_of(pod, home.key) if home is not None else ""
+    if home is None or not repository:
+        return
+    if _keeps_target(pod, HOME_TARGET_ANNOTATION, partial(_is_node, home=home, facts=case.facts)):
+        return
+    wanted = HomeRequest(case.rules.name, home, repository, pod.rules, case.pod_key)
+    choice = case.homes.find(wanted, case.facts, case.now)
+    is_settled = choice.without_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
+    if not choice.nodes or is_settled:
+        yield DropBinderHubTerms(sticky=False, spread=True)
+        yield Note("home", "BinderHub's choice stays: no builder is ready" if is_settled else "no node is known")
+        return
+    yield DropBinderHubTerms(sticky=True, spread=True)
+    for weight, node in zip(home.weights, choice.nodes, strict=False):
+        yield PreferNode({"weight": weight, "preference": _is_node(node, home, case.facts)})
+    yield Annotate(HOME_TARGET_ANNOTATION, choice.nodes[0])
+    why = f" of {choice.admitted}" + (", without ready builders" if choice.without_builders else "")
+    yield Note("home", ", ".join(choice.nodes) + why)
+    if any(map(_is_loud, pod.preferred_node_terms)):
+        text = f"a preferred node term of weight {_LOUD_WEIGHT} or more adds to the repository's home, may outvote it"
+        yield Note("home-outvoted", text, is_warning=True)
+
+
+def _keeps_target(pod: Pod, annotation: str, is_node: Callable[[str], JSONObject]) -> bool:
+    """Tell whether Roost chose the pod's nodes already: reviewed again, it keeps them, whatever the load is by now."""
+    target = pod.annotations.get(annotation)
+    if not target:
+        return False
+    preference = is_node(target)
+    return any(
+        type(term) is dict and same_node_preference(term.get("preference"), preference)
+        for term in pod.preferred_node_terms
+    )
+
+
+def _is_node(node: str, home: Home, facts: Facts) -> JSONObject:
+    """The node selector term that only `node` meets; a field may name one value only."""
+    if home.match_by is MatchBy.NAME:
+        return _is_named(node)
+    known = facts.nodes.get_node(node) if facts.nodes is not None else None
+    hostname = known.labels.get(HOSTNAME_LABEL, node) if known is not None else node
+    return {"matchExpressions": [{"key": HOSTNAME_LABEL, "operator": "In", "values": [hostname]}]}
+
+
+def _is_named(node: str) -> JSONObject:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+
+
+def _is_loud(term: object) -> bool:
+    if type(term) is not dict or is_binderhub_sticky_term(term):
+        return False
+    weight = term.get("weight")
+    return type(weight) is int and weight >= _LOUD_WEIGHT
+
+
+def join_and_avoid(case: Case) -> Iterable[Verdict]:
+    """Softly go where pods of some classes are, and where those of others aren't."""
+    return case.rules.pods_nearby if _is_at_home(case) else case.rules.pods_from_afar
+
+
+def _is_at_home(case: Case) -> bool:
+    return case.pod.namespace == case.rulebook.settings.namespace
+
+
+def prefer_nodes(case: Case) -> Iterable[Verdict]:
+    """Add the class's preferred node terms."""
+    return case.rules.preferred_nodes
+
+
+def go_to_marked_node(case: Case) -> Iterator[Verdict]:
+    """Draw a placeholder to the node that is marked for its set."""
+    sets = case.rulebook.settings.placeholder_sets
+    placeholder_set = case.pod.labels.get(PLACEHOLDER_SET_LABEL) or (sets[0] if sets else "")
+    if placeholder_set:
+        yield case.rulebook.attract(placeholder_set)
+
+
+def request_by_default(case: Case) -> Iterator[Verdict]:
+    """Let pods that ask for nothing count: to kube-scheduler their nodes would never look full."""
+    yield case.rules.requests
+
+
+def name_revision(case: Case) -> Iterator[Verdict]:
+    """Write which rules placed the pod."""
+    yield case.rules.revision
+
+
+class Rule(NamedTuple):
+    """A policy, and which classes it is for."""
+
+    policy: Policy
+    applies: Callable[[ClassRules], bool]
+
+
+POLICIES: Final[tuple[Rule, ...]] = (
+    Rule(name_revision, lambda _: True),
+    Rule(set_scheduler, lambda rules: bool(rules.scheduler_name)),
+    Rule(require_pulled_images, lambda rules: rules.is_gated),
+    Rule(prefer_warm, lambda rules: rules.warm is not None),
+    Rule(prefer_home, lambda rules: rules.pod_class.home is not None),
+    Rule(prefer_nodes, lambda rules: bool(rules.preferred_nodes)),
+    Rule(go_to_marked_node, lambda rules: rules.pod_class.attract),
+    Rule(join_and_avoid, lambda rules: bool(rules.pods_nearby)),
+    Rule(request_by_default, lambda rules: bool(rules.pod_class.resources)),
+)
+
+
+def requests_alone(case: Case) -> list[Change]:
+    """All that a DaemonSet's pod may be given: it has its node, but it counts there only by what it requests."""
+    return [case.rules.requests]
+
+
+def verdicts_for(case: Case) -> list[Verdict]:
+    """All that the policies of the pod's class say, in the table's order."""
+    return [verdict for policy in case.rules.policies for verdict in policy(case)]

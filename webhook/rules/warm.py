@@ -1,0 +1,199 @@
+"""Find the warm nodes of a pod among the nodes that the facts know, quickly: pods of one kind share what they have.
+
+Owns the order in the set, and what is kept for speed: sets and orders are made once a change of the facts.
+`tests/warm_rule.py` says the same without keeping anything, and a property holds the two together.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import orjson
+
+from roost_core.placement.nodes import node_admits
+from roost_core.placement.selectors import node_term_matches
+from roost_core.placement.warm import MAX_HOLDERS, doubt, seats_of, set_size, with_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from roost_core.placement.nodes import NodeFact, NodeRules, Nodes
+    from roost_core.placement.settings import Warm
+    from webhook.rules.facts import WarmFacts
+
+# Kinds of pods: rules and requests. A hub has one or a few.
+_MAX_REMEMBERED: Final = 64
+# A pod may be megabytes; real rules are some hundred bytes.
+_MAX_RULES_BYTES: Final = 4096
+
+
+class WarmRequest(NamedTuple):
+    """Who asks for warm nodes."""
+
+    # What the pod demands of its node.
+    rules: NodeRules
+    # Amounts as kube-scheduler counts them, by resource.
+    requests: tuple[tuple[str, int], ...]
+    # For each image of the pod: the sets of nodes that are known to hold it, for one reason or another.
+    holders: Sequence[Sequence[frozenset[str]]]
+    # Those images, normalised, with the nodes of which a label says that they have it now.
+    images: Sequence[tuple[str, frozenset[str]]] = ()
+
+
+class WarmChoice(NamedTuple):
+    """Where a pod's warm nodes are."""
+
+    # Names and weights, best first.
+    nodes: list[tuple[str, int]]
+    # How many of them are known to hold all of the pod's images.
+    holding: int
+    # Nodes in the set, full ones too.
+    set_size: int
+
+
+class _Kind(NamedTuple):
+    """What pods with the same rules and requests have in common, at one moment of the nodes."""
+
+    nodes: Nodes
+    # Of each usable node that the rules admit: the weights of the class's preferred terms that it meets, and its seats.
+    judged: Mapping[str, tuple[int, int]]
+    # Names and seats of those of them that the class prefers most, the oldest node first.
+    seats: Mapping[str, int]
+
+
+class _Set(NamedTuple):
+    """The set of one kind, at one moment of the nodes and the pods."""
+
+    nodes: Nodes
+    facts: WarmFacts
+    size: int
+    # Those with room, emptiest first, and fullest first; the older of two that are as full.
+    emptiest: Sequence[str]
+    fullest: Sequence[str]
+    # The oldest outside the set with room, as many as may be named.
+    beyond: Sequence[str]
+
+
+class WarmFinder:
+    """Answers for one class. Safe to use from several threads."""
+
+    def __init__(self, warm: Warm, preferred_node_terms: Sequence[Mapping[str, object]] = ()) -> None:
+        """preferred_node_terms: the class's own. A set is made of the nodes that they prefer most."""
+        self._warm = warm
+        self._preferred = [(cast("int", term["weight"]), term["preference"]) for term in preferred_node_terms]
+        self._kinds: dict[bytes, _Kind] = {}
+        self._sets: dict[bytes, _Set] = {}
+
+    def find(self, wanted: WarmRequest, nodes: Nodes, facts: WarmFacts) -> WarmChoice:
+        """The warm nodes that are wanted."""
+        key = self._question(wanted)
+        known = self._sets.get(key)
+        if known is None or known.nodes is not nodes or known.facts is not facts:
+            known = self._make_set(self._kind(key, wanted, nodes), facts)
+            if key:
+                _make_room(self._sets)
+                self._sets[key] = known
+        limit = self._warm.nodes
+        held = _held(wanted.holders)
+        names = _surest((name for name in known.emptiest if name in held), facts, wanted.images, limit) if held else []
+        holding = len(names)
+        if holding < limit:
+            names += islice((name for name in known.fullest if name not in held), limit - holding)
+            # Seats leave out what daemons use: the fullest may be full in truth, so the last one is the emptiest.
+            emptiest = next((name for name in known.emptiest if name not in held), "")
+            if limit - holding > 1 and emptiest and emptiest not in names:
+                names[-1] = emptiest
+        names += known.beyond[: limit - len(names)]
+        return WarmChoice(with_weights(names), sum(name in held for name in names), known.size)
+
+    def _question(self, wanted: WarmRequest) -> bytes:
+        """What the kind is remembered by; b"" for rules too long, or nested deeper than JSON is written."""
+        rules, requests = wanted.rules, () if self._warm.pods_per_node else wanted.requests
+        try:
+            text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations, requests])
+        except TypeError:
+            return b""
+        return text if len(text) <= _MAX_RULES_BYTES else b""
+
+    def _kind(self, key: bytes, wanted: WarmRequest, nodes: Nodes) -> _Kind:
+        known = self._kinds.get(key)
+        changed = nodes.changed_since(known.nodes.moment) if known is not None else None
+        if known is None or changed is None:
+            kind = _kind_of(nodes, dict(self._judged(wanted, nodes.values())))
+        elif changed:
+            there = (nodes[name] for name in changed if name in nodes)
+            judged = {name: found for name, found in known.judged.items() if name not in changed}
+            kind = _kind_of(nodes, judged | dict(self._judged(wanted, there)))
+        else:
+            kind = known._replace(nodes=nodes)
+        if key:
+            _make_room(self._kinds)
+            self._kinds[key] = kind
+        return kind
+
+    def _judged(self, wanted: WarmRequest, nodes: Iterable[NodeFact]) -> Iterator[tuple[str, tuple[int, int]]]:
+        for node in nodes:
+            if node.is_usable and node_admits(wanted.rules, node):
+                liked = sum(
+                    weight for weight, term in self._preferred if node_term_matches(term, node.name, node.labels)
+                )
+                seats = self._warm.pods_per_node or seats_of(node.allocatable, wanted.requests)
+                yield node.name, (liked, seats)
+
+    def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
+        seats = kind.seats
+        loads = {name: facts.pods_on(name) for name in seats}
+        # Pods where this one can't go are no load of its set.
+        running = facts.pods_on("") + sum(loads.values())
+        size = set_size(seats.values(), running + 1, self._warm.spare)
+        with_room = ((place, name) for place, name in enumerate(seats) if loads[name] < seats[name])
+        free: list[str] = []
+        beyond: list[str] = []
+        for place, name in with_room:
+            if place < size:
+                free.append(name)
+            elif len(beyond) == self._warm.nodes:
+                break
+            else:
+                beyond.append(name)
+        # Sorting keeps those that are as full in their order, turned round too.
+        emptiest = sorted(free, key=loads.__getitem__)
+        fullest = sorted(free, key=loads.__getitem__, reverse=True)
+        return _Set(kind.nodes, facts, size, emptiest, fullest, beyond)
+
+
+def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]]) -> _Kind:
+    """Only the nodes that the class likes best: else an old node of another pool would join the set."""
+    most = max((liked for liked, _ in judged.values()), default=0)
+    names = [name for name, (liked, _) in judged.items() if liked == most]
+    names.sort(key=lambda name: (nodes[name].created, name))
+    return _Kind(nodes, judged, {name: judged[name][1] for name in names})
+
+
+def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:
+    """Nodes that hold every image."""
+    sets = [found[0] if len(found) == 1 else frozenset().union(*found) for found in holders]
+    return frozenset.intersection(*sorted(sets, key=len)) if sets else frozenset()
+
+
+def _surest(
+    holders: Iterable[str], facts: WarmFacts, images: Sequence[tuple[str, frozenset[str]]], limit: int
+) -> list[str]:
+    """The holders whose kubelets most likely still have the images; the order stays among those as likely."""
+    sure: list[str] = []
+    by_doubt = {0: sure}
+    for name in islice(holders, MAX_HOLDERS):
+        since = 0
+        for image, labelled in images:
+            if name not in labelled:
+                since = max(since, facts.images_since(name, image))
+        by_doubt.setdefault(doubt(since), []).append(name)
+        if len(sure) == limit:
+            return sure
+    return [name for rank in sorted(by_doubt) for name in by_doubt[rank]][:limit]
+
+
+def _make_room(memory: dict[bytes, Any]) -> None:
+    if len(memory) >= _MAX_REMEMBERED:
+        memory.clear()

@@ -1,0 +1,1 @@
+"""HTTP: listeners, connections, and the two applications."""
