@@ -17,7 +17,7 @@ def chart_folder() -> Path:
 
 
 def templates_folder() -> Path:
-    """Folder with the *.yaml.j2 that make the objects."""
+    """Folder with the */*.yaml.j2 that make the objects."""
     return _folder("templates")
 
 

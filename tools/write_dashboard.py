@@ -1,4 +1,4 @@
-"""Write templates/grafana-dashboard.yaml.j2: the Grafana dashboard, one panel a question that operators ask.
+"""Write templates/shared/grafana-dashboard.yaml.j2: the Grafana dashboard, one panel a question that operators ask.
 
 .venv/bin/python -m tools.write_dashboard            write it (then `roost chart`)
 .venv/bin/python -m tools.write_dashboard --check    exit 1 unless it is fresh
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
-TEMPLATE = ROOT / "templates" / "grafana-dashboard.yaml.j2"
+TEMPLATE = ROOT / "templates" / "shared" / "grafana-dashboard.yaml.j2"
 WRITER = "python -m tools.write_dashboard"
 COLUMNS: Final = 24
 HEIGHT: Final = 8

@@ -662,7 +662,7 @@ def compile_chart(root: Path) -> dict[str, str]:
 
 def _generated_files(chart: Path) -> Iterator[Path]:
     """Files that an earlier run wrote, known by their first line."""
-    for path in sorted((chart / "templates").glob("*")):
+    for path in sorted((chart / "templates").rglob("*")):
         if path.is_file() and path.read_text().startswith(_GENERATED):
             yield path
 
@@ -672,7 +672,6 @@ def write_chart(root: Path) -> list[str]:
     chart = root / _CHART
     compiled = compile_chart(root)
     changed = []
-    (chart / "templates").mkdir(exist_ok=True)
     for path in _generated_files(chart):
         if str(path.relative_to(chart)) not in compiled:
             path.unlink()
@@ -680,6 +679,7 @@ def write_chart(root: Path) -> list[str]:
     for name, text in compiled.items():
         path = chart / name
         if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             changed.append(str(path.relative_to(root)))
     return changed

@@ -113,8 +113,9 @@ def make_environment(root: Path) -> RestrictedEnvironment:
 
 
 def template_names(root: Path) -> list[str]:
-    """Names of the templates that make objects, sorted: all but those that start with an underscore."""
-    return sorted(path.name for path in root.glob(f"*{SUFFIX}") if not path.name.startswith("_"))
+    """Paths below `root` of the templates that make objects, sorted: all but those that start with an underscore."""
+    paths = (path for path in root.rglob(f"*{SUFFIX}") if not path.name.startswith("_"))
+    return sorted(path.relative_to(root).as_posix() for path in paths)
 
 
 def render_template(environment: RestrictedEnvironment, name: str, given: Mapping[str, object]) -> str:

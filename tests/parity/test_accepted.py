@@ -71,7 +71,13 @@ def test_every_supported_api_server_takes_every_object_strictly(minor: str) -> N
 
 def test_the_job_that_cleans_up_is_taken_and_is_restricted(helm: Path, control_plane: ControlPlane) -> None:
     guarded = control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
-    arguments = ("template", "hub", str(CHART), f"--namespace={guarded}", "--show-only=templates/cleanup-job.yaml")
+    arguments = (
+        "template",
+        "hub",
+        str(CHART),
+        f"--namespace={guarded}",
+        "--show-only=templates/controllers/cleanup-job.yaml",
+    )
     settings = (
         "--set=imagePullSecrets={a}",
         "--set=controllers.labels.a=b",

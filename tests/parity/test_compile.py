@@ -169,16 +169,16 @@ def test_the_committed_chart_is_fresh() -> None:
 def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) -> None:
     for folder in ("templates", "chart"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    service = tmp_path / "chart/templates/webhook-service.yaml"
+    service = tmp_path / "chart/templates/webhook/service.yaml"
     service.write_text(service.read_text() + "# by hand\n")
-    (tmp_path / "templates/scheduler-role.yaml.j2").unlink()
+    (tmp_path / "templates/scheduler/role.yaml.j2").unlink()
     helpers = (tmp_path / "chart/templates/_helpers.tpl").read_text()
-    stale = ["chart/templates/scheduler-role.yaml", "chart/templates/webhook-service.yaml"]
+    stale = ["chart/templates/scheduler/role.yaml", "chart/templates/webhook/service.yaml"]
     assert check_fresh(tmp_path) == stale
     assert sorted(write_chart(tmp_path)) == stale
     assert check_fresh(tmp_path) == []
     assert (tmp_path / "chart/templates/_helpers.tpl").read_text() == helpers
-    assert not (tmp_path / "chart/templates/scheduler-role.yaml").exists()
+    assert not (tmp_path / "chart/templates/scheduler/role.yaml").exists()
 
 
 # --- the Python twin --------------------------------------------------------------------------------------------------
