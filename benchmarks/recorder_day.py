@@ -23,13 +23,13 @@ from tests.e2e.played_day import (
     SEATS,
     PlayedDay,
     Size,
+    fraction,
     launches_of,
     plan_sessions,
     real_images,
 )
 from tests.harness.binaries import HarnessUnavailableError
 from tests.recorded_data import LAUNCHES
-from tools.replay_popular_images import fraction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,13 @@ from roost.controllers.contract.actions import CreatePod, DeletePod, Notice, Pla
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.plan import plan_popular_images
-from roost.controllers.popular_images.settings import PopularSettings, read_popular_settings
+from roost.controllers.popular_images.settings import (
+    MIN_USERS,
+    PARALLEL_PER_CLUSTER,
+    PARALLEL_PER_NODE,
+    PopularSettings,
+    read_popular_settings,
+)
 from roost_core.placement.documents import Reader
 from roost_core.placement.nodes import NodeFact
 from roost_core.scheduler.objects import ContainerState, NodeState, PodState, read_pod_state
@@ -34,7 +40,7 @@ def popular_document(**changes: object) -> dict[str, Any]:
         "namespace": NAMESPACE,
         "podClasses": values["podClasses"],
         "gate": {"mode": "requireLabel", "startupTaintDeadlineSeconds": 600, "pullers": []},
-        "popularImages": {**values["popularImages"], "enabled": True, "bytesPerMinute": 10**15},
+        "popularImages": {**values["popularImages"], "enabled": True},
         "puller": {
             "method": "imageVolume",
             "image": "quay.io/jupyterhub/roost:1",
@@ -48,13 +54,27 @@ def popular_document(**changes: object) -> dict[str, Any]:
     return merged(document, changes)
 
 
-def popular_settings(*, document: Mapping[str, object] | None = None, **changes: object) -> PopularSettings:
-    """Settings with `popularImages` changed; `document`: other parts."""
+def popular_settings(
+    *,
+    document: Mapping[str, object] | None = None,
+    min_users: float = MIN_USERS,
+    parallel_per_node: int = PARALLEL_PER_NODE,
+    parallel_per_cluster: int = PARALLEL_PER_CLUSTER,
+    bytes_per_minute: int = 10**15,
+    **changes: object,
+) -> PopularSettings:
+    """Settings with `popularImages` changed, and with other limits; `document`: other parts."""
     read = Reader()
     settings = read_popular_settings(read, popular_document(popularImages=changes, **(document or {})))
     assert not read.faults, [str(fault) for fault in read.faults]
     assert settings is not None
-    return settings
+    return replace(
+        settings,
+        min_users=min_users,
+        parallel_per_node=parallel_per_node,
+        parallel_per_cluster=parallel_per_cluster,
+        bytes_per_minute=bytes_per_minute,
+    )
 
 
 def node_state(

@@ -217,18 +217,11 @@ def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
 def _lint_popular(report: Report) -> None:
     popular = mapping(report.values.get("popularImages"))
     classes = mapping(report.values.get("podClasses"))
-    for index, name in enumerate(listing(popular.get("podClasses"))):
-        if name not in classes:
-            expected = f"a key of podClasses ({', '.join(sorted(classes))})"
-            report.error(("popularImages", "podClasses", index), name, expected)
     if popular.get("enabled") is not True:
         return
     path = ("popularImages", "enabled")
     if not _is_on(report):
         report.warn(path, "only the controllers pull popular images.", "Set controllers.enabled to true.")
-    if not popular.get("podClasses") or number(popular.get("perNode")) == 0:
-        reason = "with no podClasses, or perNode 0, no image is ever popular."
-        report.warn(path, reason, "Set it to false, or name the class of users.")
-    if number(popular.get("parallelPerNode")) > number(popular.get("parallelPerCluster")):
-        reason = "more than parallelPerCluster, which holds for each node too."
-        report.warn(("popularImages", "parallelPerNode"), reason, "Lower it.")
+    if not classes.get("user") or number(popular.get("perNode")) == 0:
+        reason = "without podClasses.user, or with perNode 0, no image is ever popular."
+        report.warn(path, reason, "Set it to false, or keep the class and raise perNode.")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.controllers.certificates import CertificateKeeper, Lives, service_names
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate.planner import NAME as GATE
+from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -176,13 +177,11 @@ def _choose(planners: tuple[Planner, ...], only: frozenset[str]) -> tuple[Planne
 def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
     """What the controllers watch."""
     classes = settings.document.get("podClasses")
-    popular = settings.document.get("popularImages")
-    counted = popular.get("podClasses") if isinstance(popular, dict) else None
     labels = [
         dict((pod_class.get("match") or {}).get("labels") or {})
         for name, pod_class in (classes.items() if isinstance(classes, dict) else ())
         # Users' pods: the gate waits for their images, or their images are counted by digest.
-        if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in (counted or ()))
+        if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in COUNTED_CLASSES)
     ]
     return Scope(
         release=settings.release,

@@ -1,4 +1,4 @@
-"""Bring images that many users run to nodes that lack them: what is missed most for its size, within every limit.
+"""Bring images that many users run to nodes that lack them: what most users want, within every limit.
 
 Popularity only says which images (`popular_wanted`); all that is there, and all that may go wrong, is read from the
 cluster (`popular_pulls`). Memory is never needed for safety.
@@ -18,7 +18,7 @@ from roost.controllers.popular_images.nodes import disk_bytes_of
 from roost.controllers.popular_images.popularity import UNCOUNTED, Launch, count_users, launch_from, users_by_use
 from roost.controllers.popular_images.pulls import Pulls
 from roost.controllers.popular_images.scene import Scene
-from roost.controllers.popular_images.settings import EMPTY_NODE_SECONDS, NEW_NODE_SECONDS
+from roost.controllers.popular_images.settings import COUNTED_CLASSES, EMPTY_NODE_SECONDS, NEW_NODE_SECONDS
 from roost.controllers.popular_images.wanted import find_popular, large_uses, wanted_lists
 from roost_core.placement.classes import Classes
 
@@ -66,7 +66,7 @@ def plan_at_pace(
 def plan_popular_images(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Count users, look after the pulls under way, and begin those that are worth most and allowed."""
+    """Count users, look after the pulls under way, and begin those that most users want, where allowed."""
     popularity = count_users(
         memory.popularity,
         snapshot.pods.values(),
@@ -74,19 +74,13 @@ def plan_popular_images(
         settings.half_life_seconds,
         now.steady,
     )
-    return plan_pulls(snapshot, replace(memory, popularity=popularity), settings, now, users_by_use(popularity))
-
-
-def plan_pulls(
-    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment, users: Mapping[Use, float]
-) -> Planned[PopularMemory]:
-    """The same for a demand that is known: `memory.popularity` is counted, `users` is what to go by."""
+    memory = replace(memory, popularity=popularity)
     scene = Scene(snapshot, memory, settings, now)
     pulls = Pulls(scene, memory, settings, now)
     pulls.look_after()
     pulls.look_for_lost_images()
     work = _Work(scene, pulls, memory, settings, now)
-    work.begin_pulls(users)
+    work.begin_pulls(users_by_use(popularity))
     return work.planned()
 
 
@@ -111,7 +105,6 @@ class LaunchReader:
     def __init__(self, settings: PopularSettings) -> None:
         """Prepare."""
         self._classes = Classes(settings)
-        self._counted = settings.counted
         # Most pods share few specs and images.
         self._launches: dict[tuple[int, tuple[str, ...]], Launch] = {}
 
@@ -121,7 +114,7 @@ class LaunchReader:
         found = self._classes.classify(pod.labels, pod.namespace, None)
         if found is None:
             return None
-        if found.name not in self._counted:
+        if found.name not in COUNTED_CLASSES:
             return UNCOUNTED
         key = (id(pod.spec), tuple([container.image_id for container in pod.containers]))
         launch = self._launches.get(key)
@@ -147,7 +140,7 @@ class _Work:
         self.wait_for_budget: float | None = None
 
     def begin_pulls(self, users: Mapping[Use, float]) -> None:
-        """Begin what is worth most, as far as every limit allows."""
+        """Begin what most users want, as far as every limit allows."""
         users = large_uses(users, self.settings.min_users)
         popular = find_popular(users, self.settings.min_users)
         self._gauge("popular_images", len(popular))
@@ -183,7 +176,7 @@ class _Work:
                 continue
             price = min(one.image_bytes, self.settings.bytes_per_minute)
             if self.budget < price:
-                # What is worth most waits for its bytes; lesser ones don't overtake it, or it would never get them.
+                # What is wanted most waits for its bytes; lesser ones don't overtake it, or it would never get them.
                 self.wait_for_budget = (price - self.budget) * 60.0 / self.settings.bytes_per_minute
                 break
             self.pulls.begin(name, view, one)
@@ -238,8 +231,8 @@ class _Work:
         return ""
 
     def _turn(self, name: str, view: NodeView, lacks: Sequence[Wanted], index: int) -> tuple[float, float, str, int]:
-        """A place in the queue: what is worth most first; among equals the newest node, for it holds least."""
-        return -lacks[index].use_per_byte, -view.state.created, name, index
+        """A place in the queue: what is wanted most first; among equals the newest node, for it holds least."""
+        return -lacks[index].users, -view.state.created, name, index
 
     def _may_begin(self, name: str, view: NodeView, one: Wanted) -> bool:
         under_way = self.pulls.on(name)

@@ -3,24 +3,17 @@
 Owns the count of users by image; knows nothing of nodes, disks or pulls. A user is one pod. One that runs counts 1, one
 that has ended counts 2^(-hours since it was seen to be gone / half-life): exact, so counting often or seldom gives the
 same. What is running can be counted again at any time, so a new leader starts with all but those that have left.
-
-The long tail is rebuilt often. BinderHub gives all builds of a repository one image name, `<prefix><slug>-<6 hex>`, and
-each its own tag, so a new tag inherits: the users of the repository are shared out among its tags by the launches since
-the newest of them appeared, with one launch's weight given to the past (a Dirichlet prior). A tag just built, launched
-once, gets half of its repository's users or more at once, and nearly all as soon as nobody launches the older ones.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost_core.placement.images import image_repository, normalise_reference, split_reference
+from roost_core.placement.images import normalise_reference, split_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from roost_core.placement.nodes import NodeRules
 
@@ -32,8 +25,6 @@ if TYPE_CHECKING:
 
 # Fewer users than this are none: the tables would never end.
 LEAST_USERS: Final = 0.01
-# BinderHub: `<image_prefix><escaped repository>-<6 hex digits of its hash>`.
-_BUILT_REPOSITORY: Final = re.compile(r".*[^/]-[0-9a-f]{6}", re.ASCII)
 _DIGEST_ID: Final = re.compile(r".+@sha256:[0-9a-f]{64}", re.ASCII)
 
 
@@ -105,13 +96,6 @@ class Use(NamedTuple):
     rules: Rules
 
 
-class Newest(NamedTuple):
-    """The newest tag of a repository, and the launches of each of its tags since that one appeared."""
-
-    image: str
-    launches: Mapping[str, int]
-
-
 @dataclass(frozen=True, slots=True)
 class Popularity:
     """What is remembered between counts."""
@@ -124,8 +108,6 @@ class Popularity:
     launches: Mapping[Launch, int] = field(default_factory=dict)
     # Users that have left, as they weighed at `as_of`.
     gone: Mapping[Use, float] = field(default_factory=dict)
-    # By repository; of those that BinderHub builds.
-    newest: Mapping[str, Newest] = field(default_factory=dict)
     # By image: what its tag meant to the most of the pods that ran last.
     digests: Mapping[str, str] = field(default_factory=dict)
 
@@ -145,7 +127,6 @@ def count_users(
     # Launches that are alike become one object: identities are quick to count.
     alike: dict[Launch, Launch] = {launch: launch for launch in before.launches}
     running: dict[str, Launch | None] = {}
-    arrivals: list[tuple[float, Launch]] = []
     known = before.running
     for pod in pods:
         if pod.phase != "Running" or pod.leaving:
@@ -157,8 +138,6 @@ def count_users(
         launch = launch_of(pod)
         if launch is not None:
             launch = alike.setdefault(launch, launch)
-            if launch.images:
-                arrivals.append((pod.created if pod.started is None else pod.started, launch))
         running[uid] = launch
     left = [launch for uid in known.keys() - running.keys() if (launch := known[uid]) is not None]
     # Whole numbers first: their sum is the same in any order.
@@ -173,17 +152,16 @@ def count_users(
         running=running,
         launches=launches,
         gone=gone,
-        newest=_newest_tags(before, arrivals, in_use),
         digests=_digests(before, launches, in_use),
     )
 
 
 def users_by_use(popularity: Popularity) -> dict[Use, float]:
-    """Users of each image, by where their pods may run; new tags have inherited. Their sum is that of all users."""
+    """Users of each image, by where their pods may run."""
     users = dict(popularity.gone)
     for use, pods in _count_uses(popularity.launches).items():
         users[use] = users.get(use, 0.0) + pods
-    return _inherited(users, popularity.newest)
+    return users
 
 
 def launch_from(pod: PodState) -> Launch:
@@ -230,47 +208,6 @@ def _decayed(before: Popularity, half_life_seconds: float, steady: float) -> dic
     return {use: left for use, weight in before.gone.items() if (left := weight * factor) >= LEAST_USERS}
 
 
-def _newest_tags(before: Popularity, arrivals: Iterable[tuple[float, Launch]], in_use: set[str]) -> dict[str, Newest]:
-    by_repository: dict[str, list[tuple[float, str]]] = {}
-    for started, launch in arrivals:
-        for image in launch.images:
-            repository = _built_repository(image)
-            if repository:
-                by_repository.setdefault(repository, []).append((started, image))
-    used = {_built_repository(image) for image in in_use} if before.newest else set()
-    newest = {repository: one for repository, one in before.newest.items() if repository in used}
-    for repository, launched in by_repository.items():
-        last = newest.get(repository)
-        launches = dict(last.launches) if last is not None else {}
-        first: dict[str, float] = {}
-        for started, image in launched:
-            first[image] = min(started, first.get(image, started))
-        # Its tags that nobody had run, as far as is known.
-        unseen = [(at, image) for image, at in first.items() if not _was_known(before, image, launches)]
-        since = float("-inf")
-        if unseen:
-            since, name = max(unseen)
-            last, launches = Newest(name, {}), {}
-        for started, image in launched:
-            if started >= since:
-                launches[image] = launches.get(image, 0) + 1
-        if last is not None:
-            newest[repository] = Newest(last.image, launches)
-    return newest
-
-
-# Asked for each pod that comes.
-@lru_cache(maxsize=65536)
-def _built_repository(image: str) -> str:
-    """The image's name without its tag when it has the form of BinderHub's builds, else ""."""
-    repository = image_repository(image)
-    return repository if _BUILT_REPOSITORY.fullmatch(repository) else ""
-
-
-def _was_known(before: Popularity, image: str, launches: Mapping[str, int]) -> bool:
-    return image in launches or image in before.digests
-
-
 def _digests(before: Popularity, launches: Mapping[Launch, int], in_use: set[str]) -> dict[str, str]:
     """One digest an image: that of most pods that run, else the one known before; "" when none is known."""
     votes: dict[str, dict[str, int]] = {}
@@ -290,29 +227,3 @@ def _digests(before: Popularity, launches: Mapping[Launch, int], in_use: set[str
     for image, by_digest in votes.items():
         found[image] = max(by_digest, key=lambda digest: (by_digest[digest], digest))
     return found
-
-
-def _inherited(users: dict[Use, float], newest: Mapping[str, Newest]) -> dict[Use, float]:
-    """`users` with those of each repository that has several tags shared out anew."""
-    if not newest:
-        return users
-    repositories = Counter(_built_repository(image) for image in {use.image for use in users})
-    rebuilt = {repository for repository, tags in repositories.items() if tags > 1 and repository in newest}
-    if not rebuilt:
-        return users
-    by_repository: dict[str, dict[str, list[Use]]] = {}
-    for use in users:
-        repository = _built_repository(use.image)
-        if repository in rebuilt:
-            by_repository.setdefault(repository, {}).setdefault(use.image, []).append(use)
-    shared = dict(users)
-    for repository, tags in by_repository.items():
-        own = {image: math.fsum(users[use] for use in uses) for image, uses in tags.items()}
-        total = math.fsum(own.values())
-        launches = newest[repository].launches
-        since = sum(launches.get(image, 0) for image in own)
-        for image, uses in tags.items():
-            share = (launches.get(image, 0) + own[image] / total) / (since + 1)
-            for use in uses:
-                shared[use] = users[use] * total * share / own[image]
-    return shared

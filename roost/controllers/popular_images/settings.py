@@ -23,10 +23,16 @@ ASSUMED_IMAGE_BYTES: Final = 570_000_000
 # Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
 # unpacked content, which is 2.8 times as large. Shared layers are counted anew for each image, so this errs upwards.
 DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
-# What a pull saves who would have waited for it: a second of round trips, and its layers at 25 MB/s (compressed),
-# which is what unpacking one layer after the other takes on an SSD.
-PULL_BYTES_PER_SECOND: Final = 25_000_000
-PULL_ROUND_TRIPS_SECONDS: Final = 1.0
+# The classes whose pods count as users.
+COUNTED_CLASSES: Final = frozenset({"user"})
+# A user that has left counts half after so long.
+HALF_LIFE_SECONDS: Final = 86_400.0
+# An image is popular from so many users on, decayed.
+MIN_USERS: Final = 2.0
+# Pulls at once, and most bytes a minute over all nodes (2 GiB).
+PARALLEL_PER_NODE: Final = 1
+PARALLEL_PER_CLUSTER: Final = 3
+BYTES_PER_MINUTE: Final = 2 * 2**30
 # Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
 PULL_SECONDS: Final = 1800.0
 # How long after that a pod that pulls ends by itself: nobody may lead any more who would end it.
@@ -36,18 +42,7 @@ EMPTY_NODE_SECONDS: Final = 3600.0
 # A node that joined so lately is there for users to come.
 NEW_NODE_SECONDS: Final = 600.0
 
-_KEYS: Final = (
-    "enabled",
-    "podClasses",
-    "perNode",
-    "halfLifeHours",
-    "minUsers",
-    "diskHeadroomPercent",
-    "parallelPerNode",
-    "parallelPerCluster",
-    "bytesPerMinute",
-    "nodeStatusMaxImages",
-)
+_KEYS: Final = ("enabled", "perNode", "diskHeadroomPercent", "nodeStatusMaxImages")
 
 
 class PullMethod(StrEnum):
@@ -93,19 +88,17 @@ class PopularSettings:
     release: str
     namespace: str
     classes: Mapping[str, PodClass]
-    # Names of the classes whose pods count.
-    counted: frozenset[str]
     # How many of the most wanted images a node should have.
     per_node: int
-    half_life_seconds: float
-    min_users: float
     # Share of a node's disk that images may fill, 0 to 1.
     disk_share: float
-    parallel_per_node: int
-    parallel_per_cluster: int
-    bytes_per_minute: int
     # As kubelets are told: a node that reports so many images may hold more. Below 0: they report all.
     reported_images: int = REPORTED_IMAGES
+    half_life_seconds: float = HALF_LIFE_SECONDS
+    min_users: float = MIN_USERS
+    parallel_per_node: int = PARALLEL_PER_NODE
+    parallel_per_cluster: int = PARALLEL_PER_CLUSTER
+    bytes_per_minute: int = BYTES_PER_MINUTE
     managed: tuple[ManagedImages, ...] = ()
     # A node that lacks managed images for longer than this gets popular ones all the same.
     managed_deadline_seconds: float = 600.0
@@ -115,40 +108,23 @@ class PopularSettings:
 
 def read_popular_settings(read: Reader, document: Document) -> PopularSettings | None:
     """Read controllers.json; None when popular images are switched off. Faults go to the reader."""
-    found = read.mapping(document.get("popularImages"), "popularImages")
-    if not found or not read.flag(found.get("enabled", False), "popularImages.enabled"):
+    popular = read.mapping(document.get("popularImages"), "popularImages")
+    if not popular or not read.flag(popular.get("enabled", False), "popularImages.enabled"):
         return None
-    read.known(found, "popularImages", _KEYS)
+    read.known(popular, "popularImages", _KEYS)
     release = read.text(document.get("release"), "release")
     namespace = read.text(document.get("namespace"), "namespace")
     classes = read_pod_classes(read, document)
-    names = [
-        read.text(name, f"popularImages.podClasses[{index}]")
-        for index, name in enumerate(read.items(found.get("podClasses", ("user",)), "popularImages.podClasses"))
-    ]
-    for index, name in enumerate(names):
-        if name not in classes:
-            read.fault(f"popularImages.podClasses[{index}]", name, f"one of {', '.join(classes)}")
 
     def whole(key: str, low: int, high: int) -> int:
-        return read.whole(found.get(key), f"popularImages.{key}", low, high)
+        return read.whole(popular.get(key), f"popularImages.{key}", low, high)
 
-    half_life = read.number(found.get("halfLifeHours"), "popularImages.halfLifeHours")
-    if half_life <= 0:
-        read.fault("popularImages.halfLifeHours", half_life, "a number of hours above 0")
-        half_life = 24.0
     return PopularSettings(
         release=release,
         namespace=namespace,
         classes=classes,
-        counted=frozenset(names),
         per_node=whole("perNode", 0, 1000),
-        half_life_seconds=half_life * 3600.0,
-        min_users=read.number(found.get("minUsers"), "popularImages.minUsers"),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
-        parallel_per_node=whole("parallelPerNode", 1, 100),
-        parallel_per_cluster=whole("parallelPerCluster", 1, 10_000),
-        bytes_per_minute=whole("bytesPerMinute", 1, 2**60),
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
         managed=_read_managed(read, document.get("gate"), release, namespace),
         managed_deadline_seconds=_read_deadline(read, document.get("gate")),

@@ -1,12 +1,7 @@
-"""Say which images a node should have: those of the highest expected use per byte,
+"""Say which images a node should have: those that most users can be expected to launch there.
 
-    launches on this node within a half-life x seconds that each then saves / bytes to pull
-
-launches = ln 2 x users / nodes. (Users that arrive at a rate r and count until they have decayed by half-lives h sum up
-to r h / ln 2; where they land is the scheduler's business, so a node gets one share of those that its pods' rules
-leave.) Seconds saved = a round trip + bytes / the rate of unpacking. Frequency x cost / size is what Greedy-Dual-Size-
-Frequency keeps a cache by (Cherkasova, "Improving WWW proxies performance with GDSF caching policy", HP Labs 1998), and
-filling a bounded room by value per size is Dantzig's rule for the knapsack (1957).
+A node's share of an image's users is users / nodes that the pods' rules leave them: where among these a user lands is
+the scheduler's business.
 """
 
 from __future__ import annotations
@@ -17,11 +12,7 @@ from collections import Counter
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from roost.controllers.popular_images.settings import (
-    ASSUMED_IMAGE_BYTES,
-    PULL_BYTES_PER_SECOND,
-    PULL_ROUND_TRIPS_SECONDS,
-)
+from roost.controllers.popular_images.settings import ASSUMED_IMAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,17 +25,12 @@ if TYPE_CHECKING:
 class Wanted(NamedTuple):
     """An image for the nodes of one group, the best first."""
 
-    use_per_byte: float
+    # Users, decayed, shared out among the nodes that their pods may run on.
+    users: float
     image: str
     image_bytes: int
     # The other name under which a node may hold it; "" when it isn't known.
     digest: str
-
-
-def use_per_byte(launches: float, image_bytes: int) -> float:
-    """Seconds that users are spared for each byte pulled; see the module's docstring."""
-    size = max(1, image_bytes)
-    return launches * (PULL_ROUND_TRIPS_SECONDS + size / PULL_BYTES_PER_SECOND) / size
 
 
 def large_uses(users: Mapping[Use, float], min_users: float) -> Mapping[Use, float]:
@@ -98,29 +84,29 @@ def wanted_lists(
             continue
         bit = bits.get(use.rules, -1)
         if bit >= 0 and shared_by[bit]:
-            by_image.setdefault(use.image, []).append((bit, math.log(2) * amount / shared_by[bit]))
-    # Image, bytes, the other name, parts, the bits of these, and what a node is worth to it that admits them all.
+            by_image.setdefault(use.image, []).append((bit, amount / shared_by[bit]))
+    # Image, bytes, the other name, parts, the bits of these, and the share of a node that admits them all.
     images: list[tuple[str, int, str, list[tuple[int, float]], int, float]] = []
     for image, parts in by_image.items():
         digest = digests.get(image, "")
         size = scene.sizes.get(digest) or scene.sizes.get(image) or ASSUMED_IMAGE_BYTES
-        all_bits, launches = 1 << parts[0][0], parts[0][1]
+        all_bits, share = 1 << parts[0][0], parts[0][1]
         if len(parts) > 1:
-            all_bits, launches = sum({1 << bit for bit, _ in parts}), math.fsum(amount for _, amount in parts)
-        images.append((image, size, digest, parts, all_bits, use_per_byte(launches, size)))
+            all_bits, share = sum({1 << bit for bit, _ in parts}), math.fsum(amount for _, amount in parts)
+        images.append((image, size, digest, parts, all_bits, share))
     lists: dict[tuple[int, int], tuple[Wanted, ...]] = {}
     for admits, pullers in groups:
         managed = frozenset().union(*(one.images for bit, one in enumerate(settings.managed) if pullers >> bit & 1))
         found = []
-        for image, size, digest, parts, all_bits, worth in images:
+        for image, size, digest, parts, all_bits, share in images:
             if image in managed or not admits & all_bits:
                 continue
             if admits & all_bits != all_bits:
                 here = math.fsum(amount for bit, amount in parts if admits >> bit & 1)
-                found.append((-use_per_byte(here, size), image, size, digest))
+                found.append((-here, image, size, digest))
             else:
-                found.append((-worth, image, size, digest))
+                found.append((-share, image, size, digest))
         # An image is there once, so what comes after its name is never compared.
         best = heapq.nsmallest(settings.per_node, found)
-        lists[admits, pullers] = tuple(Wanted(-worth, image, size, digest) for worth, image, size, digest in best)
+        lists[admits, pullers] = tuple(Wanted(-share, image, size, digest) for share, image, size, digest in best)
     return lists

@@ -27,18 +27,16 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
 from roost.controllers.popular_images.pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
-from roost.simulator.engine.foresight import Foresight, make_oracle
 from roost.simulator.engine.pods import PLACEHOLDER, USER
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
 from roost_core.scheduler.objects import ContainerState, Owner, PodState, copy_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from roost.controllers.contract.planner import Planner
     from roost.simulator.engine.world import SimNode, SimPod, World
     from roost.simulator.setup.policy import PullerSet
-    from roost.simulator.trace.attempt import Attempt
     from roost_core.placement.nodes import NodeFact
 
 GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
@@ -59,19 +57,10 @@ class Controls:
             one.name: one for one in policy.make_planners() if _is_on(one.name, document)
         }
         self.reads_containers = POPULAR in self._planners
-        # Knows what will be popular; None: nobody does.
-        self._foresight: Foresight | None = None
-        if world.assumed.popular_oracle_hours and POPULAR in self._planners:
-            self._foresight = Foresight(3600.0 * world.assumed.popular_oracle_hours)
-            self._planners[POPULAR] = make_oracle(POPULAR, dict(document), self._foresight.launches)
         self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: world.now)
         # When each planned last, and whether its next plan is on the heap already, and for when.
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
-
-    def foresee(self, attempts: Iterable[Attempt]) -> Iterator[Attempt]:
-        """The same attempts; an oracle, where there is one, has seen what follows each."""
-        return iter(attempts) if self._foresight is None else self._foresight.hand_on(attempts)
 
     def begin(self) -> None:
         """The first plan of each."""

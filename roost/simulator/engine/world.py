@@ -220,7 +220,7 @@ class World:
 
     def play(self, attempts: Iterable[Attempt], on_progress: Callable[[int, float], None] | None = None) -> RunResult:
         """Play all attempts, which come in order of their moments; and see the last of them through."""
-        coming = self.controls.foresee(attempts)
+        coming = iter(attempts)
         following = next(coming, None)
         result = self.measures.result
         if following is not None:

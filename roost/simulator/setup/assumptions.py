@@ -134,9 +134,6 @@ class Assumptions:
     max_backoff_seconds: float = 10.0
     # Until a pre-empted placeholder has gone [A].
     preempted_gone_seconds: float = 1.0
-    # Where popular images are pulled ahead: hours of launches to come that the plan knows, instead of counting those
-    # that were. 0: it counts, as in a cluster. Anything else is an oracle, which nobody can run.
-    popular_oracle_hours: float = 0.0
     # Builds [A]: minutes cold, and seconds on the node that built the repository last; half change the environment.
     build_cold_median_seconds: float = 240.0
     build_cold_p90_seconds: float = 900.0

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from roost.simulator.setup.policy import Policy
 
-# How nodes are set up, which is the operator's as the values are, and what an oracle knows: one policy may have it
-# otherwise than another. All else that a policy needs is of the world, and the same for all.
-OF_NODES: Final = frozenset({"status_images", "popular_oracle_hours"})
+# How nodes are set up, which is the operator's choice as the values are: one policy may have it otherwise than another.
+# All else that a policy needs is of the world, and the same for all.
+OF_NODES: Final = frozenset({"status_images"})
 # Compared when nothing is named, as far as they are shipped: what most have, what Roost has by itself, what it advises.
 USUAL_POLICIES: Final = ("z2jh", "roost", "recommended")
 

@@ -34,7 +34,7 @@ ARRIVES_SECONDS = 180.0
 # The disk is known: without it nothing would be brought.
 KUBELET = {"localStorageCapacityIsolation": True}
 PULL_FAILURES = ("ErrImagePull", "ImagePullBackOff")
-ROOMY = {"bytesPerMinute": 10**9, "diskHeadroomPercent": 84, "perNode": 5, "minUsers": 2}
+ROOMY = {"diskHeadroomPercent": 84, "perNode": 5}
 
 
 @pytest.fixture(scope="module")

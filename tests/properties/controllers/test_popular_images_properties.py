@@ -24,7 +24,6 @@ from roost.controllers.popular_images.popularity import (
     users_by_use,
 )
 from roost.controllers.popular_images.wanted import find_popular, large_uses
-from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import POPULAR_BYTES_ANNOTATION, POPULAR_IMAGE_ANNOTATION
 from tests.popular_builders import (
     GB,
@@ -205,9 +204,9 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
     world = World(
         popular_settings(
             perNode=per_node,
-            parallelPerNode=parallel[0],
-            parallelPerCluster=parallel[1],
-            bytesPerMinute=bytes_per_minute,
+            parallel_per_node=parallel[0],
+            parallel_per_cluster=parallel[1],
+            bytes_per_minute=bytes_per_minute,
         )
     )
     arrivals = [("arrive", one) for one in crowd]
@@ -266,7 +265,7 @@ def test_the_order_in_which_things_are_listed_means_nothing(
         for number in range(count)
     ]
     nodes = [node_state(name, images={image: SIZES[image] for image in sorted(held.get(name, ()))}) for name in NODES]
-    rules = popular_settings(parallelPerNode=2, parallelPerCluster=4, perNode=3)
+    rules = popular_settings(parallel_per_node=2, parallel_per_cluster=4, perNode=3)
 
     def plans(nodes: Sequence[NodeState], people: Sequence[PodState]) -> list[list[str]]:
         snapshot, memory, found = cluster(nodes, people), PopularMemory(), []
@@ -316,23 +315,6 @@ def test_users_fade_exactly_whenever_they_are_counted(lives: list[tuple[str, int
     slack = LEAST_USERS * len({image for image, _, _ in lives}) + 1e-9
     assert totals(set()) == pytest.approx(expected, abs=slack)
     assert totals(extra_looks) == pytest.approx(expected, abs=2 * slack)
-
-
-@settings(max_examples=100, deadline=None)
-@given(counts=st.lists(st.tuples(st.sampled_from(IMAGES), st.integers(0, 300)), max_size=40))
-def test_what_tags_inherit_is_only_shared_out(counts: list[tuple[str, int]]) -> None:
-    popularity, people = Popularity(), []
-    for index, (image, begin) in enumerate(sorted(counts, key=lambda one: one[1])):
-        people.append(user(f"u-{index}", image, started=WALL + begin))
-        popularity = count_users(popularity, people, launch_from, 3600.0, float(begin))
-    found: Counter[str] = Counter()
-    for use, amount in users_by_use(popularity).items():
-        assert amount > 0
-        found[normalise_reference(use.image).rpartition(":")[0]] += amount  # type: ignore[assignment] # users are shares
-    running = Counter(image.rpartition(":")[0] for image, _ in counts)
-    assert set(found) == set(running)
-    for repository, count in running.items():
-        assert found[repository] == pytest.approx(count)
 
 
 @given(

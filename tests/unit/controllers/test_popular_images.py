@@ -16,7 +16,6 @@ from roost.controllers.popular_images.planner import make_popular_images
 from roost.controllers.popular_images.popularity import Popularity, count_users, launch_from, users_by_use
 from roost.controllers.popular_images.pulls import FIRST_BACK_OFF_SECONDS
 from roost.controllers.popular_images.settings import ASSUMED_IMAGE_BYTES, PULL_SECONDS, read_popular_settings
-from roost.controllers.popular_images.wanted import use_per_byte
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -115,40 +114,6 @@ def test_a_jump_of_the_clock_backwards_raises_nobody() -> None:
     assert by_image(counted((HOUR, users(4, POPULAR)), (HOUR, []), (0, []))) == {POPULAR: 4}
 
 
-def built(ref: str) -> str:
-    return f"registry.example.org/binder-jupyterlab-2ddemo-1a2b3c:{ref}"
-
-
-def test_a_tag_just_built_inherits_its_repositorys_users() -> None:
-    old = users(10, built("old"), started=WALL)
-    new = user("first", built("new"), started=WALL + 60)
-    found = by_image(counted((0, old), (60, [*old, new])))
-    assert sum(found.values()) == pytest.approx(11)
-    # One launch since: (1 + 1/11) / 2 of all.
-    assert found[built("new")] == pytest.approx(6)
-    more = [user(f"more-{index}", built("new"), started=WALL + 70) for index in range(9)]
-    assert by_image(counted((0, old), (60, [*old, new]), (70, [*old, new, *more])))[built("new")] > 18
-
-
-def test_two_tags_that_are_both_launched_share_by_launches() -> None:
-    old, new = users(10, built("old")), [user("first", built("new"), started=WALL + 60)]
-    both = [user(f"old-{index}", built("old"), started=WALL + 90) for index in range(9)]
-    found = by_image(counted((0, old), (60, [*old, *new]), (90, [*old, *new, *both])))
-    assert found[built("old")] > 4 * found[built("new")]
-
-
-def test_a_new_leader_finds_the_newest_tag_by_when_its_pods_started() -> None:
-    old = users(10, built("old"), started=WALL)
-    new = user("first", built("new"), started=WALL + 60)
-    assert by_image(counted((100, [*old, new]))) == by_image(counted((100, [new, *reversed(old)])))
-    assert by_image(counted((100, [*old, new])))[built("new")] == pytest.approx(6)
-
-
-def test_tags_of_other_images_inherit_nothing() -> None:
-    pods = [*users(10, "quay.io/lab/notebook:1"), user("new", "quay.io/lab/notebook:2", started=WALL + 60)]
-    assert by_image(counted((0, pods)))["quay.io/lab/notebook:2"] == 1
-
-
 def test_the_digest_is_that_of_most_pods_that_run() -> None:
     two = users(2, POPULAR, image_id=f"quay.io/lab/popular@{DIGEST}")
     other = user("moved", POPULAR, image_id=f"quay.io/lab/popular@sha256:{'e' * 64}")
@@ -165,7 +130,7 @@ def test_an_id_that_cannot_be_pulled_is_no_digest(image_id: str) -> None:
 
 def test_a_popular_image_is_brought_to_the_empty_node_and_a_rare_one_is_not() -> None:
     snapshot = cluster([node_state("empty")], [*users(3, POPULAR), *users(1, RARE)])
-    planned = plan_after_a_while(snapshot, popular_settings(minUsers=2))
+    planned = plan_after_a_while(snapshot, popular_settings(min_users=2))
     assert pulls(planned) == [("empty", POPULAR)]
     assert planned.gauges["popular_images"][()] == 1
 
@@ -204,7 +169,7 @@ def test_users_of_all_hubs_count() -> None:
     selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}]}
     document = {"podClasses": {"user": {"match": {"namespaceSelector": selector}}}}
     pods = [user("one", POPULAR, namespace="a"), user("two", POPULAR, namespace="b"), user("x", RARE, namespace="c")]
-    planned = plan_after_a_while(cluster([node_state("n")], pods), popular_settings(document=document, minUsers=2))
+    planned = plan_after_a_while(cluster([node_state("n")], pods), popular_settings(document=document, min_users=2))
     assert pulls(planned) == [("n", POPULAR)]
 
 
@@ -216,7 +181,7 @@ def test_pods_of_other_classes_are_no_users() -> None:
 def test_images_go_only_where_their_pods_may_run() -> None:
     gpu = users(5, "quay.io/lab/cuda:1", nodeSelector={"gpu": "yes"})
     nodes = [node_state("cpu"), node_state("gpu", labels={"gpu": "yes"}, joined=WALL - 1)]
-    planned = plan_after_a_while(cluster(nodes, [*gpu, *users(3, POPULAR)]), popular_settings(parallelPerNode=5))
+    planned = plan_after_a_while(cluster(nodes, [*gpu, *users(3, POPULAR)]), popular_settings(parallel_per_node=5))
     assert sorted(pulls(planned)) == [("cpu", POPULAR), ("gpu", "quay.io/lab/cuda:1"), ("gpu", POPULAR)]
 
 
@@ -234,32 +199,24 @@ def test_a_pod_that_the_gate_holds_to_pulled_nodes_counts_for_nodes_that_are_not
     assert pulls(plan_after_a_while(snapshot, popular_settings())) == [("n", POPULAR)]
 
 
-def test_the_most_used_image_for_its_size_comes_first() -> None:
+def test_the_image_that_most_users_run_comes_first_whatever_its_size() -> None:
     sizes = {"quay.io/lab/small:1": GB, "quay.io/lab/large:1": 9 * GB}
     holder = node_state("holder", images=sizes, joined=WALL - 9000)
     pods = [*users(10, "quay.io/lab/large:1", node="holder"), *users(9, "quay.io/lab/small:1", node="holder")]
-    # A ninth more users don't outweigh nine times the bytes, as each image costs a round trip as well.
-    first = pulls(plan_after_a_while(cluster([holder, node_state("n")], pods), popular_settings()))
-    assert first == [("n", "quay.io/lab/large:1")]
-    assert use_per_byte(10, 9 * GB) > use_per_byte(9, GB)
-    tiny = cluster([replace(holder, images={**sizes, "quay.io/lab/small:1": 20_000_000}), node_state("n")], pods)
-    assert pulls(plan_after_a_while(tiny, popular_settings())) == [("n", "quay.io/lab/small:1")]
-
-
-def test_use_per_byte_is_launches_times_seconds_saved_over_bytes() -> None:
-    assert use_per_byte(3, 50_000_000) == pytest.approx(3 * (1 + 2) / 50_000_000)
+    planned = plan_after_a_while(cluster([holder, node_state("n")], pods), popular_settings())
+    assert pulls(planned) == [("n", "quay.io/lab/large:1")]
 
 
 def test_a_node_gets_the_most_wanted_images_and_no_more() -> None:
     pods = [pod for index in range(9) for pod in users(20 - index, f"quay.io/lab/image-{index}:1")]
-    settings = popular_settings(perNode=3, parallelPerNode=9, parallelPerCluster=9)
+    settings = popular_settings(perNode=3, parallel_per_node=9, parallel_per_cluster=9)
     planned = plan_after_a_while(cluster([node_state("n")], pods), settings)
     assert pulls(planned) == [("n", f"quay.io/lab/image-{index}:1") for index in range(3)]
 
 
 def test_the_newest_of_equal_nodes_comes_first() -> None:
     nodes = [node_state("a", joined=WALL - 60), node_state("b", joined=WALL), node_state("c", joined=WALL - 30)]
-    planned = plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings(parallelPerCluster=2))
+    planned = plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings(parallel_per_cluster=2))
     assert [name for name, _ in pulls(planned)] == ["b", "c"]
 
 
@@ -449,7 +406,7 @@ def test_two_names_of_one_image_fill_the_disk_once() -> None:
 def test_pulls_at_once_are_bounded_for_a_node_and_for_the_cluster() -> None:
     pods = [pod for index in range(4) for pod in users(9 - index, f"quay.io/lab/image-{index}:1")]
     nodes = [node_state(name) for name in "abcd"]
-    planned = plan_after_a_while(cluster(nodes, pods), popular_settings(parallelPerNode=2, parallelPerCluster=5))
+    planned = plan_after_a_while(cluster(nodes, pods), popular_settings(parallel_per_node=2, parallel_per_cluster=5))
     by_node = [name for name, _ in pulls(planned)]
     assert len(by_node) == 5
     assert max(by_node.count(name) for name in by_node) == 2
@@ -465,7 +422,7 @@ def test_pulls_that_are_not_seen_yet_count_as_well() -> None:
 def test_bytes_a_minute_are_bounded() -> None:
     nodes = [node_state(f"n{index}", joined=WALL - index) for index in range(9)]
     holder = node_state("holder", images={POPULAR: GB})
-    settings = popular_settings(bytesPerMinute=2 * GB, parallelPerCluster=9)
+    settings = popular_settings(bytes_per_minute=2 * GB, parallel_per_cluster=9)
     snapshot = cluster([*nodes, holder], users(3, POPULAR))
     first = follow(snapshot, settings, [0, 60])
     assert len(pulls(first)) == 2
@@ -475,7 +432,7 @@ def test_bytes_a_minute_are_bounded() -> None:
 def test_an_image_larger_than_a_minutes_bytes_is_paid_off_before_the_next() -> None:
     holder = node_state("holder", images={POPULAR: 5 * GB})
     nodes = [holder, node_state("a"), node_state("b")]
-    settings = popular_settings(bytesPerMinute=GB, parallelPerCluster=9)
+    settings = popular_settings(bytes_per_minute=GB, parallel_per_cluster=9)
     snapshot = cluster(nodes, users(3, POPULAR))
     first = follow(snapshot, settings, [0, 61])
     assert len(pulls(first)) == 1
@@ -594,7 +551,7 @@ def test_a_tag_that_moved_is_no_removed_image_but_a_new_one_to_bring() -> None:
 
 def test_an_old_digest_that_is_still_coming_is_not_the_new_one() -> None:
     old, new = (f"quay.io/lab/popular@sha256:{letter * 64}" for letter in "ab")
-    settings = popular_settings(parallelPerNode=2)
+    settings = popular_settings(parallel_per_node=2)
     people = users(4, POPULAR, image_id=old)
     planned = plan_after_a_while(cluster([node_state("n")], people), settings)
     pod = as_pod(created(planned)[0])
@@ -631,7 +588,7 @@ def test_an_image_that_fails_backs_off_longer_each_time_and_holds_up_no_other() 
     other = "quay.io/lab/other:1"
     people = [*users(9, POPULAR), *users(3, other)]
     nodes = [node_state("a"), node_state("b", joined=WALL - 1)]
-    settings = popular_settings(parallelPerCluster=1)
+    settings = popular_settings(parallel_per_cluster=1)
     snapshot = cluster(nodes, people)
     planned = plan_after_a_while(snapshot, settings)
     (body,) = created(planned)
@@ -653,7 +610,7 @@ def test_an_image_that_fails_backs_off_longer_each_time_and_holds_up_no_other() 
 
 def test_pulls_of_one_image_that_fail_together_count_once_and_their_nodes_go_on() -> None:
     other = "quay.io/lab/other:1"
-    settings = popular_settings(parallelPerCluster=2)
+    settings = popular_settings(parallel_per_cluster=2)
     snapshot = cluster([node_state("a"), node_state("b")], [*users(9, POPULAR), *users(3, other)])
     planned = plan_after_a_while(snapshot, settings)
     assert {image for _, image in pulls(planned)} == {POPULAR}
@@ -669,7 +626,7 @@ def test_pulls_of_one_image_that_fail_together_count_once_and_their_nodes_go_on(
 
 def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
     other = "quay.io/lab/other:1"
-    settings = popular_settings(parallelPerCluster=1)
+    settings = popular_settings(parallel_per_cluster=1)
     snapshot = cluster([node_state("n")], [*users(9, POPULAR), *users(3, other)])
     first = plan_after_a_while(snapshot, settings)
     failing = with_pod(snapshot, as_pod(created(first)[0], waiting="ErrImagePull"))
@@ -786,7 +743,7 @@ def test_switched_off_without_pods_that_pull_nothing_happens() -> None:
 
 def test_what_could_not_be_asked_for_gives_its_bytes_back() -> None:
     holder = node_state("holder", images={POPULAR: GB})
-    settings = popular_settings(bytesPerMinute=GB)
+    settings = popular_settings(bytes_per_minute=GB)
     snapshot = cluster([holder, node_state("n")], users(3, POPULAR))
     planned = follow(snapshot, settings, [0, 60])
     (action,) = [action for action in planned.actions if isinstance(action, CreatePod)]
@@ -797,7 +754,7 @@ def test_what_could_not_be_asked_for_gives_its_bytes_back() -> None:
 
 def test_what_failed_may_have_been_done_and_keeps_its_bytes() -> None:
     images = {f"quay.io/lab/{index}:1": GB for index in range(6)}
-    settings = popular_settings(bytesPerMinute=GB, perNode=20, parallelPerNode=50, parallelPerCluster=50)
+    settings = popular_settings(bytes_per_minute=GB, perNode=20, parallel_per_node=50, parallel_per_cluster=50)
     people = [one for image in images for one in users(3, image)]
     nodes = [node_state("holder", images=images, unschedulable=True), node_state("n")]
     memory = plan_popular_images(cluster(nodes, people), PopularMemory(), settings, at(0)).memory
@@ -830,20 +787,19 @@ def test_popular_images_are_off_unless_asked_for() -> None:
 
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
     read = Reader()
-    wrong = {"perNode": -1, "halfLifeHours": 0, "podClasses": ["usre"], "parallelPerNode": 0, "perNodes": 3}
+    wrong = {"perNode": -1, "diskHeadroomPercent": 101, "nodeStatusMaxImages": -2, "perNodes": 3}
     read_popular_settings(read, popular_document(popularImages=wrong, puller={"method": "magic"}))
     assert sorted(fault.key for fault in read.faults) == [
-        "popularImages.halfLifeHours",
-        "popularImages.parallelPerNode",
+        "popularImages.diskHeadroomPercent",
+        "popularImages.nodeStatusMaxImages",
         "popularImages.perNode",
         "popularImages.perNodes",
-        "popularImages.podClasses[0]",
         "puller.method",
     ]
 
 
 def test_the_defaults_are_those_of_the_values() -> None:
-    settings = read_popular_settings(Reader(), popular_document(popularImages={"bytesPerMinute": 2 * 2**30}))
+    settings = read_popular_settings(Reader(), popular_document())
     assert settings is not None
-    assert (settings.per_node, settings.half_life_seconds, settings.min_users) == (5, 86400.0, 2)
+    assert (settings.per_node, settings.reported_images) == (5, 50)
     assert math.isclose(settings.disk_share, 0.7)

@@ -121,7 +121,6 @@ ERRORS = {
         window().removesuffix("]}]") + ", " + window().partition("windows: [")[2],
         "windows[1].name: found",
     ),
-    "popular images of no class": ("popularImages: {podClasses: [dask]}", "expected a key of podClasses"),
     # kube-scheduler would not start, or do something else than is written.
     "weight 0 means 1": (raw("{score: {enabled: [{name: ImageLocality, weight: 0}]}}"), "0 means 1"),
     "negative weight": (raw("{score: {enabled: [{name: ImageLocality, weight: -1}]}}"), "an integer from 1"),
@@ -424,9 +423,9 @@ WARNINGS = {
         "only the controllers pull popular images",
     ),
     "no popular images": ("popularImages: {enabled: true, perNode: 0}", "no image is ever popular"),
-    "more pulls on a node than in all": (
-        "popularImages: {enabled: true, parallelPerNode: 9}",
-        "more than parallelPerCluster",
+    "popular images without users": (
+        "popularImages: {enabled: true}\npodClasses: {user: null}",
+        "no image is ever popular",
     ),
     "a program's limits below its requests' size": (
         "prePuller: {resources: {requests: {memory: 1}}}",

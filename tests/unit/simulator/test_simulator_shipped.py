@@ -155,9 +155,7 @@ def _mover(policy: Policy) -> bool:
     return policy.controllers is not None and bool(policy.controllers["placeholderMover"]["enabled"])
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), [("popular-k5", 5), ("popular-k20", 20), ("popular-k20-oracle", 20), ("popular-k50", 50)]
-)
+@pytest.mark.parametrize(("name", "number"), [("popular-k5", 5), ("popular-k20", 20), ("popular-k50", 50)])
 def test_popular_images_are_pulled_up_to_so_many(name: str, number: int) -> None:
     controllers = load_policy(name).controllers
     assert controllers is not None

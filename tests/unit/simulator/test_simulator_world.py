@@ -426,7 +426,7 @@ def test_every_admitted_launch_has_started_or_was_given_up_in_the_end(name: str)
 
 
 def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
-    popular = {"enabled": True, "perNode": 2, "minUsers": 2}
+    popular = {"enabled": True, "perNode": 2}
     pulls = policy("popular-k5", json.dumps({"popularImages": popular, "placeholders": []}))
     # Six fit on a node; all want the same image, and the seventh is the first of the second node.
     # Before them the hub's own images are pulled.
