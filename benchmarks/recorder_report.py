@@ -44,7 +44,7 @@ UID_COLUMNS: Final = {
     "node": ("uid",),
 }
 # No moments, though they are in microseconds.
-SPANS: Final = ("pull_us", "pull_and_wait_us", "resolution_us", "model_back_us")
+SPANS: Final = ("pull_us", "pull_and_wait_us", "resolution_us")
 
 
 def fill(path: Path, decisions: int, story: Story) -> int:

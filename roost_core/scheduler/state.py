@@ -183,13 +183,6 @@ class NodeRow:
         return new
 
 
-class ImageViews(NamedTuple):
-    """What each node's entry saw of image holders, and the nodes that changed since; see `ClusterState.image_views`."""
-
-    by_node: Mapping[str, Mapping[str, tuple[int, int]] | None]
-    unseen: frozenset[str]
-
-
 class ImageUse:
     """One image name: its size, and the nodes that report it."""
 
@@ -406,16 +399,6 @@ class ClusterState:
         """Note that something about a node was told again that changes nothing here: its entry sees images anew."""
         if self.stale_images and name in self.rows:
             self._unseen.add(name)
-
-    def image_views(self) -> ImageViews:
-        """What `look` has found so far (with `stale_images`), to go back to after trying other states."""
-        return ImageViews({name: row.image_view for name, row in self.rows.items()}, frozenset(self._unseen))
-
-    def set_image_views(self, views: ImageViews) -> None:
-        """Go back to what `image_views` gave; nodes that weren't there then see the present counts."""
-        self._unseen = {name for name in self.rows if name in views.unseen or name not in views.by_node}
-        for name, row in self.rows.items():
-            row.image_view = views.by_node.get(name)
 
     def _changed(self, row: NodeRow) -> None:
         for _, found in self._memos.values():

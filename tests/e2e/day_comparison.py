@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from roost.recorder.store import schema
 from roost.recorder.store.database import Store
+from roost.recorder.store.records import Verdict
 from tests.e2e.played_day import PULL_BYTES_PER_SECOND, REAL_NODE, US, moment_us
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ class Comparison:
 
     @property
     def agreement(self) -> float:
-        """The share of bindings whose node the model names, too, on the state at the binding or shortly before."""
-        agrees = sum(count for (_, word), count in self.model.items() if word.startswith("agrees"))
+        """The share of bindings whose node the model names, too."""
+        agrees = sum(count for (_, word), count in self.model.items() if word == Verdict.AGREES)
         return agrees / max(1, sum(self.model.values()))
 
     def lines(self) -> list[str]:

@@ -84,8 +84,6 @@ def _where(story: PodStory) -> Iterator[str]:
         elif bind["model"] == Verdict.AGREES:
             note = f" ({bind['model_note']})" if bind["model_note"] else ""
             yield f"  The scheduler's rules, asked again, say the same{note}."
-        elif bind["model"] == Verdict.AGREES_EARLIER:
-            yield f"  The scheduler's rules say the same of the nodes {bind['model_note']}."
         elif bind["model"] == Verdict.DIFFERS:
             yield f"  The scheduler's rules, asked again, say otherwise: {bind['model_note']}."
     for row in story.decisions:

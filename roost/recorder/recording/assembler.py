@@ -34,7 +34,7 @@ from roost.recorder.store.records import (
 from roost_core.placement.images import normalise_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     # (labels, namespace) -> a pod class's name, "" for none.
     Classify = Callable[[Mapping[str, str], str], str]
@@ -79,8 +79,6 @@ class Judgement:
     model: Verdict
     model_node: str = ""
     note: str = ""
-    # As DecisionRecord.model_back_us.
-    back_us: int | None = None
     nodes_total: int | None = None
     nodes_feasible: int | None = None
     # The nodes as they stood.
@@ -90,20 +88,14 @@ class Judgement:
 class Judge(Protocol):
     """Follows the cluster and judges decisions by the scheduler's own rules; see roost/recorder/recording/model.py."""
 
-    def relisted(self, at_us: int) -> None:
-        """Learn that what was told last was a list."""
-
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
         """Learn of a node; None: it is gone."""
 
     def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
         """Learn of a pod; None: it is gone."""
 
-    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement | None:
-        """Say where the pod would have gone; asked before it is known to be there. None: `settle` will say it."""
-
-    def settle(self, now_us: int | None) -> Iterable[tuple[str, Judgement]]:
-        """Say what could not be said at once, by the decision's id; None: all of it, now."""
+    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
+        """Say where the pod would have gone; asked before it is known to be there."""
 
 
 class Step(NamedTuple):
@@ -144,8 +136,6 @@ class Assembler:
         self._synced: set[str] = set()
         # Node's name -> bindings to it that were told before it, by id.
         self._nodeless: dict[str, dict[str, DecisionRecord]] = {}
-        # Bindings that are stored and not judged yet, by id.
-        self._open: dict[str, DecisionRecord] = {}
 
     # Streams
 
@@ -181,20 +171,6 @@ class Assembler:
                 records += self._images_gone(uid, now_us)
             self._unseen_nodes.clear()
         self._synced.add(kind)
-        if self._judge is not None and kind in (PODS, NODES):
-            self._judge.relisted(now_us)
-        return records
-
-    def settle(self, now_us: int | None) -> list[Record]:
-        """Judgements that were left open, as far as they can be made by now; None: all, since nothing more is told."""
-        records: list[Record] = []
-        if self._judge is not None and self._open:
-            for decision_id, judgement in self._judge.settle(now_us):
-                told = self._open.pop(decision_id, None)
-                if told is not None:
-                    records.append(_judged(told, judgement))
-                    if judgement.candidates is not None:
-                        records.append(judgement.candidates)
         return records
 
     def heard(self, kind: str, now_us: int) -> None:
@@ -290,19 +266,14 @@ class Assembler:
                 source="watch",
             )
             self._await_node(told)
-            judgement: Judgement | None = Judgement(Verdict.UNKNOWN, note="bound before it was watched")
+            judgement = Judgement(Verdict.UNKNOWN, note="bound before it was watched")
             if watched and not {PODS, NODES} <= self._synced:
                 judgement = Judgement(Verdict.UNKNOWN, note="bound before all pods and nodes were known")
             elif watched and self._judge is not None:
                 judgement = self._judge.judge(decision_id, pod, state.node_name, now_us)
-            if judgement is None:
-                # Stored without what the model says, which follows.
-                self._open[decision_id] = told
-                yield told
-            else:
-                yield _judged(told, judgement)
-                if judgement.candidates is not None:
-                    yield judgement.candidates
+            yield _judged(told, judgement)
+            if judgement.candidates is not None:
+                yield judgement.candidates
         elif (
             status == "False"
             and reason == "Unschedulable"
@@ -555,7 +526,6 @@ def _judged(told: DecisionRecord, judgement: Judgement) -> DecisionRecord:
         model=judgement.model,
         model_node=judgement.model_node,
         model_note=judgement.note,
-        model_back_us=judgement.back_us,
     )
 
 

@@ -77,10 +77,6 @@ class _Judge:
             log.exception("the model failed")
             self._metrics.count_odd(DecisionRecord.TABLE)
 
-    def relisted(self, at_us: int) -> None:
-        with self._counted():
-            self._model.relisted(at_us)
-
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
         with self._counted():
             self._model.node_changed(name, node, at_us)
@@ -89,14 +85,10 @@ class _Judge:
         with self._counted():
             self._model.pod_changed(key, pod, pod_class, at_us)
 
-    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement | None:
+    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
         with self._counted():
             return self._model.judge(decision_id, pod, node_name, at_us)
         return Judgement(ModelVerdict.UNKNOWN, note="the model failed, see the recorder's log")
-
-    def settle(self, now_us: int | None) -> Iterator[tuple[str, Judgement]]:
-        # A fault in this ends no more than this: see Recording._settle.
-        return self._model.settle(now_us)
 
 
 class Recording:
@@ -191,7 +183,6 @@ class Recording:
         flushed_at = time.monotonic()
         while not stop.is_set():
             self._collect(flushed_at + FLUSH_SECONDS)
-            self._settle(int(self._wall() * _US))
             if time.monotonic() - flushed_at >= FLUSH_SECONDS or len(self._rows) >= MAX_ROWS:
                 self._flush()
                 flushed_at = time.monotonic()
@@ -202,7 +193,6 @@ class Recording:
         # What has been told already; the streams take nothing more.
         while not self._queue.empty() and len(self._rows) < MAX_ROWS:
             self._follow(self._queue.get_nowait())
-        self._settle(None)
         self._try_flush()
 
     def _take(self, told: Told) -> None:
@@ -243,13 +233,6 @@ class Recording:
             self._assembler.heard(told.kind, now_us)
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = told.at
-
-    def _settle(self, now_us: int | None) -> None:
-        try:
-            self._rows += self._assembler.settle(now_us)
-        except Exception:  # what the model can't judge must not end the recording: that binding stays unjudged
-            log.exception("not judged")
-            self._metrics.count_odd(DecisionRecord.TABLE)
 
     def _late_us(self, told: Told, now_us: int) -> int:
         """How much earlier than now it may have been."""

@@ -52,7 +52,6 @@ MOST_SMALL: Final = 8
 GAP: Final = Mark("--gap", "gap in the record", "gap")
 VERDICT_NAMES: Final = {
     Verdict.AGREES: "agrees",
-    Verdict.AGREES_EARLIER: "with an earlier state",
     Verdict.DIFFERS: "differs",
     Verdict.UNKNOWN: "not judged",
 }

@@ -173,16 +173,14 @@ class Report:
 
     @property
     def agreement(self) -> float | None:
-        """The share of judged bindings that the model agrees with, as told or on an earlier state."""
+        """The share of judged bindings that the model agrees with."""
         verdicts = sum(self.verdicts.values(), Counter())
         return agreement(verdicts)
 
 
 def agreement(verdicts: Mapping[str, int]) -> float | None:
-    """The share of judged bindings that agree, as told or on an earlier state; None when none was judged."""
-    agrees = verdicts.get(Verdict.AGREES, 0) + verdicts.get(Verdict.AGREES_EARLIER, 0)
-    judged = sum(number for word, number in verdicts.items() if word != Verdict.UNKNOWN)
-    return share(agrees, judged - agrees)
+    """The share of judged bindings that agree; None when none was judged."""
+    return share(verdicts.get(Verdict.AGREES, 0), verdicts.get(Verdict.DIFFERS, 0))
 
 
 def gather(store: Store, since_us: int | None = None, until_us: int | None = None) -> Report:

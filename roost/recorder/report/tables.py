@@ -213,7 +213,6 @@ def _verdicts(report: Report) -> Table:
     columns = (
         _text("scheduler", "profile"),
         Column("agrees", "agrees", Unit.COUNT),
-        Column("agrees_earlier", "agrees with an earlier state", Unit.COUNT),
         Column("differs", "differs", Unit.COUNT),
         Column("unknown", "not judged", Unit.COUNT),
         Column("agreement", "agreement", Unit.SHARE),

@@ -16,11 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
@@ -54,6 +49,8 @@ _ODD_URL: Final = (
 _SQLITE_DRIVERS: Final = ("", "pysqlite")
 # PostgreSQL's class of errors of what is too much for it, such as a text too long for an index: it stays so.
 _LIMIT_EXCEEDED: Final = "54"
+# Where Alembic keeps the schema's revision.
+_VERSION: Final = sa.table("alembic_version", sa.column("version_num"))
 _NEWER: Final = "written by a newer Roost: use that version"
 
 
@@ -135,13 +132,15 @@ class Store:
             # Opening would make it.
             raise StoreError(f"{url.database}: there is no such file")
         with self.reading() as connection:
-            stands = MigrationContext.configure(connection).get_current_heads()
-        if not stands:
+            has_version = sa.inspect(connection).has_table(_VERSION.name)
+            revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar() if has_version else None
+        if revision is None:
             raise StoreError(f"database {self.shown_url}: no recorder has written here")
-        script = ScriptDirectory.from_config(_configuration())
-        if stands == (script.get_current_head(),):
+        # Each file begins with its revision.
+        known = sorted(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
+        if revision == known[-1]:
             return
-        if {one.revision for one in script.walk_revisions()}.issuperset(stands):
+        if revision in known:
             raise StoreError(
                 f"database {self.shown_url}: written by an older Roost: start `roost record` of this version on it "
                 "once, it migrates"
@@ -150,7 +149,12 @@ class Store:
 
     def migrate(self) -> None:
         """Bring the schema up to date; safe when several do at once. Raises StoreError."""
-        config = _configuration()
+        from alembic import command  # noqa: PLC0415 - slow to import, and needed only here
+        from alembic.config import Config  # noqa: PLC0415 - likewise
+        from alembic.util import CommandError  # noqa: PLC0415 - likewise
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
         with self._faults(), self.engine.begin() as connection:
             if self.engine.dialect.name == POSTGRESQL:
                 # One at a time; given back at the end of the transaction. The number is Roost's own, without meaning.
@@ -315,12 +319,6 @@ class Store:
             def ask(name: str) -> int:
                 return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
 
-            if ask("auto_vacuum") != _INCREMENTAL:
-                # A file of an earlier kind; from then on it can be done by and by.
-                connection.exec_driver_sql(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-                before = ask("page_count")
-                connection.exec_driver_sql("VACUUM")
-                return (before - ask("page_count")) * ask("page_size")
             while (free := ask("freelist_count")) > (pages := ask("page_count")) * FREE_SHARE:
                 number = min(free, VACUUMED_PAGES)
                 # Of the driver itself: each step of the statement gives a page, and its answer has no columns.
@@ -415,12 +413,6 @@ class Store:
             raise StoreError(f"database {self.shown_url}: {type(error).__name__}") from None
         except OSError as error:
             raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
-
-
-def _configuration() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    return config
 
 
 class _Form:

@@ -184,8 +184,6 @@ class Verdict(StrEnum):
 
     # It takes that node too, or has as many points for it as for its own.
     AGREES = "agrees"
-    # Likewise, but on a state told shortly before or after the binding: `model_note` says which.
-    AGREES_EARLIER = "agrees-earlier"
     DIFFERS = "differs"
     # Not asked, or not to be said; `model_note` says why.
     UNKNOWN = "unknown"
@@ -211,7 +209,6 @@ class DecisionRecord:
         "model": Merge.FIRST,
         "model_node": Merge.FIRST,
         "model_note": Merge.FIRST,
-        "model_back_us": Merge.FIRST,
     }
 
     # `<pod uid>/<kind>/<what tells it from others of its kind>`: the same for whoever sees it.
@@ -235,12 +232,10 @@ class DecisionRecord:
     # JSON object as text: reason -> number of nodes.
     reasons: str = "{}"
     message: str = ""
-    # A Verdict on a binding; None where it was not to be judged, or the recorder was killed before it was.
+    # A Verdict on a binding; None where it was not to be judged.
     model: str | None = None
     model_node: str | None = None
     model_note: str | None = None
-    # So much before the binding was told stood the state that agrees, by the recorder's clock; 0: as it was told.
-    model_back_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,6 @@ decision = sa.Table(
     _text("model", sa.String(16), optional=True),
     _text("model_node", _NAME, optional=True),
     _text("model_note", optional=True),
-    sa.Column("model_back_us", sa.BigInteger, nullable=True),
     sa.Index("decision_by_pod", "pod_uid"),
     sa.Index("decision_by_kind", "kind", "at_us", "scheduler", "model"),
 )

@@ -24,6 +24,7 @@ import yaml
 from roost.recorder.report.gather import agreement
 from roost.recorder.store import schema
 from roost.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost.recorder.store.records import Verdict
 from tests.e2e.cuttable_proxy import CuttableProxy
 from tests.harness.api import ApiError
 from tests.harness.binaries import HarnessUnavailableError
@@ -375,8 +376,10 @@ def test_under_load_everything_is_stored_once(world: World) -> None:
     say(f"in a burst the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
     say(f"decisions {dict(kinds)}, ends {dict(ends)}, {world.memory_mib():.0f} MiB")
     assert min(kinds["fail"], kinds["preempt"], ends["preempted"]) > 0
-    # Each binding was judged, many of them on a state shortly before: a burst is told in another order than it happens.
-    assert words["unknown"] == 0
+    # Each binding was judged. A burst is told in another order than it happens: where the model differs, that is why.
+    notes = {row["model_note"] for row in record.decisions if row["model"] == Verdict.UNKNOWN}
+    assert None not in words
+    assert all(note.endswith("pods or nodes had just changed") for note in notes)
     assert rate >= 0.9
 
 

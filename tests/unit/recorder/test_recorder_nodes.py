@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 
 from roost.recorder.recording.assembler import NODES, Assembler
 from roost.recorder.recording.reading import read_node
 from roost.recorder.recording.settings import RecorderSettings, parse_settings
 from roost.recorder.store import schema
-from roost.recorder.store.database import Store, _configuration
 from roost.recorder.store.records import Known, NodeChangeRecord, NodeRecord
 from roost_core.placement.documents import SettingsError
 from roost_core.placement.labels import pulled_label
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from roost.recorder.store.database import Store
     from roost.recorder.store.records import Record
 
 Object = dict[str, Any]
@@ -211,27 +210,6 @@ def test_faults_of_the_gate_are_told_with_their_keys() -> None:
         "gate.pullers[0].images[0]",
         "gate.pullers[0].nodeSelector.pool",
     ]
-
-
-def test_nodes_of_an_earlier_schema_are_kept_and_say_no_change_when_they_are_seen_again(tmp_path: Path) -> None:
-    store = Store.open(str(tmp_path / "old.db"))
-    with store.engine.begin() as connection:
-        config = _configuration()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0004")
-        connection.exec_driver_sql(
-            "INSERT INTO node VALUES ('node-uid', 'n', 1, NULL, NULL, NULL, '{}', '{\"a\": \"b\"}')"
-        )
-        connection.exec_driver_sql("INSERT INTO node_change VALUES ('node-uid', '4', 'ready', 7, 'False', 'True')")
-        connection.exec_driver_sql("INSERT INTO image_on_node VALUES ('node-uid', 'i', 7, 5, NULL, 'node')")
-        connection.exec_driver_sql("INSERT INTO checkpoint VALUES ('nodes', '4', 7)")
-    store.migrate()
-    assert changes(store) == [("ready", "False", "True", 7, 1)]
-    assert one_row(store, schema.image_on_node)["image_bytes"] == 5
-    Run(store, listed=node(5, {"a": "b"}), at_us=HEARD_US)
-    assert changes(store) == [("ready", "False", "True", 7, 1)]
-    assert one_row(store, schema.node)["is_ready"] is True
-    store.close()
 
 
 def test_records_of_a_node_are_told_with_the_row_before_its_changes() -> None:

@@ -282,17 +282,12 @@ def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
 class Sure:
     """A judge that always agrees."""
 
-    def relisted(self, at_us: int) -> None: ...
-
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None: ...
 
     def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None: ...
 
     def judge(self, _decision_id: str, _pod: SeenPod, _node_name: str, _at_us: int) -> Judgement:
         return Judgement(Verdict.AGREES)
-
-    def settle(self, _now_us: int | None) -> list[tuple[str, Judgement]]:
-        return []
 
 
 def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
@@ -316,9 +311,9 @@ def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full(
         model.node_changed(name, read_node({"metadata": {"name": name, "uid": name}, "status": status}), 1)
     bound = read_pod(pod("p", 2, containers=[{"name": "c", "image": "me/image:1"}], nodeName="warm"), (), {})
     assert bound is not None
-    first = model.ask_of("d", bound, "warm", 2).first
-    assert first.candidates is not None
-    stood = unpack_candidates(first.candidates.nodes)
+    judged = model.judge("d", bound, "warm", 2)
+    assert judged.candidates is not None
+    stood = unpack_candidates(judged.candidates.nodes)
     assert {one["node_name"]: one["has_image"] for one in stood} == {"warm": True, "cold": False}
 
 
@@ -336,7 +331,6 @@ def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
     assert bound is not None
     model.pod_changed("hub/p", read_pod(waiting, (), {}), "user", 1)
     judged = model.judge("d", bound, "chosen", 2)
-    assert judged is not None
     assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
     assert judged.candidates is not None
     stood = unpack_candidates(judged.candidates.nodes)
@@ -357,19 +351,7 @@ def test_an_object_that_breaks_its_reader_is_counted_and_what_comes_after_it_is_
     assert "hub/odd" in caplog.text
 
 
-def test_a_model_that_fails_does_not_end_the_recording(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_now_us: int | None) -> list[Record]:
-        raise ZeroDivisionError
-
-    cluster = Cluster()
-    cluster.said += [{"type": "ADDED", "object": pod("plain", 11)}]
-    with Run(cluster, store) as run:
-        monkeypatch.setattr(run.recording._assembler, "settle", fail)
-        run.wait_for("11")
-    assert [row["name"] for row in rows(store, schema.pod)] == ["plain"]
-
-
-@pytest.mark.parametrize("broken", ["judge", "pod_changed", "relisted"])
+@pytest.mark.parametrize("broken", ["judge", "pod_changed"])
 def test_a_model_that_fails_of_one_pod_costs_no_row(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:

@@ -572,8 +572,8 @@ def strings(value: Any) -> list[str]:
     return [text for one in value for text in strings(one)] if isinstance(value, list) else []
 
 
-def test_bindings_that_agree_with_an_earlier_state_agree_and_those_that_nobody_judged_do_not_count() -> None:
-    words = {str(one): number for one, number in zip(Verdict, (6, 3, 1, 90), strict=True)}
+def test_bindings_whose_verdict_is_unknown_do_not_count() -> None:
+    words = {str(verdict): number for verdict, number in zip(Verdict, (9, 1, 90), strict=True)}
     assert agreement(words) == 0.9
     assert agreement({"unknown": 3}) is None
 

@@ -26,20 +26,11 @@ def upgrade() -> None:
     )
     op.create_index("autoscaler_by_time", "autoscaler", ["at_us"], unique=False)
     op.create_table(
-        "candidate",
+        "candidates",
         sa.Column("decision_id", sa.String(length=160), nullable=False),
-        sa.Column("node_name", sa.String(length=253), nullable=False),
-        sa.Column("node_uid", sa.String(length=64), nullable=False),
-        sa.Column("users", sa.Integer(), nullable=False),
-        sa.Column("placeholders", sa.Integer(), nullable=False),
-        sa.Column("builds", sa.Integer(), nullable=False),
-        sa.Column("free_cpu_millicores", sa.BigInteger(), nullable=False),
-        sa.Column("free_memory_bytes", sa.BigInteger(), nullable=False),
-        sa.Column("has_image", sa.Boolean(), nullable=False),
-        sa.Column("refused", sa.Text(), nullable=False),
-        sa.Column("score_total", sa.BigInteger(), nullable=True),
-        sa.Column("scores", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("decision_id", "node_name"),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("nodes", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("decision_id"),
     )
     op.create_table(
         "checkpoint",
@@ -70,8 +61,8 @@ def upgrade() -> None:
         sa.Column("model_note", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
+    op.create_index("decision_by_kind", "decision", ["kind", "at_us", "scheduler", "model"], unique=False)
     op.create_index("decision_by_pod", "decision", ["pod_uid"], unique=False)
-    op.create_index("decision_by_time", "decision", ["at_us"], unique=False)
     op.create_table(
         "gap",
         sa.Column("kind", sa.String(length=32), nullable=False),
@@ -87,21 +78,8 @@ def upgrade() -> None:
         sa.Column("first_us", sa.BigInteger(), nullable=False),
         sa.Column("image_bytes", sa.BigInteger(), nullable=False),
         sa.Column("gone_us", sa.BigInteger(), nullable=True),
-        sa.Column("source", sa.String(length=8), nullable=False),
         sa.PrimaryKeyConstraint("node_uid", "image", "first_us"),
     )
-    op.create_table(
-        "launch",
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("at_us", sa.BigInteger(), nullable=False),
-        sa.Column("provider", sa.String(length=64), nullable=False),
-        sa.Column("spec", sa.Text(), nullable=False),
-        sa.Column("ref", sa.Text(), nullable=False),
-        sa.Column("status", sa.String(length=32), nullable=False),
-        sa.Column("pod_uid", sa.String(length=64), nullable=True),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("launch_by_time", "launch", ["at_us"], unique=False)
     op.create_table(
         "node",
         sa.Column("uid", sa.String(length=64), nullable=False),
@@ -110,8 +88,11 @@ def upgrade() -> None:
         sa.Column("ready_us", sa.BigInteger(), nullable=True),
         sa.Column("images_ready_us", sa.BigInteger(), nullable=True),
         sa.Column("gone_us", sa.BigInteger(), nullable=True),
-        sa.Column("allocatable", sa.Text(), nullable=False),
-        sa.Column("labels", sa.Text(), nullable=False),
+        sa.Column("allocatable", sa.Text(), nullable=True),
+        sa.Column("labels", sa.Text(), nullable=True),
+        sa.Column("taints", sa.Text(), nullable=True),
+        sa.Column("is_ready", sa.Boolean(), nullable=True),
+        sa.Column("is_unschedulable", sa.Boolean(), nullable=True),
         sa.PrimaryKeyConstraint("uid"),
     )
     op.create_index("node_by_name", "node", ["name", "created_us"], unique=False)
@@ -121,6 +102,7 @@ def upgrade() -> None:
         sa.Column("resource_version", sa.String(length=64), nullable=False),
         sa.Column("field", sa.String(length=320), nullable=False),
         sa.Column("at_us", sa.BigInteger(), nullable=False),
+        sa.Column("resolution_us", sa.BigInteger(), nullable=False),
         sa.Column("old", sa.Text(), nullable=False),
         sa.Column("new", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("node_uid", "resource_version", "field"),
@@ -135,6 +117,7 @@ def upgrade() -> None:
         sa.Column("resolution_us", sa.BigInteger(), nullable=False),
         sa.Column("source", sa.String(length=8), nullable=False),
         sa.PrimaryKeyConstraint("pod_uid", "phase", "detail"),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "pod",
@@ -156,6 +139,7 @@ def upgrade() -> None:
         sa.Column("end_reason", sa.String(length=32), nullable=True),
         sa.PrimaryKeyConstraint("uid"),
     )
+    op.create_index("pod_by_end", "pod", ["deleted_us"], unique=False)
     op.create_index("pod_by_name", "pod", ["namespace", "name", "created_us"], unique=False)
     op.create_index("pod_by_time", "pod", ["created_us"], unique=False)
     op.create_table(
@@ -180,7 +164,12 @@ def upgrade() -> None:
         sa.Column("image_bytes", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("pod_uid", "image"),
     )
-    op.create_index("pull_by_time", "pull", ["at_us"], unique=False)
+    op.create_index(
+        "pull_by_time",
+        "pull",
+        ["at_us", "warm", "node_name", "image", "pull_us", "pull_and_wait_us", "image_bytes"],
+        unique=False,
+    )
     op.create_table(
         "run",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
@@ -190,4 +179,37 @@ def upgrade() -> None:
         sa.Column("started_us", sa.BigInteger(), nullable=False),
         sa.Column("stopped_us", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "start",
+        sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.Column("pod_uid", sa.String(length=64), nullable=False),
+        sa.Column("kind_id", sa.Integer(), nullable=False),
+        sa.Column("place_id", sa.Integer(), nullable=True),
+        sa.Column("node_created_us", sa.BigInteger(), nullable=True),
+        sa.Column("bound_us", sa.BigInteger(), nullable=True),
+        sa.Column("started_us", sa.BigInteger(), nullable=True),
+        sa.Column("ready_us", sa.BigInteger(), nullable=True),
+        sa.Column("deleted_us", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("created_us", "pod_uid"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("start_by_end", "start", ["deleted_us", "created_us"], unique=False)
+    op.create_table(
+        "start_kind",
+        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("pod_class", sa.String(length=63), nullable=False),
+        sa.Column("scheduler", sa.String(length=63), nullable=False),
+        sa.Column("image", sa.String(length=512), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("pod_class", "scheduler", "image"),
+    )
+    op.create_table(
+        "start_place",
+        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("pod_class", sa.String(length=63), nullable=False),
+        sa.Column("node_name", sa.String(length=253), nullable=False),
+        sa.Column("node_uid", sa.String(length=64), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("pod_class", "node_name", "node_uid"),
     )
