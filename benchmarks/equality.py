@@ -26,13 +26,13 @@ from roost_core.placement.quantities import parse_quantity
 from roost_core.placement.settings import read_settings
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
-from webhook.admission import Admission
+from webhook.review import Reviewer
 from webhook.rules.facts import Facts, Homes, Nodes, pod_key, read_builder, read_home_pod, read_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from webhook.admission import Outcome
+    from webhook.review import Outcome
 
 Object = dict[str, Any]
 REPO: Final = Path(__file__).resolve().parent.parent
@@ -84,14 +84,14 @@ def _placed_by_roost(policy: Path, known: Object, reviews: dict[str, Object]) ->
     settings = read_settings(policy.read_bytes())
     facts = facts_of(known, "build", settings.classes["build"].labels)
     outcomes: list[Outcome] = []
-    admission = Admission(lambda: settings, lambda: facts, lambda: 1.0, outcomes.append)
+    reviewer = Reviewer(lambda: settings, lambda: facts, lambda: 1.0, outcomes.append)
     placed = []
     for review in reviews.values():
         pod = copy.deepcopy(review["request"]["object"])
-        response = json.loads(admission.review(json.dumps(review).encode()).body)["response"]
+        response = json.loads(reviewer.review(json.dumps(review).encode()).body)["response"]
         if "patch" in response:
             pod = jsonpatch.apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
-        placed.append(_tidy({"pod": pod, "gate": outcomes[-1].degraded}))
+        placed.append(_tidy({"pod": pod, "gate": outcomes[-1].decision.degraded}))
     return placed
 
 

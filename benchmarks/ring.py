@@ -34,7 +34,7 @@ from roost_core.placement.settings import read_settings
 from tests.harness.ports import ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
-from webhook.admission import Admission
+from webhook.review import Reviewer
 from webhook.rules.facts import Facts, NodeFact, Nodes
 from webhook.rules.homes import HomeFinder, HomeRequest
 from webhook.rules.ledger import Ledger
@@ -57,11 +57,11 @@ def time_reviews(policy: Path, nodes: int, reviews: Sequence[bytes]) -> tuple[li
     """Whole reviews, in µs of processor time: the first of each repository, and the median of those after it."""
     settings = read_settings(policy.read_bytes())
     facts = _facts(nodes)
-    admission = Admission(lambda: settings, lambda: facts, time.monotonic, lambda _: None)
+    reviewer = Reviewer(lambda: settings, lambda: facts, time.monotonic, lambda _: None)
     first, repeated = [], []
     for body in reviews:
-        first.append(_microseconds(partial(admission.review, body)))
-        repeated.append(median(_microseconds(partial(admission.review, body)) for _ in range(REPEATS)))
+        first.append(_microseconds(partial(reviewer.review, body)))
+        repeated.append(median(_microseconds(partial(reviewer.review, body)) for _ in range(REPEATS)))
     return first, repeated
 
 
@@ -87,9 +87,9 @@ def time_swaps(policy: Path, nodes: int, reviews: Sequence[bytes], swaps: int = 
     Changes as `watchsource` makes them, heartbeats left out: the watch itself drops those.
     """
     settings, facts = read_settings(policy.read_bytes()), _facts(nodes)
-    admission = Admission(lambda: settings, lambda: facts, time.monotonic, lambda _: None)
+    reviewer = Reviewer(lambda: settings, lambda: facts, time.monotonic, lambda _: None)
     for body in reviews:
-        admission.review(body)
+        reviewer.review(body)
     draw, label = random.Random(1), pulled_labels(NAMESPACE)[0]  # noqa: S311 (the same changes in each run)
     found: dict[str, list[float]] = {"new facts": [], "review right after": [], "review at rest": []}
     for _ in range(swaps):
@@ -107,7 +107,7 @@ def time_swaps(policy: Path, nodes: int, reviews: Sequence[bytes], swaps: int = 
         found["new facts"].append(took)
         facts = replace(facts, nodes=changed)
         for what in ("review right after", "review at rest"):
-            found[what].append(_microseconds(partial(admission.review, draw.choice(reviews))))
+            found[what].append(_microseconds(partial(reviewer.review, draw.choice(reviews))))
     return found
 
 

@@ -16,11 +16,12 @@ import yaml
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.settings import Settings, parse_settings
-from webhook.admission import Admission, Answer, Outcome
+from webhook.review import Answer, Outcome, Reviewer
 from webhook.rules.facts import Facts, HomePod, Homes
 
 if TYPE_CHECKING:
     from roost_core.placement.selectors import Taint
+    from webhook.admission import Decision
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -213,18 +214,23 @@ def review(body: object, namespace: str = NAMESPACE, **request: object) -> bytes
 
 
 class Desk:
-    """An Admission with rules, facts and a clock that a test sets."""
+    """A Reviewer with rules, facts and a clock that a test sets."""
 
     def __init__(self, rules: Settings | None = None, known: Facts | None = None) -> None:
         self.rules = rules or settings()
         self.facts = known or facts()
         self.now = 1000.0
         self.outcomes: list[Outcome] = []
-        self.admission = Admission(lambda: self.rules, lambda: self.facts, lambda: self.now, self.outcomes.append)
+        self.reviewer = Reviewer(lambda: self.rules, lambda: self.facts, lambda: self.now, self.outcomes.append)
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was decided on each review so far."""
+        return [outcome.decision for outcome in self.outcomes]
 
     def answer(self, body: object, namespace: str = NAMESPACE, **request: object) -> Object:
         """The response to the creation of `body`; every answer must be a plain `allowed`."""
-        answer = self.admission.review(review(body, namespace, **request))
+        answer = self.reviewer.review(review(body, namespace, **request))
         return allowed(answer)
 
     def place(self, body: Object, namespace: str = NAMESPACE, **request: object) -> Object:

@@ -17,11 +17,12 @@ from roost_core.kube import logs
 from roost_core.kube.client import Client, ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, Readiness, Verdict
-from webhook.admission import Admission, Outcome, Result
+from webhook.admission import Result
 from webhook.certificates.files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
 from webhook.metrics import Metrics
 from webhook.policy_file import PolicyFile
+from webhook.review import Outcome, Reviewer
 from webhook.rules.facts import Facts
 from webhook.serving.app import create_app, create_ops_app
 from webhook.serving.connections import Listener
@@ -103,7 +104,7 @@ class _Replica:
         self._serving = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
         self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._whose_policy)
-        self._admission = Admission(self._settings, self._current_facts, time.monotonic, self._count)
+        self._reviewer = Reviewer(self._settings, self._current_facts, time.monotonic, self._count)
         self._checks: dict[str, Check] = {
             "serving": lambda: Verdict(not self._drain.is_draining, "draining" if self._drain.is_draining else ""),
             "policy": self._policy.verdict,
@@ -121,7 +122,7 @@ class _Replica:
         self._policy.poll()
         self._work.append(self._policy.run)
 
-        review = self._admission.review
+        review = self._reviewer.review
         reviews = Listener(
             bound=reviews_socket,
             app=create_app(review),
@@ -163,7 +164,7 @@ class _Replica:
             raise OptionsError(str(error)) from None
 
     def _set_up_facts(self, client: Client) -> None:
-        self._facts = FactsKeeper(client, self._metrics, self._admission.pod_seen)
+        self._facts = FactsKeeper(client, self._metrics, self._reviewer.pod_seen)
         self._metrics.show_facts_age(self._facts.age_seconds)
         self._checks["facts"] = self._facts.verdict
         self._work.append(self._facts.run)
@@ -201,7 +202,7 @@ class _Replica:
     def _metrics_text(self) -> bytes:
         now = time.monotonic()
         if not self._page or now - self._page_at >= METRICS_SECONDS:
-            self._metrics.show_ring(self._admission.ring_sizes())
+            self._metrics.show_ring(self._reviewer.ring_sizes())
             self._page, self._page_at = self._metrics.text(), now
         return self._page
 
@@ -209,10 +210,11 @@ class _Replica:
         if outcome.is_dry_run:
             # No pod came of it: alerts and graphs are about pods.
             return
-        self._metrics.count_review(outcome.pod_class, outcome.result, outcome.seconds)
-        if outcome.result is Result.BEYOND_BOUNDS:
-            self._metrics.count_beyond_bounds(outcome.reason)
-        if outcome.degraded:
-            self._metrics.count_degradation(outcome.pod_class, outcome.degraded)
-        if outcome.left_to_cluster:
-            self._metrics.count_left_to_cluster(outcome.pod_class, outcome.left_to_cluster)
+        decision = outcome.decision
+        self._metrics.count_review(decision.pod_class, decision.result, outcome.seconds)
+        if decision.result is Result.BEYOND_BOUNDS:
+            self._metrics.count_beyond_bounds(decision.reason)
+        if decision.degraded:
+            self._metrics.count_degradation(decision.pod_class, decision.degraded)
+        if decision.left_to_cluster:
+            self._metrics.count_left_to_cluster(decision.pod_class, decision.left_to_cluster)

@@ -1,20 +1,34 @@
-"""Read AdmissionReview v1 requests and write their answers; knows nothing of what is decided.
+"""Answer AdmissionReview v1 requests: read one, have its pod decided on, write the answer.
 
+Guarantees: never raises, never answers 5xx; a fault of Roost's own admits the pod as it came, and is counted. Nothing
+of a pod's content goes to the log: tokens travel in env, args and image pull settings.
 Source: k8s.io/api/admission/v1.
 """
 
 from __future__ import annotations
 
+import logging
 import re
+import traceback
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
+from roost_core.placement.pods import OddPodError, read_pod
+from webhook.admission import Decision, Result, beyond, decide
 from webhook.rules.bounds import MOST, Bound, is_oversized
+from webhook.rules.facts import pod_key
+from webhook.rules.ledger import unnamed
+from webhook.rules.policies import Memory, Rulebook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
+
+    from roost_core.placement.settings import Settings
+    from webhook.rules.facts import Facts
+
+log = logging.getLogger(__name__)
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -26,6 +40,7 @@ _HEAD: Final = re.compile(
 )
 # Beyond 256 characters the API server cuts, and beyond 4096 in all it drops.
 _MAX_WARNING: Final = 256
+_INTERNAL_WARNING: Final = "Roost: placement rules skipped: internal error, see the webhook's log"
 
 
 class MalformedReviewError(Exception):
@@ -101,19 +116,119 @@ def _is_pod(request: Mapping[str, object]) -> bool:
     )
 
 
-def allow(
-    uid: str,
-    operations: Sequence[Mapping[str, object]] = (),
-    audit: Mapping[str, str] | None = None,
-    warnings: Sequence[str] = (),
-) -> bytes:
+def _allow(uid: str, decision: Decision) -> Answer:
     """Write the answer `allowed`, with a JSON Patch when there are operations."""
     response: dict[str, object] = {"uid": uid, "allowed": True}
-    if operations:
+    if decision.operations:
         response["patchType"] = "JSONPatch"
-        response["patch"] = b64encode(orjson.dumps(operations)).decode("ascii")
-    if audit:
-        response["auditAnnotations"] = audit
-    if warnings:
-        response["warnings"] = [warning[:_MAX_WARNING] for warning in warnings]
-    return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+        response["patch"] = b64encode(orjson.dumps(decision.operations)).decode("ascii")
+    if decision.audit:
+        response["auditAnnotations"] = decision.audit
+    if decision.warnings:
+        response["warnings"] = [warning[:_MAX_WARNING] for warning in decision.warnings]
+    return Answer(200, orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response}))
+
+
+class Answer(NamedTuple):
+    """An HTTP answer: status 200 with an AdmissionReview in JSON, or 4xx with a line of text."""
+
+    status: int
+    body: bytes
+
+
+class Outcome(NamedTuple):
+    """One review, for metrics."""
+
+    decision: Decision
+    is_dry_run: bool = False
+    seconds: float = 0.0
+
+
+class Reviewer:
+    """Answers reviews, safely from several threads. Settings and facts come from whoever keeps them."""
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        facts: Callable[[], Facts],
+        now: Callable[[], float],
+        on_outcome: Callable[[Outcome], None],
+    ) -> None:
+        """now: seconds of a clock that only grows (time.monotonic)."""
+        self._settings = settings
+        self._facts = facts
+        self._now = now
+        self._on_outcome = on_outcome
+        self._memory = Memory()
+        self._rulebook: Rulebook | None = None
+
+    def review(self, body: bytes) -> Answer:
+        """Answer one request."""
+        started = self._now()
+        is_dry_run = False
+        try:
+            oversized = uid_of_oversized(body)
+            if oversized is not None:
+                decision = beyond(Bound.BODY)
+                answer = _allow(oversized, decision)
+            else:
+                review = parse_review(body)
+                is_dry_run = review.is_dry_run
+                answer, decision = self._answer(review, started)
+        except MalformedReviewError as error:
+            answer, decision = Answer(error.status, f"{error}\n".encode()), Decision(Result.MALFORMED)
+        try:
+            self._on_outcome(Outcome(decision, is_dry_run, self._now() - started))
+        except Exception as error:  # noqa: BLE001 - counting must not cost a pod
+            _log_fault("a review's outcome wasn't counted", error)
+        return answer
+
+    def pod_seen(self, namespace: str, name: str) -> None:
+        """Tell that the watch has shown this pod (or its end): from now on the facts count it."""
+        self._memory.ledger.forget(pod_key(namespace, name))
+
+    def ring_sizes(self) -> dict[str, int]:
+        """Nodes in the ring of each class with a home."""
+        facts = self._facts()
+        return {
+            name: self._memory.homes.ring_size(name, pod_class.home, facts)
+            for name, pod_class in self._settings().classes.items()
+            if pod_class.home is not None
+        }
+
+    def _answer(self, review: Review, now: float) -> tuple[Answer, Decision]:
+        try:
+            key, decision = self._decide(review, now)
+            answer = _allow(review.uid, decision)
+            if decision.home is not None and not review.is_dry_run:
+                self._memory.ledger.record(key, decision.home, now)
+        except Exception as error:  # noqa: BLE001 - the edge: a fault of ours must not stop a hub from starting pods
+            _log_fault(f"pod admitted as it came: uid={review.uid!r}", error)
+            decision = Decision(Result.ERROR, warnings=[_INTERNAL_WARNING])
+            answer = _allow(review.uid, decision)
+        return answer, decision
+
+    def _decide(self, review: Review, now: float) -> tuple[str, Decision]:
+        """How facts and ledger know the pod, and the decision on it."""
+        if not review.creates_pod:
+            return "", Decision(Result.IGNORED)
+        try:
+            pod = read_pod(review.body, review.namespace)
+            key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
+            rulebook = self._current_rulebook()
+            return key, decide(pod, rulebook, self._facts(), self._memory, pod_key=key, now=now)
+        except OddPodError as error:
+            return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted as it came: {error}"])
+
+    def _current_rulebook(self) -> Rulebook:
+        settings = self._settings()
+        rulebook = self._rulebook
+        if rulebook is None or rulebook.settings is not settings:
+            rulebook = self._rulebook = Rulebook(settings)
+        return rulebook
+
+
+def _log_fault(what: str, error: Exception) -> None:
+    """Log where a fault happened but not its text, which may quote a pod."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s: %s\n%s", what, type(error).__name__, frames)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
-from roost_core.placement.classes import Classes, namespace_matches
+from roost_core.placement.classes import namespace_matches
 from roost_core.placement.labels import (
     NAMESPACE_NAME_LABEL,
     OPT_OUT_ANNOTATION,
@@ -25,11 +25,10 @@ from roost_core.placement.labels import (
     OWN_PLACEHOLDER,
     PART_OF_LABEL,
     POLICY_REVISION_ANNOTATION,
-    scheduler_name,
 )
 from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
 from roost_core.placement.selectors import read_label_selector
-from roost_core.placement.settings import SCHEDULER, GateMode
+from roost_core.placement.settings import SCHEDULER
 from webhook.rules.facts import (
     Facts,
     HomePod,
@@ -43,6 +42,7 @@ from webhook.rules.facts import (
     read_node,
     read_warm_pod,
 )
+from webhook.rules.policies import Reads, Rulebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -174,6 +174,7 @@ class FactsKeeper:
 def _same_watches(one: Settings, other: Settings) -> bool:
     def relevant(settings: Settings) -> tuple[Any, ...]:
         return (
+            {name: rules.reads for name, rules in Rulebook(settings).rules.items()},
             settings.classes,
             settings.release,
             settings.namespace,
@@ -181,7 +182,6 @@ def _same_watches(one: Settings, other: Settings) -> bool:
             settings.sets_scheduler,
             settings.leases,
             settings.shared_namespaces,
-            settings.gate.mode,
         )
 
     return relevant(one) == relevant(other)
@@ -207,7 +207,9 @@ class _Watches:
         self.settings = settings
         self.stop = threading.Event()
         self._metrics = metrics
-        self._classes = Classes(settings)
+        rulebook = Rulebook(settings)
+        self._classes = rulebook.classes
+        self._rules = rulebook.rules
         own = f"/api/v1/namespaces/{settings.namespace}/pods"
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str, selector: str = "") -> WatchCache[Any]:
@@ -225,15 +227,12 @@ class _Watches:
         classes = settings.classes.values()
         self._nodes: WatchCache[NodeFact] | None = None
         if settings.reads_nodes:
-            # A node's room is read only where seats are counted by it, or where holders must be large enough.
-            counts_seats = any(one.warm is not None and not one.warm.pods_per_node for one in classes)
-            is_gated = settings.gate.mode is GateMode.REQUIRE_LABEL and any(one.image_gate for one in classes)
-            reads_room = counts_seats or is_gated
+            reads_room = bool(self._classes_that_read(Reads.ROOM))
             self._nodes = cache("/api/v1/nodes", partial(read_node, with_allocatable=reads_room), "nodes")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Whose pods count in warm sets, too. None: nobody else's.
         self._shared: frozenset[Requirement] | None = None
-        if settings.shared_namespaces is not None and settings.reads_nodes and any(one.warm for one in classes):
+        if settings.shared_namespaces is not None and settings.reads_nodes and self._classes_that_read(Reads.WARM):
             self._shared = read_label_selector(settings.shared_namespaces)
         selectors = [pod_class.namespace_selector for pod_class in classes]
         if self._shared is not None:
@@ -273,7 +272,7 @@ class _Watches:
         self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
         self._homes = Homes()
         # Without nodes nobody asks for them, and nothing would tell which to forget.
-        self._warm = {one.name: WarmFacts() for one in classes if settings.reads_nodes and one.warm is not None}
+        self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
         # Nodes that are other machines than before, whose images are still to be forgotten.
         self._replaced: set[str] = set()
         # What the current refresh took of the watches.
@@ -314,8 +313,11 @@ class _Watches:
     @property
     def shows_new_pods(self) -> bool:
         """Whether no watch of pods with a home is known to be broken."""
-        with_home = (cache for name, cache in self._pods.items() if self.settings.classes[name].home is not None)
-        return not any(cache.fault for cache in with_home)
+        return not any(self._pods[name].fault for name in self._classes_that_read(Reads.HOMES))
+
+    def _classes_that_read(self, part: Reads) -> list[str]:
+        """The classes with a rule that looks at this part of the facts."""
+        return [name for name, rules in self._rules.items() if part in rules.reads]
 
     def start(self) -> None:
         """Give each watch its thread."""
@@ -400,7 +402,7 @@ class _Watches:
         homes: dict[str, HomePod | None] = {}
         was_unplaced, was_waiting = dict(self._unplaced), dict(self._waiting)
         for name, cache in self._pods.items():
-            has_home = self.settings.classes[name].home is not None
+            has_home = Reads.HOMES in self._rules[name].reads
             changes = self._take(cache)
             if changes and name in self._warm:
                 warm = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
@@ -429,14 +431,12 @@ class _Watches:
         return list(homes)
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
-        counts_others = self._shared is not None and pod_class.warm is not None
+        counts_others = self._shared is not None and Reads.WARM in self._rules[pod_class.name].reads
         return counts_others or pod_class.namespace_selector is not None
 
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
-        settings, classes = self.settings, self._classes
-        own_scheduler = ""
-        if settings.sets_scheduler and pod_class.profile:
-            own_scheduler = scheduler_name(settings.release, settings.namespace, pod_class.profile)
+        classes, rules = self._classes, self._rules[pod_class.name]
+        own_scheduler = rules.scheduler_name
 
         def is_unplaced(pod: Pod) -> bool:
             # Those that bear no mark of ours, unless they wanted nothing of us. Whoever names our scheduler may still
@@ -463,7 +463,7 @@ class _Watches:
             # Two classes may select the same pod: it belongs to one.
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
-            home = read_home_pod(item, pod_class.name) if pod_class.home is not None else None
+            home = read_home_pod(item, pod_class.name) if Reads.HOMES in rules.reads else None
             warm = read_warm_pod(item) if pod_class.name in self._warm else None
             # A pod that is being deleted waits for nothing.
             is_waiting = (

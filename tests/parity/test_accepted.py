@@ -27,7 +27,7 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
-from webhook.admission import Admission
+from webhook.review import Reviewer
 from webhook.rules.facts import Facts
 
 pytestmark = pytest.mark.e2e
@@ -415,8 +415,8 @@ def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revi
         "metadata": {"name": "p-0", "annotations": {}, **template["metadata"]},
         "spec": template["spec"],
     }
-    admission = Admission(lambda: policy, Facts, lambda: 0.0, lambda _: None)
-    response = json.loads(admission.review(review(body, "jhub")).body)["response"]
+    reviewer = Reviewer(lambda: policy, Facts, lambda: 0.0, lambda _: None)
+    response = json.loads(reviewer.review(review(body, "jhub")).body)["response"]
     patches = json.loads(base64.b64decode(response["patch"]))
     assert [patch["path"] for patch in patches] == ["/metadata/annotations/roost.hub.jupyter.org~1policy-revision"]
 

@@ -7,10 +7,13 @@ clock and edits nothing; `webhook.rules.patch` makes its changes true, and leave
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from enum import Flag, auto
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.placement.classes import Classes
+from roost_core.placement.holders import Holders
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import (
     HELD,
@@ -39,7 +42,8 @@ from roost_core.placement.settings import (
 )
 from roost_core.scheduler.objects import read_requests
 from webhook.rules.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
-from webhook.rules.homes import HomeRequest
+from webhook.rules.homes import HomeFinder, HomeRequest
+from webhook.rules.ledger import Ledger
 from webhook.rules.patch import (
     Annotate,
     Change,
@@ -56,10 +60,8 @@ from webhook.rules.patch import (
 from webhook.rules.warm import WarmFinder, WarmRequest
 
 if TYPE_CHECKING:
-    from roost_core.placement.holders import Holders
     from roost_core.placement.nodes import Nodes
     from webhook.rules.facts import Facts, WarmFacts
-    from webhook.rules.homes import HomeFinder
 
 # The weight of the draw to the marked node; the placeholders' own StatefulSet has the same.
 _ATTRACT_WEIGHT: Final = 100
@@ -107,6 +109,19 @@ class LeftToCluster(NamedTuple):
 Verdict = Change | Note | Degraded | LeftToCluster
 
 
+class Reads(Flag):
+    """The parts of the facts that a rule looks at: what it reads must be watched, and may change what it says."""
+
+    NOTHING = 0
+    NODES = auto()
+    # How large nodes are, and since when they exist.
+    ROOM = auto()
+    BUILDERS = auto()
+    HOMES = auto()
+    WARM = auto()
+    LEASES = auto()
+
+
 class ClassRules:
     """One class with everything that can be made beforehand."""
 
@@ -125,9 +140,12 @@ class ClassRules:
         self.requests = RequestByDefault(pod_class.resources)
         self.warm = WarmFinder(pod_class.warm, pod_class.preferred_node_terms) if pod_class.warm is not None else None
         # startupTaint works on nodes, not on pods.
-        works_on_pods = settings.gate.mode in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
-        self.is_gated = pod_class.image_gate and works_on_pods and bool(settings.managed_images)
-        self.policies = tuple(rule.policy for rule in POLICIES if rule.applies(self))
+        gate = settings.gate.mode if pod_class.image_gate and settings.managed_images else GateMode.OFF
+        self.prefers_pulled = gate in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
+        self.requires_pulled = gate is GateMode.REQUIRE_LABEL
+        self.rules = tuple(rule for rule in RULES if rule.applies(self))
+        # What any of them reads.
+        self.reads = reduce(or_, (rule.reads for rule in self.rules))
 
 
 class GateTerms(NamedTuple):
@@ -206,6 +224,15 @@ def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) 
     return found
 
 
+class Memory:
+    """What is kept from pod to pod: recent homes, which the facts don't show yet, and what was worked out of facts."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.homes = HomeFinder(self.ledger)
+        self.holders = Holders()
+
+
 class Case(NamedTuple):
     """One pod with all that its policies may look at."""
 
@@ -215,12 +242,9 @@ class Case(NamedTuple):
     rules: ClassRules
     rulebook: Rulebook
     facts: Facts
-    homes: HomeFinder
-    holders: Holders
+    memory: Memory
     # Seconds, of any clock that only grows.
     now: float
-    # What the pod will ask for, as `requests_of` found it; None: nobody asked yet.
-    requests: tuple[tuple[str, int], ...] | None = None
 
 
 Policy = Callable[[Case], Iterable[Verdict]]
@@ -244,18 +268,19 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
         yield Note("scheduler", "the pod's own schedulerName stays")
 
 
+def prefer_pulled_images(case: Case) -> Iterator[Verdict]:
+    """Prefer nodes that hold the pod's images."""
+    weight = case.rulebook.settings.gate.prefer_weight
+    for image in _gated_images(case):
+        yield PreferNode({"weight": weight, "preference": {"matchExpressions": [image.held]}})
+
+
 def require_pulled_images(case: Case) -> Iterator[Verdict]:
-    """Keep a pod off nodes that are pulling its images while another that it could use holds them, and prefer that one.
+    """Keep a pod off nodes that are pulling its images while another that it could use holds them.
 
     Never more is required than "isn't pulling now": a label that no new node has would hide the pod from autoscalers.
     """
-    pod, gate = case.pod, case.rulebook.settings.gate
-    wanted = list({one.label: one for one in map(case.rulebook.gated, pod.images) if one is not None}.values())
-    for one in wanted:
-        yield PreferNode({"weight": gate.prefer_weight, "preference": {"matchExpressions": [one.held]}})
-    if gate.mode is GateMode.PREFER:
-        return
-    missing = [one for one in wanted if not is_required(pod, one.not_pulling)]
+    missing = [image for image in _gated_images(case) if not is_required(case.pod, image.not_pulling)]
     if not missing:
         return
     required, reason = _satisfiable(case, missing)
@@ -267,6 +292,11 @@ def require_pulled_images(case: Case) -> Iterator[Verdict]:
     yield Degraded(reason)
     labels = ", ".join(one.label for one in missing if one not in required)
     yield Note("gate", f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}", is_warning=True)
+
+
+def _gated_images(case: Case) -> Iterable[GateTerms]:
+    """The pod's images that the puller brings, each once."""
+    return {image.label: image for image in map(case.rulebook.gated, case.pod.images) if image is not None}.values()
 
 
 def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms], str]:
@@ -286,18 +316,19 @@ def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms],
         return missing, ""
     requests = _requests_if_readable(case)
     labels = tuple(one.label for one in missing)
-    if case.holders.exists(nodes, rules, labels, requests):
+    exists = case.memory.holders.exists
+    if exists(nodes, rules, labels, requests):
         return missing, ""
     kept: list[GateTerms] = []
     for one in missing:
-        if case.holders.exists(nodes, rules, tuple(each.label for each in (*kept, one)), requests):
+        if exists(nodes, rules, tuple(each.label for each in (*kept, one)), requests):
             kept.append(one)
-    return kept, "no-holder-fits" if case.holders.exists(nodes, rules, labels) else "no-holder"
+    return kept, "no-holder-fits" if exists(nodes, rules, labels) else "no-holder"
 
 
 def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
     try:
-        return requests_of(case) if case.requests is None else case.requests
+        return _requests_of(case)
     except OddPodError:
         # The API server will say what is wrong.
         return ()
@@ -313,7 +344,7 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
         yield Note("warm", "nothing preferred: nodes can't be read")
         return
     try:
-        requests = requests_of(case) if case.requests is None else case.requests
+        requests = _requests_of(case)
     except OddPodError:
         # The API server will say what is wrong; the other rules need no requests.
         yield Note("warm", "nothing preferred: the pod's requests can't be read")
@@ -333,7 +364,7 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
 
 
-def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
+def _requests_of(case: Case) -> tuple[tuple[str, int], ...]:
     """What the pod will ask for, with the requests that its class gives to pods without any. Raises OddPodError."""
     pod, by_default = case.pod, case.rules.requests.requests
     asked = read_requests(pod.spec)
@@ -367,7 +398,7 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
     if _keeps_target(pod, HOME_TARGET_ANNOTATION, partial(_is_node, home=home, facts=case.facts)):
         return
     wanted = HomeRequest(case.rules.name, home, repository, pod.rules, case.pod_key)
-    choice = case.homes.find(wanted, case.facts, case.now)
+    choice = case.memory.homes.find(wanted, case.facts, case.now)
     is_settled = choice.without_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
     if not choice.nodes or is_settled:
         yield DropBinderHubTerms(sticky=False, spread=True)
@@ -449,30 +480,25 @@ def name_revision(case: Case) -> Iterator[Verdict]:
 
 
 class Rule(NamedTuple):
-    """A policy, and which classes it is for."""
+    """A policy, which classes it is for, and what it reads.
+
+    A policy that says nothing of a pod says nothing of it whatever the facts are.
+    """
 
     policy: Policy
     applies: Callable[[ClassRules], bool]
+    reads: Reads = Reads.NOTHING
 
 
-POLICIES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[Rule, ...]] = (
     Rule(name_revision, lambda _: True),
-    Rule(set_scheduler, lambda rules: bool(rules.scheduler_name)),
-    Rule(require_pulled_images, lambda rules: rules.is_gated),
-    Rule(prefer_warm, lambda rules: rules.warm is not None),
-    Rule(prefer_home, lambda rules: rules.pod_class.home is not None),
+    Rule(set_scheduler, lambda rules: bool(rules.scheduler_name), Reads.LEASES),
+    Rule(prefer_pulled_images, lambda rules: rules.prefers_pulled),
+    Rule(require_pulled_images, lambda rules: rules.requires_pulled, Reads.NODES | Reads.ROOM | Reads.LEASES),
+    Rule(prefer_warm, lambda rules: rules.warm is not None, Reads.NODES | Reads.ROOM | Reads.WARM),
+    Rule(prefer_home, lambda rules: rules.pod_class.home is not None, Reads.NODES | Reads.BUILDERS | Reads.HOMES),
     Rule(prefer_nodes, lambda rules: bool(rules.preferred_nodes)),
     Rule(go_to_marked_node, lambda rules: rules.pod_class.attract),
     Rule(join_and_avoid, lambda rules: bool(rules.pods_nearby)),
     Rule(request_by_default, lambda rules: bool(rules.pod_class.resources)),
 )
-
-
-def requests_alone(case: Case) -> list[Change]:
-    """All that a DaemonSet's pod may be given: it has its node, but it counts there only by what it requests."""
-    return [case.rules.requests]
-
-
-def verdicts_for(case: Case) -> list[Verdict]:
-    """All that the policies of the pod's class say, in the table's order."""
-    return [verdict for policy in case.rules.policies for verdict in policy(case)]

@@ -1,6 +1,6 @@
 """Make the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
 
-The webhook's own rules and patches run here; what they gave one image is kept, as long as the rules say the same.
+The webhook's own decision is made here; what it gave one image is kept, as long as it stays the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from roost.simulator.trace.attempt import Attempt, other_scheduler
-from roost_core.placement.holders import Holders
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
@@ -31,26 +30,27 @@ from roost_core.scheduler.objects import (
     read_node_term,
     read_pod_state,
 )
-from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
-from webhook.rules.homes import HomeFinder
-from webhook.rules.ledger import Ledger
-from webhook.rules.patch import Annotate, Change, PreferNode, patch_for
-from webhook.rules.policies import Case, Degraded, LeftToCluster, Note, Rulebook, prefer_warm, requests_of
+from webhook.admission import decide
+from webhook.rules.facts import HomePod, WarmPod, pod_key
+from webhook.rules.patch import Annotate, PreferNode
+from webhook.rules.policies import Memory, Reads, Rule, Rulebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import PlaceholderSet, Policy
     from roost_core.placement.nodes import Nodes
+    from roost_core.placement.pods import Pod
     from roost_core.scheduler.objects import NodeTerm
+    from webhook.rules.facts import Facts
+    from webhook.rules.patch import Operation
 
 JSONObject = dict[str, Any]
 
 USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
 # Pods by what they ask and who made them; beyond so many the one unused longest goes.
 _KEPT: Final = 8192
-_NO_FACTS: Final = Facts()
 USER_LABELS: Final = {
     "app": "jupyterhub",
     "component": "singleuser-server",
@@ -77,14 +77,17 @@ class _Kept(NamedTuple):
     """The last pod of one kind, for how long the next one would be the same, and what made it so."""
 
     state: PodState
-    # It would be the same whatever the facts.
-    is_constant: bool = True
-    # Else: it would be the same with these nodes; None where not even then.
+    # Which facts it would be another with, and those nodes.
+    reads: Reads = Reads.NOTHING
     nodes: Nodes | None = None
-    # What the webhook's rules said, each with its type: tuples of different types may be equal.
-    changes: tuple[tuple[type, Change], ...] = ()
+    # The webhook's patch of it.
+    operations: Sequence[Operation] = ()
     # The pod as the webhook met it, where its warm nodes are still to be chosen.
-    case: Case | None = None
+    met: Pod | None = None
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether the next pod would be the same; the ledger moves homes even while the facts stay."""
+        return Reads.HOMES not in self.reads and (Reads.NODES not in self.reads or self.nodes is facts.nodes)
 
 
 class PodMaker:
@@ -98,9 +101,7 @@ class PodMaker:
         self._namespaces = namespaces
         self._assumptions = assumptions
         self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
-        self._ledger = Ledger()
-        self._homes = HomeFinder(self._ledger)
-        self._holders = Holders()
+        self._memory = Memory()
         self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
         self._named: dict[str, NodeTerm] = {}
         self._specs: dict[PodSpec, PodSpec] = {}
@@ -208,15 +209,13 @@ class PodMaker:
         self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]
     ) -> PodState:
         known = self._kept.get(key)
-        if known is None or not (known.is_constant or (known.nodes is not None and known.nodes is facts.nodes)):
+        if known is None or not known.holds(facts):
             known = self._kept[key] = self._admit(body(), known, facts, created)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         state = copy_pod(known.state, name=name, uid=name, created=created)
-        if known.case is not None:
-            state = self._with_warm_nodes(state, known.case._replace(facts=facts, now=created))
-        return state
+        return state if known.met is None else self._with_warm_nodes(state, known.met, facts, created)
 
     def _admit(self, body: JSONObject, before: _Kept | None, facts: Facts, now: float) -> _Kept:
         """The pod after the webhook; before: the last of its kind."""
@@ -224,47 +223,34 @@ class PodMaker:
         if self._rulebook is None or namespace != self._policy.namespace:
             return _Kept(self._read(body))
         pod = read_pod(body, namespace)
-        pod_class = self._rulebook.classes.classify(pod.labels, namespace, facts.namespaces)
-        if pod_class is None or pod.reason_to_skip():
-            return _Kept(self._read(body))
-        rules = self._rulebook.rules[pod_class.name]
         key = pod_key(namespace, pod.name)
-        case = Case(pod, key, rules, self._rulebook, facts, self._homes, self._holders, now)
-        asks_homes = rules.pod_class.home is not None
-        asks_nodes = rules.is_gated and any(self._rulebook.gated(image) is not None for image in pod.images)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are put in afterwards.
-        is_warm = rules.warm is not None and not asks_homes
-        policies = [one for one in rules.policies if not (is_warm and one is prefer_warm)]
-        verdicts = [verdict for policy in policies for verdict in policy(case)]
-        changes: list[Change] = [one for one in verdicts if not isinstance(one, Note | Degraded | LeftToCluster)]
-        home = next(
-            (one.value for one in changes if isinstance(one, Annotate) and one.key == HOME_TARGET_ANNOTATION), ""
-        )
-        if home and key not in facts.homes.pods:
-            self._ledger.record(key, HomePod(pod_class.name, home), now)
-        if is_warm:
-            case = case._replace(requests=requests_of(case))
-        typed = tuple([(type(one), one) for one in changes])
-        if before is not None and before.changes == typed:
-            # Making a patch, applying it and reading the pod again costs most of an admission.
+        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, asks=_reads_no_warm_pods)
+        if decision.home is not None:
+            self._memory.ledger.record(key, decision.home, now)
+        if before is not None and before.operations == decision.operations:
+            # Applying a patch and reading the pod again costs most of an admission.
             state = before.state
         else:
-            state = self._read(jsonpatch.apply_patch(body, patch_for(pod, changes)))
-        is_constant = not (asks_homes or asks_nodes)
-        nodes = None if asks_homes or is_constant else facts.nodes
-        # Facts are large, and others by the time when the case is asked again.
-        return _Kept(state, is_constant, nodes, typed, case._replace(facts=_NO_FACTS) if is_warm else None)
+            state = self._read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
+        nodes = facts.nodes if Reads.NODES in decision.reads else None
+        is_warm = decision.pod_class is not None and Reads.WARM in self._rulebook.rules[decision.pod_class].reads
+        return _Kept(state, decision.reads, nodes, decision.operations, pod if is_warm else None)
 
-    def _with_warm_nodes(self, state: PodState, case: Case) -> PodState:
+    def _with_warm_nodes(self, state: PodState, pod: Pod, facts: Facts, now: float) -> PodState:
         """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""
+        if self._rulebook is None:
+            return state
         terms, annotations = list(state.spec.preferred_node_terms), dict(state.annotations)
-        for verdict in prefer_warm(case):
-            if isinstance(verdict, PreferNode):
-                term = self._term(verdict.term["preference"])
+        key = pod_key(pod.namespace, pod.name)
+        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, asks=_reads_warm_pods)
+        for change in decision.changes:
+            if isinstance(change, PreferNode):
+                term = self._term(change.term["preference"])
                 if term is not None:
-                    terms.append(WeightedNodeTerm(verdict.term["weight"], term))
-            elif isinstance(verdict, Annotate):
-                annotations[verdict.key] = verdict.value
+                    terms.append(WeightedNodeTerm(change.term["weight"], term))
+            elif isinstance(change, Annotate):
+                annotations[change.key] = change.value
         return copy_pod(state, spec=copy_spec(state.spec, preferred_node_terms=tuple(terms)), annotations=annotations)
 
     def _term(self, preference: JSONObject) -> NodeTerm | None:
@@ -286,6 +272,14 @@ class PodMaker:
         policy = self._policy
         priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
         return copy_pod(state, priority=priority.value, preempts=priority.preempts)
+
+
+def _reads_warm_pods(rule: Rule) -> bool:
+    return Reads.WARM in rule.reads
+
+
+def _reads_no_warm_pods(rule: Rule) -> bool:
+    return Reads.WARM not in rule.reads
 
 
 def image_reference(image: str) -> str:

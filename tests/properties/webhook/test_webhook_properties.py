@@ -33,8 +33,8 @@ def test_patching_twice_is_patching_once(body: Object, known: Facts, rules: Obje
     desk = desk_of(rules, known)
     placed = desk.place(body)
     assert patch_of(desk.answer(placed)) == []
-    assert Result.ERROR not in {outcome.result for outcome in desk.outcomes}
-    assert Result.ODD not in {outcome.result for outcome in desk.outcomes}
+    assert Result.ERROR not in {decision.result for decision in desk.decisions}
+    assert Result.ODD not in {decision.result for decision in desk.decisions}
 
 
 @given(pods, facts, rule_changes)
@@ -151,7 +151,7 @@ def test_weights_stay_valid_and_each_term_is_said_once(body: Object, known: Fact
 
 @given(st.binary() | st.text().map(str.encode) | draw_from.json_values.map(lambda value: json.dumps(value).encode()))
 def test_garbage_is_answered_with_4xx(body: bytes) -> None:
-    answer = Desk().admission.review(body)
+    answer = Desk().reviewer.review(body)
     assert answer.status in {400, 413}
 
 
@@ -159,7 +159,7 @@ def test_garbage_is_answered_with_4xx(body: bytes) -> None:
 def test_any_object_at_all_is_admitted(body: object, known: Facts) -> None:
     desk = Desk(known=known)
     assert patch_of(desk.answer(body)) == []
-    assert desk.outcomes[0].result in {Result.ODD, Result.UNMATCHED}
+    assert desk.decisions[0].result in {Result.ODD, Result.UNMATCHED}
 
 
 @st.composite
@@ -187,7 +187,7 @@ def damaged_pods(draw: st.DrawFn) -> Object:
 def test_a_damaged_pod_is_admitted_and_its_patch_applies(body: Object, known: Facts, rules: Object) -> None:
     desk = desk_of(rules, known)
     desk.place(body)
-    assert desk.outcomes[0].result is not Result.ERROR
+    assert desk.decisions[0].result is not Result.ERROR
 
 
 @given(pods, st.data())
@@ -197,5 +197,5 @@ def test_a_truncated_or_altered_review_never_fails(body: Object, data: st.DataOb
     byte = data.draw(st.integers(0, 255))
     desk = Desk()
     for broken in (whole[:at], whole[:at] + bytes([byte]) + whole[at + 1 :]):
-        assert desk.admission.review(broken).status in {200, 400}
-    assert Result.ERROR not in {outcome.result for outcome in desk.outcomes}
+        assert desk.reviewer.review(broken).status in {200, 400}
+    assert Result.ERROR not in {decision.result for decision in desk.decisions}

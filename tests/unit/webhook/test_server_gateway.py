@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 from roost_core.kube import logs
 from roost_core.kube.readiness import Readiness, Verdict
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
-from webhook.admission import Admission, Answer
+from webhook.review import Answer, Reviewer
 from webhook.rules.bounds import MAX_BODY_BYTES
 from webhook.serving.app import create_app, create_ops_app
 from webhook.serving.connections import Connection, Listener, Traffic
@@ -116,9 +116,9 @@ def read_answer(data: bytes) -> tuple[int, Headers, bytes]:
     return int(first.split()[1]), headers, body
 
 
-def admission() -> Admission:
+def admission() -> Reviewer:
     rules, known = settings(), facts()
-    return Admission(lambda: rules, lambda: known, lambda: 0.0, lambda _outcome: None)
+    return Reviewer(lambda: rules, lambda: known, lambda: 0.0, lambda _outcome: None)
 
 
 def both_ways(sent: bytes, pieces: int = 1) -> list[tuple[int, Headers, bytes]]:

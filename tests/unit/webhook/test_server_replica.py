@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builders import policy_document
-from webhook.admission import Outcome, Result
+from webhook.admission import Decision, Result
 from webhook.main import WebhookOptions, _Replica
+from webhook.review import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Rep
 def test_dry_runs_are_not_counted(tmp_path: Path) -> None:
     running = replica(tmp_path)
     for is_dry_run in (True, False):
-        running._count(Outcome(Result.PATCHED, "user", degraded="no-holder", is_dry_run=is_dry_run))
+        running._count(Outcome(Decision(Result.PATCHED, "user", degraded="no-holder"), is_dry_run))
     sample = running._metrics.registry.get_sample_value
     assert sample("roost_webhook_reviews_total", {"class": "user", "result": "patched"}) == 1
     assert sample("roost_webhook_gate_degradations_total", {"class": "user", "reason": "no-holder"}) == 1

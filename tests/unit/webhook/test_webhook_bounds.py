@@ -121,9 +121,9 @@ def test_a_pod_at_a_bound_is_placed_and_one_beyond_it_is_admitted_as_sent(
     assert patch_of(response) == []
     assert response["warnings"] == [f"Roost: pod admitted as it came: more than {bounds.MOST[bound]}"]
     assert response["auditAnnotations"] == {"beyond-bounds": bound}
-    assert [outcome.result for outcome in desk.outcomes] == [Result.PATCHED, Result.BEYOND_BOUNDS]
-    assert desk.outcomes[1].reason == bound
-    assert desk.outcomes[1].pod_class == "user"
+    assert [decision.result for decision in desk.decisions] == [Result.PATCHED, Result.BEYOND_BOUNDS]
+    assert desk.decisions[1].reason == bound
+    assert desk.decisions[1].pod_class == "user"
 
 
 def test_terms_times_images_make_no_answer_of_thousands_of_operations() -> None:
@@ -135,7 +135,7 @@ def test_terms_times_images_make_no_answer_of_thousands_of_operations() -> None:
     desk = Desk(rules, known)
     response = desk.answer(body)
     assert patch_of(response) == []
-    assert desk.outcomes[0].reason == Bound.OPERATIONS
+    assert desk.decisions[0].reason == Bound.OPERATIONS
 
 
 def test_rules_are_bounded_by_how_many_nodes_there_are_to_hold_them_against() -> None:
@@ -143,7 +143,7 @@ def test_rules_are_bounded_by_how_many_nodes_there_are_to_hold_them_against() ->
     assert patch_of(Desk(known=facts(*builder_nodes(300))).answer(body))
     desk = Desk(known=facts(*builder_nodes(3000)))
     assert patch_of(desk.answer(body)) == []
-    assert desk.outcomes[0].reason == Bound.STEPS
+    assert desk.decisions[0].reason == Bound.STEPS
 
 
 def test_a_pod_as_hubs_have_them_is_placed_among_5000_nodes() -> None:
@@ -200,24 +200,24 @@ OVERSIZED = {
 @pytest.mark.parametrize("rest", OVERSIZED.values(), ids=OVERSIZED)
 def test_what_is_too_much_to_be_parsed_is_admitted_by_its_first_bytes(rest: bytes) -> None:
     desk = Desk()
-    response = allowed(desk.admission.review(head() + rest))
+    response = allowed(desk.reviewer.review(head() + rest))
     assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
     assert patch_of(response) == []
     assert response["warnings"] == [f"Roost: pod admitted as it came: more than {bounds.MOST[Bound.BODY]}"]
-    assert (desk.outcomes[0].result, desk.outcomes[0].reason) == (Result.BEYOND_BOUNDS, Bound.BODY)
+    assert (desk.decisions[0].result, desk.decisions[0].reason) == (Result.BEYOND_BOUNDS, Bound.BODY)
 
 
 @pytest.mark.parametrize("beginning", [b"", head()[:60], head("x" * 200), head("a\\u0000"), head('","uid":"')])
 def test_what_is_too_much_and_begins_otherwise_gets_413(beginning: bytes) -> None:
     desk = Desk()
-    assert desk.admission.review(beginning + OVERSIZED["bytes"]).status == 413
-    assert desk.outcomes[0].result is Result.MALFORMED
+    assert desk.reviewer.review(beginning + OVERSIZED["bytes"]).status == 413
+    assert desk.decisions[0].result is Result.MALFORMED
 
 
 def test_the_first_bytes_are_read_as_the_parser_reads_them() -> None:
     body = head() + b'"operation":"CREATE"}}'
     desk = Desk()
-    assert allowed(desk.admission.review(body))["uid"] == orjson.loads(body)["request"]["uid"]
+    assert allowed(desk.reviewer.review(body))["uid"] == orjson.loads(body)["request"]["uid"]
 
 
 def test_nothing_is_remembered_under_texts_longer_than_kubernetes_allows() -> None:
@@ -266,7 +266,7 @@ def hostile_pods(draw: st.DrawFn) -> Object:
 @given(hostile_pods())
 def test_whatever_is_sent_is_admitted_and_its_answer_is_short(body: Object) -> None:
     desk = Desk(known=KNOWN)
-    answer = desk.admission.review(as_go_writes(body))
+    answer = desk.reviewer.review(as_go_writes(body))
     allowed(answer)
     assert len(answer.body) < 256 * 1024
-    assert desk.outcomes[0].result is not Result.ERROR
+    assert desk.decisions[0].result is not Result.ERROR

@@ -94,21 +94,21 @@ def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: st
     assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
     assert "Roost's" in response["auditAnnotations"]["scheduler"]
     assert any("schedulerName" in warning for warning in response["warnings"])
-    assert [one.left_to_cluster for one in desk.outcomes] == [state.value]
+    assert [decision.left_to_cluster for decision in desk.decisions] == [state.value]
 
 
 @pytest.mark.parametrize("state", [LeaseState.HELD, LeaseState.UNKNOWN])
 def test_a_scheduler_that_is_there_or_of_which_nothing_is_known_is_named(state: LeaseState) -> None:
     desk = Desk(known=replace(HERE, leases={SCHEDULER: state}))
     assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.user"
-    assert [one.left_to_cluster for one in desk.outcomes] == [""]
+    assert [decision.left_to_cluster for decision in desk.decisions] == [""]
 
 
 def test_a_pod_of_another_scheduler_was_not_left_to_the_cluster() -> None:
     desk = Desk(known=replace(HERE, leases={SCHEDULER: LeaseState.STALE}))
     for own in ("my-scheduler", "hub.jhub.user"):
         assert desk.place(user_pod(schedulerName=own))["spec"]["schedulerName"] == own
-    assert [one.left_to_cluster for one in desk.outcomes] == ["", ""]
+    assert [decision.left_to_cluster for decision in desk.decisions] == ["", ""]
 
 
 @pytest.mark.parametrize("own", ["default-scheduler", "", None])
@@ -235,8 +235,8 @@ def test_an_image_is_known_however_its_reference_is_written() -> None:
 def degraded_outcome(body: Object, known: Facts, rules: Settings | None = None) -> tuple[Object, str, list[str]]:
     desk = Desk(rules, known)
     response = desk.answer(body)
-    (outcome,) = desk.outcomes
-    return desk.place(body), outcome.degraded, response.get("warnings", [])
+    (decision,) = desk.decisions
+    return desk.place(body), decision.degraded, response.get("warnings", [])
 
 
 def test_the_requirement_becomes_a_preference_while_no_node_holds_the_image_and_says_so() -> None:
@@ -456,7 +456,7 @@ def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
         desk.place(build_pod(name=f"other-{index}"))
     assert {homes_of(desk.place(build_pod()))[0][1] for _ in range(20)} == {RING[0]}
     shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(2)} | {f"{NAMESPACE}/build-1": RING[0]}
-    desk.admission.pod_seen(NAMESPACE, "other-2")
+    desk.reviewer.pod_seen(NAMESPACE, "other-2")
     desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
     assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
     assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
@@ -511,7 +511,7 @@ def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> N
     desk.now += CONFIRM_SECONDS + 0.1
     for index in range(8):
         desk.place(build_pod(name=f"real-{index}"))
-        desk.admission.pod_seen(NAMESPACE, f"real-{index}")
+        desk.reviewer.pod_seen(NAMESPACE, f"real-{index}")
     homes = [homes_of(desk.place(build_pod(name=f"build-{index}")))[0][1] for index in range(5)]
     assert homes == [RING[0]] * 4 + [RING[1]]
 
@@ -552,7 +552,7 @@ def test_what_the_watch_shows_counts_once_and_what_it_showed_the_end_of_counts_n
         desk.place(build_pod(name=f"build-{index}"))
     shown = {f"{NAMESPACE}/build-{index}": RING[0] for index in range(3)}
     desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
-    desk.admission.pod_seen(NAMESPACE, "build-3")
+    desk.reviewer.pod_seen(NAMESPACE, "build-3")
     assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
 
 
@@ -768,16 +768,16 @@ def test_a_daemon_sets_pod_gets_its_classs_requests_and_nothing_else() -> None:
         changed = copy.deepcopy(body)
         changed["spec"]["containers"][0]["resources"] = {"requests": requests}
         assert placed == changed
-    assert [outcome.result for outcome in desk.outcomes] == ["patched", "patched"]
+    assert [decision.result for decision in desk.decisions] == ["patched", "patched"]
     desk.place(placed)
-    assert desk.outcomes[-1][:3] == ("skipped", "builder", "daemon-set")
+    assert desk.decisions[-1][:3] == ("skipped", "builder", "daemon-set")
 
 
 def test_roosts_own_daemon_sets_get_no_requests() -> None:
     own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "image-puller"}
     desk = Desk(settings(podClasses=BUILDERS), known=FIVE)
     assert patch_of(desk.answer(daemon(**own))) == []
-    assert desk.outcomes[0].reason == "own-pod"
+    assert desk.decisions[0].reason == "own-pod"
 
 
 def test_a_request_is_never_above_a_limit() -> None:
@@ -799,7 +799,7 @@ def untouched(body: Object, namespace: str = NAMESPACE, **request: object) -> st
     desk = Desk(known=FIVE)
     response = desk.answer(body, namespace, **request)
     assert patch_of(response) == []
-    return desk.outcomes[0].reason or str(desk.outcomes[0].result)
+    return desk.decisions[0].reason or str(desk.decisions[0].result)
 
 
 def test_who_is_left_alone_and_why() -> None:
@@ -994,4 +994,4 @@ def test_ring_sizes_follow_the_nodes() -> None:
         nodes = nodes.updated(change)
         desk.facts = Facts(nodes=nodes, builder_nodes=FIVE.builder_nodes)
         # With no builder's node left, the ring is made of what nodes there are.
-        assert desk.admission.ring_sizes() == {"build": size}
+        assert desk.reviewer.ring_sizes() == {"build": size}

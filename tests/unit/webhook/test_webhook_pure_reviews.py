@@ -28,12 +28,13 @@ from tests.builders import (
     user_pod,
 )
 from tests.recorded_data import DATA, PODS, REVIEWS
-from webhook.admission import Admission, Result
+from webhook.admission import Result
+from webhook.review import Reviewer
 from webhook.rules.bounds import MAX_BODY_BYTES
 from webhook.rules.facts import Facts, HomePod, Homes, read_builder, read_home_pod, read_node
 
 if TYPE_CHECKING:
-    from webhook.rules.policies import Case
+    from roost_core.placement.pods import Pod
 
 SECRET = "0123456789abcdef-the-token"
 
@@ -76,17 +77,17 @@ def document(**changes: object) -> bytes:
 )
 def test_what_is_no_review_is_refused_with_one_clear_line(body: bytes, status: int) -> None:
     desk = Desk()
-    answer = desk.admission.review(body)
+    answer = desk.reviewer.review(body)
     assert answer.status == status
     assert answer.body.count(b"\n") == 1
     assert len(answer.body) < 200
-    assert [outcome.result for outcome in desk.outcomes] == [Result.MALFORMED]
+    assert [decision.result for decision in desk.decisions] == [Result.MALFORMED]
 
 
 def test_a_truncated_review_is_refused_without_being_quoted() -> None:
     whole = review(with_secrets())
     for length in range(0, len(whole), 97):
-        answer = Desk().admission.review(whole[:length])
+        answer = Desk().reviewer.review(whole[:length])
         assert answer.status == 400
         assert SECRET.encode() not in answer.body
 
@@ -114,22 +115,22 @@ def test_an_odd_object_is_admitted_as_it_is_with_a_warning(body: object) -> None
     response = desk.answer(body)
     assert patch_of(response) == []
     assert response["warnings"][0].startswith("Roost: pod admitted as it came: ")
-    assert desk.outcomes[0].result is Result.ODD
+    assert desk.decisions[0].result is Result.ODD
 
 
 def test_a_fault_of_our_own_admits_the_pod_and_its_content_never_reaches_log_or_answer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(case: Case) -> list[object]:
-        raise RuntimeError(f"quoting {case.pod.body}")
+    def broken(pod: Pod, _changes: object) -> list[object]:
+        raise RuntimeError(f"quoting {pod.body}")
 
-    monkeypatch.setattr("webhook.admission.verdicts_for", broken)
+    monkeypatch.setattr("webhook.admission.patch_for", broken)
     desk = Desk()
     with caplog.at_level(logging.DEBUG):
         response = desk.answer(with_secrets())
     assert patch_of(response) == []
     assert "internal error" in response["warnings"][0]
-    assert desk.outcomes[0].result is Result.ERROR
+    assert desk.decisions[0].result is Result.ERROR
     assert "RuntimeError" in caplog.text
     assert "in broken" in caplog.text
     assert SECRET not in caplog.text + str(response)
@@ -148,8 +149,8 @@ def test_counting_that_fails_costs_no_pod(caplog: pytest.LogCaptureFixture) -> N
         raise ValueError("no metrics today")
 
     rules = settings()
-    admission = Admission(lambda: rules, Facts, lambda: 0.0, broken)
-    assert patch_of(allowed(admission.review(review(user_pod()))))
+    reviewer = Reviewer(lambda: rules, Facts, lambda: 0.0, broken)
+    assert patch_of(allowed(reviewer.review(review(user_pod()))))
     assert "wasn't counted" in caplog.text
 
 
@@ -158,8 +159,8 @@ def test_settings_or_facts_that_fail_cost_no_pod() -> None:
         raise OSError
 
     rules = settings()
-    admission = Admission(lambda: rules, broken, lambda: 0.0, lambda _: None)
-    assert patch_of(allowed(admission.review(review(user_pod())))) == []
+    reviewer = Reviewer(lambda: rules, broken, lambda: 0.0, lambda _: None)
+    assert patch_of(allowed(reviewer.review(review(user_pod())))) == []
 
 
 def test_a_pod_of_700_kilobytes_of_environment_is_placed() -> None:
@@ -177,16 +178,13 @@ def test_deep_nesting_in_places_that_nobody_reads_does_no_harm() -> None:
 def test_outcomes_name_class_and_duration() -> None:
     desk = Desk(known=facts(node("n1", IMAGE)))
     times = iter([10.0, 10.25])
-    desk.admission = Admission(lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.outcomes.append)
+    desk.reviewer = Reviewer(lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.outcomes.append)
     placed = desk.place(user_pod())
-    assert (desk.outcomes[0].pod_class, desk.outcomes[0].result, desk.outcomes[0].seconds) == (
-        "user",
-        Result.PATCHED,
-        0.25,
-    )
+    (outcome,) = desk.outcomes
+    assert (outcome.decision.pod_class, outcome.decision.result, outcome.seconds) == ("user", Result.PATCHED, 0.25)
     again = Desk(known=desk.facts)
     again.answer(placed)
-    assert again.outcomes[0].result is Result.UNCHANGED
+    assert again.decisions[0].result is Result.UNCHANGED
 
 
 def test_many_threads_get_the_answers_that_one_would_get() -> None:
@@ -195,12 +193,12 @@ def test_many_threads_get_the_answers_that_one_would_get() -> None:
         facts(*builder_nodes(40), builders=" ".join(f"node-{i}" for i in range(40))),
     )
     bodies = [review(build_pod(f"https://github.com/org/repo-{index}", name=f"b-{index}")) for index in range(50)]
-    expected = [Desk(desk.rules, desk.facts).admission.review(body) for body in bodies]
+    expected = [Desk(desk.rules, desk.facts).reviewer.review(body) for body in bodies]
     wrong: list[int] = []
 
     def ask() -> None:
         wrong.extend(
-            index for index, body in enumerate(bodies * 4) if desk.admission.review(body) != expected[index % 50]
+            index for index, body in enumerate(bodies * 4) if desk.reviewer.review(body) != expected[index % 50]
         )
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
@@ -280,7 +278,7 @@ def test_a_real_builder_daemon_gets_the_requests_of_its_class_and_nothing_else(n
     for container in body["spec"]["containers"]:
         container["resources"] = {"requests": {"cpu": "2"}}
     assert placed == body
-    assert desk.outcomes[0].pod_class == "builder"
+    assert desk.decisions[0].pod_class == "builder"
 
 
 def assert_keeps(placed: object, body: object, path: str) -> None:
@@ -307,7 +305,7 @@ def test_real_reviews_are_answered(name: str) -> None:
     body = document["request"]["object"]
     document["request"]["namespace"] = "jhub"
     desk = desk_for_fixtures()
-    response = allowed(desk.admission.review(orjson.dumps(document)))
+    response = allowed(desk.reviewer.review(orjson.dumps(document)))
     assert response["uid"] == document["request"]["uid"]
     placed = patched(body, response)
     if "image-puller" in name:
