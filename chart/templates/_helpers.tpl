@@ -451,6 +451,27 @@ what it doesn't name. */}}
 {{- toJson $found -}}
 {{- end }}
 
+{{- /* roost.core_pod (list COREPODS COMPONENT): as JSON, `corePods` as one component has it; twin of core_pod. */}}
+{{- define "roost.core_pod" -}}
+{{- $own := index . 1 -}}
+{{- $changes := dict -}}
+{{- range $key, $_ := index . 0 }}{{ if hasKey $own $key }}{{ $_ := set $changes $key (get $own $key) }}{{ end }}{{ end -}}
+{{- include "roost.laid_over" (list (index . 0) $changes) -}}
+{{- end }}
+
+{{- /* roost.laid_over (list BELOW ABOVE): as JSON, two maps put together as Helm does; nil changes nothing. */}}
+{{- define "roost.laid_over" -}}
+{{- $merged := deepCopy (index . 0) -}}
+{{- range $key, $value := index . 1 -}}
+{{- if and (kindIs "map" $value) (hasKey $merged $key) (kindIs "map" (get $merged $key)) -}}
+{{- $_ := set $merged $key (include "roost.laid_over" (list (get $merged $key) $value) | fromJson) -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $merged -}}
+{{- end }}
+
 {{- /* roost.names LIST: as JSON, the `name` of each entry. */}}
 {{- define "roost.names" -}}
 {{- $names := list -}}

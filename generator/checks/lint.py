@@ -13,6 +13,7 @@ from generator.checks.report import Report, Said, at, mapping, number, text
 from generator.checks.scheduler import lint_scheduler
 from generator.checks.sizes import lint_sizes
 from generator.faults import Fault, ValuesError, describe, sort_faults
+from generator.render.functions import core_pod
 
 if TYPE_CHECKING:
     from generator.values.merge import Merged
@@ -210,7 +211,7 @@ def _lint_ports(report: Report) -> None:
     """Find ports that programs on the host network have in common: Kubernetes takes them for the node's own."""
     first: dict[object, str] = {}
     for part, switch, on, keys in _PROGRAMS:
-        if at(report.values, *switch) != on or at(report.values, part, "hostNetwork") is not True:
+        if at(report.values, *switch) != on or of_core_pod(report, part, "hostNetwork") is not True:
             continue
         for key in keys:
             port = at(report.values, part, key)
@@ -226,10 +227,19 @@ def _lint_ports(report: Report) -> None:
 
 def _lint_disruption(report: Report) -> None:
     for part in ("scheduler", "webhook", "controllers"):
-        budget = mapping(at(report.values, part, "pdb"))
+        budget = mapping(of_core_pod(report, part, "pdb"))
         if budget.get("enabled") is True and budget.get("maxUnavailable") in {0, "0%"}:
-            reason = "no node with such a pod can be drained."
-            report.warn((part, "pdb", "maxUnavailable"), reason, "Use 1.")
+            reason = f"no node with a pod of the {part} can be drained."
+            report.warn((*_named_by(report, part, "pdb"), "maxUnavailable"), reason, "Use 1.")
+
+
+def of_core_pod(report: Report, part: str, key: str) -> object:
+    """What a program's pods have of `corePods`."""
+    return core_pod(report.values.get("corePods"), report.values.get(part)).get(key)
+
+
+def _named_by(report: Report, part: str, key: str) -> tuple[str, str]:
+    return (part if at(report.values, part, key) is not None else "corePods", key)
 
 
 def _lint_names(report: Report, release: Release) -> None:
@@ -244,8 +254,9 @@ def _lint_names(report: Report, release: Release) -> None:
     for name, entry in mapping(report.values.get("podClasses")).items():
         labels = mapping(at(entry, "match", "labels"))
         for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
-            own = {**common, **mapping(at(report.values, part, "labels"))}
-            if labels and labels.items() <= own.items():
-                where = (part, "labels") if not labels.items() <= common.items() else ("commonLabels",)
+            given = at(report.values, part, "labels") if part == "prePuller" else of_core_pod(report, part, "labels")
+            if labels and labels.items() <= {**common, **mapping(given)}.items():
+                own = (part, "labels") if part == "prePuller" else _named_by(report, part, "labels")
+                where = own if not labels.items() <= common.items() else ("commonLabels",)
                 reason = f"Roost's own pods would belong to podClasses.{name}."
                 report.refuse(where, reason, f"Remove {', '.join(labels)}.")

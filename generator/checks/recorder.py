@@ -28,10 +28,11 @@ def lint_recorder(report: Report) -> None:
     secret = text(at(recorder, "database", "existingSecret"))
     if not secret:
         _lint_file(report, mapping(at(recorder, "database", "persistence")))
-    for index, entry in enumerate(listing(recorder.get("extraEnv"))):
+    named_by = "corePods" if recorder.get("extraEnv") is None else "recorder"
+    for index, entry in enumerate(listing(at(report.values, named_by, "extraEnv"))):
         if at(entry, "name") == _VARIABLE:
             reason = f"{_VARIABLE} is what recorder.database says already."
-            report.refuse(("recorder", "extraEnv", index), reason, "Give the URL by recorder.database.existingSecret.")
+            report.refuse((named_by, "extraEnv", index), reason, "Give the URL by recorder.database.existingSecret.")
 
 
 def _lint_file(report: Report, persistence: dict[str, object]) -> None:

@@ -575,6 +575,8 @@ class _Compiler:
         words = " ".join(argument.go for argument in given)
         if name == "merge":
             return Expression(f'(include "roost.merge" (list {words}) | fromJson)', Shape((), {}))
+        if name == "core_pod":
+            return Expression(f'(include "roost.core_pod" (list {words}) | fromJson)', given[0].shape)
         if name == "names":
             return Expression(f'(include "roost.names" {words} | fromJsonArray)', self.plain("array"))
         if name == "pulled_labels":

@@ -698,51 +698,52 @@ def render_controllers_configmap(given):
 
 def render_controllers_deployment(given):
     out = []
+    v_core = given['core_pod'](read_key(given['values'], 'corePods'), read_key(given['values'], 'controllers'))
     if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')):
         out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
         out.append('\nspec:\n  replicas: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'replicas'))))
         out.append('\n')
-        if read_key(read_key(given['values'], 'controllers'), 'hostNetwork'):
+        if read_key(v_core, 'hostNetwork'):
             out.append("  strategy:\n    type: RollingUpdate\n    # On the host's network two don't fit on one node: where there are as many nodes as replicas, an old one must go first.\n    rollingUpdate: {maxUnavailable: 1, maxSurge: 0}\n")
         out.append('  selector:\n    matchLabels: ')
         out.append(str(macro_selector(given, 'controllers')))
         out.append('\n  template:\n    metadata:\n      # The settings are read once: new ones must restart it.\n')
         if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
             out.append('      annotations: ')
-            out.append(str(to_json(given['merge'](read_key(read_key(given['values'], 'controllers'), 'annotations'), {'checksum/settings': sha256_of(macro_controllers_settings(given)), 'checksum/scheduler': sha256_of(macro_scheduler_config(given))}))))
+            out.append(str(to_json(given['merge'](read_key(v_core, 'annotations'), {'checksum/settings': sha256_of(macro_controllers_settings(given)), 'checksum/scheduler': sha256_of(macro_scheduler_config(given))}))))
             out.append('\n')
         else:
             out.append('      annotations: ')
-            out.append(str(to_json(given['merge'](read_key(read_key(given['values'], 'controllers'), 'annotations'), {'checksum/settings': sha256_of(macro_controllers_settings(given))}))))
+            out.append(str(to_json(given['merge'](read_key(v_core, 'annotations'), {'checksum/settings': sha256_of(macro_controllers_settings(given))}))))
             out.append('\n')
         out.append('      labels: ')
-        out.append(str(macro_pod_labels(given, 'controllers', read_key(read_key(given['values'], 'controllers'), 'labels'))))
+        out.append(str(macro_pod_labels(given, 'controllers', read_key(v_core, 'labels'))))
         out.append('\n    spec:\n      serviceAccountName: ')
         out.append(str(to_json(given['object_name']('controllers'))))
         out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
-        if read_key(read_key(given['values'], 'controllers'), 'priorityClassName'):
+        if read_key(v_core, 'priorityClassName'):
             out.append('      priorityClassName: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'priorityClassName'))))
+            out.append(str(to_json(read_key(v_core, 'priorityClassName'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'controllers'), 'hostNetwork'):
+        if read_key(v_core, 'hostNetwork'):
             out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
         if read_key(given['values'], 'imagePullSecrets'):
             out.append('      imagePullSecrets: ')
             out.append(str(macro_pull_secrets(given)))
             out.append('\n')
-        if read_key(read_key(given['values'], 'controllers'), 'nodeSelector'):
+        if read_key(v_core, 'nodeSelector'):
             out.append('      nodeSelector: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'nodeSelector'))))
+            out.append(str(to_json(read_key(v_core, 'nodeSelector'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'controllers'), 'tolerations'):
+        if read_key(v_core, 'tolerations'):
             out.append('      tolerations: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'tolerations'))))
+            out.append(str(to_json(read_key(v_core, 'tolerations'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'controllers'), 'affinity'):
+        if read_key(v_core, 'affinity'):
             out.append('      affinity: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'affinity'))))
+            out.append(str(to_json(read_key(v_core, 'affinity'))))
             out.append('\n')
         out.append('      topologySpreadConstraints: ')
         out.append(str(macro_spread(given, 'controllers')))
@@ -764,7 +765,7 @@ def render_controllers_deployment(given):
         out.append('\n            - ')
         out.append(str(to_json((str('--port=') + str(to_int(read_key(read_key(given['values'], 'controllers'), 'port')))))))
         out.append('\n            - ')
-        out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'controllers'), 'logLevel'))))))
+        out.append(str(to_json((str('--log-level=') + str(read_key(v_core, 'logLevel'))))))
         out.append('\n')
         if (((read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook') and (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'self')) and read_key(given['values'], 'clusterResources')):
             out.append('            - ')
@@ -787,9 +788,9 @@ def render_controllers_deployment(given):
             out.append('\n')
         if (not read_key(given['values'], 'clusterResources')):
             out.append('            - --own-namespace-only\n')
-        if read_key(read_key(given['values'], 'controllers'), 'extraEnv'):
+        if read_key(v_core, 'extraEnv'):
             out.append('          env: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'extraEnv'))))
+            out.append(str(to_json(read_key(v_core, 'extraEnv'))))
             out.append('\n')
         out.append('          ports:\n            - name: metrics\n              containerPort: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'controllers'), 'port'))))
@@ -839,11 +840,12 @@ def render_controllers_networkpolicy(given):
 
 def render_controllers_poddisruptionbudget(given):
     out = []
-    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(read_key(given['values'], 'controllers'), 'pdb'), 'enabled')):
+    v_core = given['core_pod'](read_key(given['values'], 'corePods'), read_key(given['values'], 'controllers'))
+    if ((read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'controllers'), 'enabled')) and read_key(read_key(v_core, 'pdb'), 'enabled')):
         out.append('apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('controllers'), 'controllers', {}), 2)))
         out.append('\nspec:\n  maxUnavailable: ')
-        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'controllers'), 'pdb'), 'maxUnavailable'))))
+        out.append(str(to_json(read_key(read_key(v_core, 'pdb'), 'maxUnavailable'))))
         out.append("\n  # A replica that doesn't work guards nothing: never let it hold up a drain.\n  unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: ")
         out.append(str(macro_selector(given, 'controllers')))
         out.append('\n')
@@ -1247,6 +1249,7 @@ def render_recorder_configmap(given):
 
 def render_recorder_deployment(given):
     out = []
+    v_core = given['core_pod'](read_key(given['values'], 'corePods'), read_key(given['values'], 'recorder'))
     if (read_key(given['values'], 'enabled') and read_key(read_key(given['values'], 'recorder'), 'enabled')):
         out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('recorder'), 'recorder', {}), 2)))
@@ -1255,38 +1258,38 @@ def render_recorder_deployment(given):
         out.append('\n  template:\n    metadata:\n      # The settings are read once: new ones must restart it.\n')
         if (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy'):
             out.append('      annotations: ')
-            out.append(str(to_json(given['merge']({'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': 'tmp'}, read_key(read_key(given['values'], 'recorder'), 'annotations'), {'checksum/settings': sha256_of(macro_recorder_settings(given)), 'checksum/scheduler': sha256_of(macro_scheduler_config(given))}))))
+            out.append(str(to_json(given['merge']({'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': 'tmp'}, read_key(v_core, 'annotations'), {'checksum/settings': sha256_of(macro_recorder_settings(given)), 'checksum/scheduler': sha256_of(macro_scheduler_config(given))}))))
             out.append('\n')
         else:
             out.append('      annotations: ')
-            out.append(str(to_json(given['merge']({'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': 'tmp'}, read_key(read_key(given['values'], 'recorder'), 'annotations'), {'checksum/settings': sha256_of(macro_recorder_settings(given))}))))
+            out.append(str(to_json(given['merge']({'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes': 'tmp'}, read_key(v_core, 'annotations'), {'checksum/settings': sha256_of(macro_recorder_settings(given))}))))
             out.append('\n')
         out.append('      labels: ')
-        out.append(str(macro_pod_labels(given, 'recorder', read_key(read_key(given['values'], 'recorder'), 'labels'))))
+        out.append(str(macro_pod_labels(given, 'recorder', read_key(v_core, 'labels'))))
         out.append('\n    spec:\n      serviceAccountName: ')
         out.append(str(to_json(given['object_name']('recorder'))))
         out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
-        if read_key(read_key(given['values'], 'recorder'), 'priorityClassName'):
+        if read_key(v_core, 'priorityClassName'):
             out.append('      priorityClassName: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'priorityClassName'))))
+            out.append(str(to_json(read_key(v_core, 'priorityClassName'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'recorder'), 'hostNetwork'):
+        if read_key(v_core, 'hostNetwork'):
             out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
         if read_key(given['values'], 'imagePullSecrets'):
             out.append('      imagePullSecrets: ')
             out.append(str(macro_pull_secrets(given)))
             out.append('\n')
-        if read_key(read_key(given['values'], 'recorder'), 'nodeSelector'):
+        if read_key(v_core, 'nodeSelector'):
             out.append('      nodeSelector: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'nodeSelector'))))
+            out.append(str(to_json(read_key(v_core, 'nodeSelector'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'recorder'), 'tolerations'):
+        if read_key(v_core, 'tolerations'):
             out.append('      tolerations: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'tolerations'))))
+            out.append(str(to_json(read_key(v_core, 'tolerations'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'recorder'), 'affinity'):
+        if read_key(v_core, 'affinity'):
             out.append('      affinity: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'recorder'), 'affinity'))))
+            out.append(str(to_json(read_key(v_core, 'affinity'))))
             out.append('\n')
         out.append('      # fsGroup: a new volume belongs to root.\n      securityContext: ')
         out.append(str(macro_pod_security(given)))
@@ -1300,7 +1303,7 @@ def render_recorder_deployment(given):
         out.append('            - ')
         out.append(str(to_json((str('--port=') + str(to_int(read_key(read_key(given['values'], 'recorder'), 'port')))))))
         out.append('\n            - ')
-        out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'recorder'), 'logLevel'))))))
+        out.append(str(to_json((str('--log-level=') + str(read_key(v_core, 'logLevel'))))))
         out.append('\n          env:\n            # Not an option of the command: a password stays out of the list of processes, and `kubectl exec` finds it too.\n            - name: ROOST_DATABASE\n')
         if read_key(read_key(read_key(given['values'], 'recorder'), 'database'), 'existingSecret'):
             out.append('              valueFrom:\n                secretKeyRef:\n                  name: ')
@@ -1308,7 +1311,7 @@ def render_recorder_deployment(given):
             out.append('\n                  key: url\n')
         else:
             out.append('              value: /data/roost.db\n')
-        for v_one in each(read_key(read_key(given['values'], 'recorder'), 'extraEnv')):
+        for v_one in each(read_key(v_core, 'extraEnv')):
             out.append('            - ')
             out.append(str(to_json(v_one)))
             out.append('\n')
@@ -1492,44 +1495,45 @@ def render_scheduler_configmap(given):
 
 def render_scheduler_deployment(given):
     out = []
+    v_core = given['core_pod'](read_key(given['values'], 'corePods'), read_key(given['values'], 'scheduler'))
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')):
         out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
         out.append('\nspec:\n  replicas: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'replicas'))))
         out.append('\n')
-        if read_key(read_key(given['values'], 'scheduler'), 'hostNetwork'):
+        if read_key(v_core, 'hostNetwork'):
             out.append("  strategy:\n    type: RollingUpdate\n    # On the host's network two don't fit on one node: where there are as many nodes as replicas, an old one must go first.\n    rollingUpdate: {maxUnavailable: 1, maxSurge: 0}\n")
         out.append('  selector:\n    matchLabels: ')
         out.append(str(macro_selector(given, 'scheduler')))
         out.append('\n  template:\n    metadata:\n      # kube-scheduler reads its configuration once: a new one must restart it.\n      annotations: ')
-        out.append(str(to_json(given['merge'](read_key(read_key(given['values'], 'scheduler'), 'annotations'), {'checksum/config': sha256_of(macro_scheduler_config(given))}))))
+        out.append(str(to_json(given['merge'](read_key(v_core, 'annotations'), {'checksum/config': sha256_of(macro_scheduler_config(given))}))))
         out.append('\n      labels: ')
-        out.append(str(macro_pod_labels(given, 'scheduler', read_key(read_key(given['values'], 'scheduler'), 'labels'))))
+        out.append(str(macro_pod_labels(given, 'scheduler', read_key(v_core, 'labels'))))
         out.append('\n    spec:\n      serviceAccountName: ')
         out.append(str(to_json(given['object_name']('scheduler'))))
         out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
-        if read_key(read_key(given['values'], 'scheduler'), 'priorityClassName'):
+        if read_key(v_core, 'priorityClassName'):
             out.append('      priorityClassName: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'priorityClassName'))))
+            out.append(str(to_json(read_key(v_core, 'priorityClassName'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'scheduler'), 'hostNetwork'):
+        if read_key(v_core, 'hostNetwork'):
             out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
         if read_key(given['values'], 'imagePullSecrets'):
             out.append('      imagePullSecrets: ')
             out.append(str(macro_pull_secrets(given)))
             out.append('\n')
-        if read_key(read_key(given['values'], 'scheduler'), 'nodeSelector'):
+        if read_key(v_core, 'nodeSelector'):
             out.append('      nodeSelector: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'nodeSelector'))))
+            out.append(str(to_json(read_key(v_core, 'nodeSelector'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'scheduler'), 'tolerations'):
+        if read_key(v_core, 'tolerations'):
             out.append('      tolerations: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'tolerations'))))
+            out.append(str(to_json(read_key(v_core, 'tolerations'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'scheduler'), 'affinity'):
+        if read_key(v_core, 'affinity'):
             out.append('      affinity: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'affinity'))))
+            out.append(str(to_json(read_key(v_core, 'affinity'))))
             out.append('\n')
         out.append('      topologySpreadConstraints: ')
         out.append(str(macro_spread(given, 'scheduler')))
@@ -1561,9 +1565,9 @@ def render_scheduler_deployment(given):
             out.append('            - ')
             out.append(str(to_json((str('--pod-max-in-unschedulable-pods-duration=') + str(v_flush_after)))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'scheduler'), 'extraEnv'):
+        if read_key(v_core, 'extraEnv'):
             out.append('          env: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'extraEnv'))))
+            out.append(str(to_json(read_key(v_core, 'extraEnv'))))
             out.append('\n')
         out.append('          ports:\n            - name: https\n              containerPort: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'scheduler'), 'port'))))
@@ -1614,11 +1618,12 @@ def render_scheduler_networkpolicy(given):
 
 def render_scheduler_poddisruptionbudget(given):
     out = []
-    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(read_key(given['values'], 'scheduler'), 'pdb'), 'enabled')):
+    v_core = given['core_pod'](read_key(given['values'], 'corePods'), read_key(given['values'], 'scheduler'))
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'scheduler'), 'target') == 'deploy')) and read_key(read_key(v_core, 'pdb'), 'enabled')):
         out.append('apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('scheduler'), 'scheduler', {}), 2)))
         out.append('\nspec:\n  maxUnavailable: ')
-        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'scheduler'), 'pdb'), 'maxUnavailable'))))
+        out.append(str(to_json(read_key(read_key(v_core, 'pdb'), 'maxUnavailable'))))
         out.append("\n  # A replica that doesn't work guards nothing: never let it hold up a drain.\n  unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: ")
         out.append(str(macro_selector(given, 'scheduler')))
         out.append('\n')
@@ -1978,33 +1983,34 @@ def render_webhook_configmap(given):
 
 def render_webhook_deployment(given):
     out = []
+    v_core = given['core_pod'](read_key(given['values'], 'corePods'), read_key(given['values'], 'webhook'))
     if (read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')):
         out.append('apiVersion: apps/v1\nkind: Deployment\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\nspec:\n  replicas: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'replicas'))))
         out.append('\n  strategy:\n    type: RollingUpdate\n')
-        if read_key(read_key(given['values'], 'webhook'), 'hostNetwork'):
+        if read_key(v_core, 'hostNetwork'):
             out.append("    # On the host's network two don't fit on one node: where there are as many nodes as replicas, an old one must go first.\n    rollingUpdate: {maxUnavailable: 1, maxSurge: 0}\n")
         else:
             out.append('    # A new replica serves before an old one goes.\n    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}\n')
         out.append('  selector:\n    matchLabels: ')
         out.append(str(macro_selector(given, 'webhook')))
         out.append('\n  template:\n    metadata:\n')
-        if read_key(read_key(given['values'], 'webhook'), 'annotations'):
+        if read_key(v_core, 'annotations'):
             out.append('      annotations: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'annotations'))))
+            out.append(str(to_json(read_key(v_core, 'annotations'))))
             out.append('\n')
         out.append('      labels: ')
-        out.append(str(macro_pod_labels(given, 'webhook', read_key(read_key(given['values'], 'webhook'), 'labels'))))
+        out.append(str(macro_pod_labels(given, 'webhook', read_key(v_core, 'labels'))))
         out.append('\n    spec:\n      serviceAccountName: ')
         out.append(str(to_json(given['object_name']('webhook'))))
         out.append('\n      automountServiceAccountToken: true\n      enableServiceLinks: false\n')
-        if read_key(read_key(given['values'], 'webhook'), 'priorityClassName'):
+        if read_key(v_core, 'priorityClassName'):
             out.append('      priorityClassName: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'priorityClassName'))))
+            out.append(str(to_json(read_key(v_core, 'priorityClassName'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'webhook'), 'hostNetwork'):
+        if read_key(v_core, 'hostNetwork'):
             out.append('      hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet\n')
         out.append('      # It drains by itself after SIGTERM.\n      terminationGracePeriodSeconds: ')
         out.append(str(plus(read_key(read_key(given['values'], 'webhook'), 'drainSeconds'), 20)))
@@ -2013,17 +2019,17 @@ def render_webhook_deployment(given):
             out.append('      imagePullSecrets: ')
             out.append(str(macro_pull_secrets(given)))
             out.append('\n')
-        if read_key(read_key(given['values'], 'webhook'), 'nodeSelector'):
+        if read_key(v_core, 'nodeSelector'):
             out.append('      nodeSelector: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'nodeSelector'))))
+            out.append(str(to_json(read_key(v_core, 'nodeSelector'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'webhook'), 'tolerations'):
+        if read_key(v_core, 'tolerations'):
             out.append('      tolerations: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'tolerations'))))
+            out.append(str(to_json(read_key(v_core, 'tolerations'))))
             out.append('\n')
-        if read_key(read_key(given['values'], 'webhook'), 'affinity'):
+        if read_key(v_core, 'affinity'):
             out.append('      affinity: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'affinity'))))
+            out.append(str(to_json(read_key(v_core, 'affinity'))))
             out.append('\n')
         out.append('      topologySpreadConstraints: ')
         out.append(str(macro_spread(given, 'webhook')))
@@ -2042,7 +2048,7 @@ def render_webhook_deployment(given):
         out.append('\n            - ')
         out.append(str(to_json((str('--metrics-port=') + str(to_int(read_key(read_key(given['values'], 'webhook'), 'metricsPort')))))))
         out.append('\n            - ')
-        out.append(str(to_json((str('--log-level=') + str(read_key(read_key(given['values'], 'webhook'), 'logLevel'))))))
+        out.append(str(to_json((str('--log-level=') + str(read_key(v_core, 'logLevel'))))))
         out.append('\n            - ')
         out.append(str(to_json((str('--drain-seconds=') + str(to_int(read_key(read_key(given['values'], 'webhook'), 'drainSeconds')))))))
         out.append('\n            - --certificate-folder=/etc/roost/certificate\n')
@@ -2052,9 +2058,9 @@ def render_webhook_deployment(given):
                 out.append('            - ')
                 out.append(str(to_json((str('--client-name=') + str(read_key(read_key(read_key(given['values'], 'webhook'), 'clientCA'), 'commonName'))))))
                 out.append('\n')
-        if read_key(read_key(given['values'], 'webhook'), 'extraEnv'):
+        if read_key(v_core, 'extraEnv'):
             out.append('          env: ')
-            out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'extraEnv'))))
+            out.append(str(to_json(read_key(v_core, 'extraEnv'))))
             out.append('\n')
         out.append('          ports:\n            - name: https\n              containerPort: ')
         out.append(str(to_json(read_key(read_key(given['values'], 'webhook'), 'port'))))
@@ -2193,11 +2199,12 @@ def render_webhook_networkpolicy(given):
 
 def render_webhook_poddisruptionbudget(given):
     out = []
-    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(read_key(given['values'], 'webhook'), 'pdb'), 'enabled')):
+    v_core = given['core_pod'](read_key(given['values'], 'corePods'), read_key(given['values'], 'webhook'))
+    if ((read_key(given['values'], 'enabled') and (read_key(read_key(given['values'], 'admission'), 'mode') == 'webhook')) and read_key(read_key(v_core, 'pdb'), 'enabled')):
         out.append('apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n')
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\nspec:\n  maxUnavailable: ')
-        out.append(str(to_json(read_key(read_key(read_key(given['values'], 'webhook'), 'pdb'), 'maxUnavailable'))))
+        out.append(str(to_json(read_key(read_key(v_core, 'pdb'), 'maxUnavailable'))))
         out.append("\n  # A replica that doesn't work guards nothing: never let it hold up a drain.\n  unhealthyPodEvictionPolicy: AlwaysAllow\n  selector:\n    matchLabels: ")
         out.append(str(macro_selector(given, 'webhook')))
         out.append('\n')
@@ -2337,6 +2344,26 @@ DEFAULTS = {'enabled': True,
  'rbac': {'create': True},
  'imagePullSecrets': [],
  'image': {'name': 'quay.io/jupyterhub/roost', 'tag': '', 'digest': '', 'pullPolicy': 'IfNotPresent'},
+ 'corePods': {'logLevel': 'Info',
+              'nodeSelector': {},
+              'tolerations': [{'key': 'hub.jupyter.org/dedicated',
+                               'operator': 'Equal',
+                               'value': 'core',
+                               'effect': 'NoSchedule'},
+                              {'key': 'hub.jupyter.org_dedicated',
+                               'operator': 'Equal',
+                               'value': 'core',
+                               'effect': 'NoSchedule'}],
+              'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
+                                                                                                 'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
+                                                                                                                                      'operator': 'In',
+                                                                                                                                      'values': ['core']}]}}]}},
+              'labels': {},
+              'annotations': {},
+              'priorityClassName': '',
+              'hostNetwork': False,
+              'extraEnv': [],
+              'pdb': {'enabled': True, 'maxUnavailable': 1}},
  'scheduler': {'target': 'deploy',
                'replicas': 2,
                'logLevel': 2,
@@ -2409,26 +2436,7 @@ DEFAULTS = {'enabled': True,
                                          'fit': {'type': 'LeastAllocated',
                                                  'resources': [{'name': 'cpu', 'weight': 1},
                                                                {'name': 'memory', 'weight': 1}]}}},
-               'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {}},
-               'nodeSelector': {},
-               'tolerations': [{'key': 'hub.jupyter.org/dedicated',
-                                'operator': 'Equal',
-                                'value': 'core',
-                                'effect': 'NoSchedule'},
-                               {'key': 'hub.jupyter.org_dedicated',
-                                'operator': 'Equal',
-                                'value': 'core',
-                                'effect': 'NoSchedule'}],
-               'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
-                                                                                                  'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
-                                                                                                                                       'operator': 'In',
-                                                                                                                                       'values': ['core']}]}}]}},
-               'labels': {},
-               'annotations': {},
-               'priorityClassName': '',
-               'hostNetwork': False,
-               'extraEnv': [],
-               'pdb': {'enabled': True, 'maxUnavailable': 1}},
+               'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {}}},
  'podClasses': {'user': {'match': {'labels': {'component': 'singleuser-server'}},
                          'profile': 'user',
                          'imageGate': True,
@@ -2531,7 +2539,6 @@ DEFAULTS = {'enabled': True,
  'priorityClasses': {'enabled': True, 'user': 0, 'globalDefault': False, 'placeholder': -10, 'puller': -5},
  'admission': {'mode': 'webhook'},
  'webhook': {'replicas': 2,
-             'logLevel': 'Info',
              'failurePolicy': 'Ignore',
              'timeoutSeconds': 2,
              'port': 8443,
@@ -2546,54 +2553,14 @@ DEFAULTS = {'enabled': True,
              'clientCA': {'configMapName': '', 'secretName': '', 'commonName': ''},
              'drainSeconds': 10,
              'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {'memory': '256Mi'}},
-             'nodeSelector': {},
-             'tolerations': [{'key': 'hub.jupyter.org/dedicated',
-                              'operator': 'Equal',
-                              'value': 'core',
-                              'effect': 'NoSchedule'},
-                             {'key': 'hub.jupyter.org_dedicated',
-                              'operator': 'Equal',
-                              'value': 'core',
-                              'effect': 'NoSchedule'}],
-             'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
-                                                                                                'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
-                                                                                                                                     'operator': 'In',
-                                                                                                                                     'values': ['core']}]}}]}},
-             'labels': {},
-             'annotations': {},
-             'priorityClassName': '',
-             'hostNetwork': False,
-             'extraEnv': [],
-             'pdb': {'enabled': True, 'maxUnavailable': 1},
              'readNodes': True},
  'controllers': {'enabled': True,
                  'replicas': 2,
-                 'logLevel': 'Info',
                  'port': 8080,
                  'writesPerMinute': 600,
                  'cleanupOnUninstall': True,
-                 'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {'memory': '512Mi'}},
-                 'nodeSelector': {},
-                 'tolerations': [{'key': 'hub.jupyter.org/dedicated',
-                                  'operator': 'Equal',
-                                  'value': 'core',
-                                  'effect': 'NoSchedule'},
-                                 {'key': 'hub.jupyter.org_dedicated',
-                                  'operator': 'Equal',
-                                  'value': 'core',
-                                  'effect': 'NoSchedule'}],
-                 'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
-                                                                                                    'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
-                                                                                                                                         'operator': 'In',
-                                                                                                                                         'values': ['core']}]}}]}},
-                 'labels': {},
-                 'annotations': {},
-                 'priorityClassName': '',
-                 'hostNetwork': False,
-                 'extraEnv': [],
-                 'pdb': {'enabled': True, 'maxUnavailable': 1}},
+                 'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {'memory': '512Mi'}}},
  'recorder': {'enabled': False,
-              'logLevel': 'Info',
               'port': 8080,
               'retentionDays': 30,
               'database': {'existingSecret': '',
@@ -2601,25 +2568,7 @@ DEFAULTS = {'enabled': True,
                                            'size': '5Gi',
                                            'storageClassName': '',
                                            'accessModes': ['ReadWriteOnce']}},
-              'resources': {'requests': {'cpu': '50m', 'memory': '256Mi'}, 'limits': {'memory': '1Gi'}},
-              'nodeSelector': {},
-              'tolerations': [{'key': 'hub.jupyter.org/dedicated',
-                               'operator': 'Equal',
-                               'value': 'core',
-                               'effect': 'NoSchedule'},
-                              {'key': 'hub.jupyter.org_dedicated',
-                               'operator': 'Equal',
-                               'value': 'core',
-                               'effect': 'NoSchedule'}],
-              'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100,
-                                                                                                 'preference': {'matchExpressions': [{'key': 'hub.jupyter.org/node-purpose',
-                                                                                                                                      'operator': 'In',
-                                                                                                                                      'values': ['core']}]}}]}},
-              'labels': {},
-              'annotations': {},
-              'priorityClassName': '',
-              'hostNetwork': False,
-              'extraEnv': []},
+              'resources': {'requests': {'cpu': '50m', 'memory': '256Mi'}, 'limits': {'memory': '1Gi'}}},
  'networkPolicy': {'enabled': True,
                    'ingress': {'webhookReviews': [],
                                'webhookMetrics': [],
@@ -2641,6 +2590,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
               'commonAnnotations',
               'commonLabels',
               'controllers',
+              'corePods',
               'enabled',
               'fullnameOverride',
               'global',
@@ -2677,30 +2627,44 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                      'items': {'$ref': '#/definitions/objectName'},
                                      'uniqueItems': True},
                 'image': {'$ref': '#/definitions/image'},
+                'corePods': {'type': 'object',
+                             'additionalProperties': False,
+                             'required': ['affinity',
+                                          'annotations',
+                                          'extraEnv',
+                                          'hostNetwork',
+                                          'labels',
+                                          'logLevel',
+                                          'nodeSelector',
+                                          'pdb',
+                                          'priorityClassName',
+                                          'tolerations'],
+                             'properties': {'logLevel': {'type': 'string',
+                                                         'enum': ['Info', 'Debug', 'Warning', 'Error']},
+                                            'nodeSelector': {'$ref': '#/definitions/labels'},
+                                            'tolerations': {'$ref': '#/definitions/tolerations'},
+                                            'affinity': {'$ref': '#/definitions/cleanObject'},
+                                            'labels': {'$ref': '#/definitions/labels'},
+                                            'annotations': {'$ref': '#/definitions/annotations'},
+                                            'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
+                                            'hostNetwork': {'type': 'boolean'},
+                                            'extraEnv': {'$ref': '#/definitions/extraEnv'},
+                                            'pdb': {'$ref': '#/definitions/pdb'}}},
                 'scheduler': {'type': 'object',
                               'additionalProperties': False,
-                              'required': ['affinity',
-                                           'annotations',
-                                           'clientConnection',
-                                           'extraEnv',
+                              'required': ['clientConnection',
                                            'featureGates',
                                            'flushAfter',
-                                           'hostNetwork',
                                            'image',
-                                           'labels',
                                            'leaderElection',
                                            'logLevel',
-                                           'nodeSelector',
-                                           'pdb',
                                            'percentageOfNodesToScore',
                                            'port',
-                                           'priorityClassName',
                                            'profiles',
                                            'replicas',
                                            'resources',
                                            'strategies',
-                                           'target',
-                                           'tolerations'],
+                                           'target'],
                               'properties': {'target': {'type': 'string', 'enum': ['deploy', 'none']},
                                              'replicas': {'type': 'integer', 'minimum': 0, 'maximum': 10},
                                              'logLevel': {'type': 'integer', 'minimum': 0, 'maximum': 10},
@@ -2786,7 +2750,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                              'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
                                              'hostNetwork': {'type': 'boolean'},
                                              'extraEnv': {'$ref': '#/definitions/extraEnv'},
-                                             'pdb': {'$ref': '#/definitions/pdb'}}},
+                                             'pdb': {'$ref': '#/definitions/pdbChange'}}},
                 'podClasses': {'type': 'object',
                                'propertyNames': {'$ref': '#/definitions/dnsLabel'},
                                'additionalProperties': {'$ref': '#/definitions/podClass'}},
@@ -3016,26 +2980,16 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                       'enum': ['webhook', 'policy', 'none']}}},
                 'webhook': {'type': 'object',
                             'additionalProperties': False,
-                            'required': ['affinity',
-                                         'annotations',
-                                         'certificates',
+                            'required': ['certificates',
                                          'clientCA',
                                          'drainSeconds',
-                                         'extraEnv',
                                          'failurePolicy',
-                                         'hostNetwork',
-                                         'labels',
-                                         'logLevel',
                                          'metricsPort',
-                                         'nodeSelector',
-                                         'pdb',
                                          'port',
-                                         'priorityClassName',
                                          'readNodes',
                                          'replicas',
                                          'resources',
                                          'timeoutSeconds',
-                                         'tolerations',
                                          'url'],
                             'properties': {'replicas': {'type': 'integer', 'minimum': 0, 'maximum': 100},
                                            'logLevel': {'type': 'string',
@@ -3114,25 +3068,15 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                            'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
                                            'hostNetwork': {'type': 'boolean'},
                                            'extraEnv': {'$ref': '#/definitions/extraEnv'},
-                                           'pdb': {'$ref': '#/definitions/pdb'},
+                                           'pdb': {'$ref': '#/definitions/pdbChange'},
                                            'readNodes': {'type': 'boolean'}}},
                 'controllers': {'type': 'object',
                                 'additionalProperties': False,
-                                'required': ['affinity',
-                                             'annotations',
-                                             'cleanupOnUninstall',
+                                'required': ['cleanupOnUninstall',
                                              'enabled',
-                                             'extraEnv',
-                                             'hostNetwork',
-                                             'labels',
-                                             'logLevel',
-                                             'nodeSelector',
-                                             'pdb',
                                              'port',
-                                             'priorityClassName',
                                              'replicas',
                                              'resources',
-                                             'tolerations',
                                              'writesPerMinute'],
                                 'properties': {'enabled': {'type': 'boolean'},
                                                'replicas': {'type': 'integer', 'minimum': 0, 'maximum': 10},
@@ -3155,23 +3099,10 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                'priorityClassName': {'$ref': '#/definitions/optionalObjectName'},
                                                'hostNetwork': {'type': 'boolean'},
                                                'extraEnv': {'$ref': '#/definitions/extraEnv'},
-                                               'pdb': {'$ref': '#/definitions/pdb'}}},
+                                               'pdb': {'$ref': '#/definitions/pdbChange'}}},
                 'recorder': {'type': 'object',
                              'additionalProperties': False,
-                             'required': ['affinity',
-                                          'annotations',
-                                          'database',
-                                          'enabled',
-                                          'extraEnv',
-                                          'hostNetwork',
-                                          'labels',
-                                          'logLevel',
-                                          'nodeSelector',
-                                          'port',
-                                          'priorityClassName',
-                                          'resources',
-                                          'retentionDays',
-                                          'tolerations'],
+                             'required': ['database', 'enabled', 'port', 'resources', 'retentionDays'],
                              'properties': {'enabled': {'type': 'boolean'},
                                             'logLevel': {'type': 'string',
                                                          'enum': ['Info', 'Debug', 'Warning', 'Error']},
@@ -3457,19 +3388,20 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                         'pattern': '^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$',
                                         'maxLength': 253,
                                         '$comment': 'Use lower-case letters, digits, dashes and dots.'},
+                 'maxUnavailable': {'anyOf': [{'type': 'integer', 'minimum': 0, 'maximum': 1000},
+                                              {'type': 'string',
+                                               'pattern': '^[0-9]{1,3}%$',
+                                               '$comment': 'Write a number of pods or a share like 50%.'}],
+                                    '$comment': 'Write a number of pods or a share like 50%.'},
                  'pdb': {'type': 'object',
                          'additionalProperties': False,
                          'required': ['enabled', 'maxUnavailable'],
                          'properties': {'enabled': {'type': 'boolean'},
-                                        'maxUnavailable': {'anyOf': [{'type': 'integer',
-                                                                      'minimum': 0,
-                                                                      'maximum': 1000},
-                                                                     {'type': 'string',
-                                                                      'pattern': '^[0-9]{1,3}%$',
-                                                                      '$comment': 'Write a number of pods or '
-                                                                                  'a share like 50%.'}],
-                                                           '$comment': 'Write a number of pods or a share '
-                                                                       'like 50%.'}}},
+                                        'maxUnavailable': {'$ref': '#/definitions/maxUnavailable'}}},
+                 'pdbChange': {'type': 'object',
+                               'additionalProperties': False,
+                               'properties': {'enabled': {'type': 'boolean'},
+                                              'maxUnavailable': {'$ref': '#/definitions/maxUnavailable'}}},
                  'peers': {'title': 'peers of a NetworkPolicy (list)',
                            'type': 'array',
                            'items': {'type': 'object',
@@ -3663,7 +3595,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '31f9f08d30c28e92d043a6d1275e4ee55afc16d739b857e822bfd036879d0f9e'
+FINGERPRINT = '124450d8cb5635bbcf5ef37ccef5a52bd4ada2789bbb8b2750dd886120ff5ec0'
 
 TEMPLATES = {
     'controllers/admission-policies.yaml.j2': render_controllers_admission_policies,

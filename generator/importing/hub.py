@@ -183,10 +183,11 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
     source = (*hub.path, *at)
     core = hub.items("scheduling.corePods.tolerations")
     own = hub.items("scheduling.userScheduler.tolerations") or []
-    default = child(draft.defaults, "scheduler", "tolerations")
-    default = default if isinstance(default, list) else []
-    tolerations = core if core is not None else default
-    draft.put("scheduler.tolerations", [*tolerations, *own], (*source, "tolerations"))
+    default = child(draft.defaults, "corePods", "tolerations")
+    tolerations = core if core is not None else default if isinstance(default, list) else []
+    draft.put("corePods.tolerations", tolerations, (*source, "tolerations"))
+    if own:
+        draft.put("scheduler.tolerations", [*tolerations, *own], (*source, "tolerations"))
     purpose = match_purpose(hub, "corePods")
     term = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["core"]}]}
     affinities: Mapping[str, Mapping[str, object]] = {
@@ -196,9 +197,8 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
         "prefer": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]},
     }
     if purpose is not None and purpose in affinities:
-        for part in ("scheduler", *_CORE_PROGRAMS):
-            source_key = (*source, "nodeAffinity", "matchNodePurpose")
-            draft.put(f"{part}.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
+        source_key = (*source, "nodeAffinity", "matchNodePurpose")
+        draft.put("corePods.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
     elif purpose is not None:
         draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
     for part in _CORE_PROGRAMS:
@@ -215,8 +215,6 @@ def _map_nodes(draft: Draft, hub: Section, target: str, core: Sequence[object]) 
         draft.put(f"{target}.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
         source = (*hub.path, *chosen.split("."), "tolerations")
         draft.put(f"{target}.tolerations", [*core, *own[chosen]], source)
-    else:
-        draft.put(f"{target}.tolerations", core, (*hub.path, "scheduling", "corePods", "tolerations"))
     if own["hub"] and chosen != "hub" and target == "webhook":
         reason = "the hub's pod keeps it; webhook.tolerations takes it too, if Roost's webhook shall share those nodes"
         draft.reject(hub, ("hub", "tolerations"), reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from generator.importing.printing import print_yaml, printable
 from generator.importing.source import Path, Section, child, kind_of
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from generator.faults import Fault
     from generator.values.loader import Places
+
+# Their pods have what `corePods` says, where they say nothing themselves.
+_CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,12 @@ class Draft:
     def put(self, dotted: str, value: object, source: Path, *comments: str) -> None:
         """Set a value of Roost's, unless it is the default. `source`: the full path of the key that asks for it."""
         path = tuple(dotted.split("."))
-        if child(self.defaults, *path) != value:
+        if self._default(path) != value:
             self.pieces.append(Piece(path, copy.deepcopy(value), comments, source))
+
+    def _default(self, path: Path) -> object:
+        own = child(self.defaults, *path)
+        return child(self.defaults, "corePods", *path[1:]) if own is None and path[0] in _CORE_PROGRAMS else own
 
     def put_each(self, dotted: str, values: Mapping[str, object], source: Path, *comments: str) -> None:
         """`put` for a mapping that is merged into a default which is not empty: each key by itself."""

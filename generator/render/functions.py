@@ -154,6 +154,23 @@ def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
     return merged
 
 
+def core_pod(common: object, own: object) -> dict[str, object]:
+    """Give `corePods` as one component has it: mappings merged with its own, anything else replaced by it."""
+    shared = dict(items(common))
+    return _laid_over(shared, {key: value for key, value in items(own) if key in shared})
+
+
+def _laid_over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            merged[key] = _laid_over(under, value)
+        elif value is not None:
+            merged[key] = value
+    return merged
+
+
 def concat(*lists: Sequence[object]) -> list[object]:
     """Put lists together. Sprig's `concat`."""
     return [item for one in lists for item in each(one)]
@@ -305,6 +322,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
         "placeholder_sets": lambda sets, defaults: placeholder_sets(str(base), sets, defaults),
         "merge": merge,
+        "core_pod": core_pod,
         "concat": concat,
         "names": names,
         "unique": unique,

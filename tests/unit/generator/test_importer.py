@@ -14,7 +14,7 @@ from generator.faults import ValuesError
 from generator.importing.importer import ImportResult, import_layers, import_values
 from generator.importing.source import child
 from generator.locations import chart_folder
-from generator.render.functions import complete_placeholder_set
+from generator.render.functions import complete_placeholder_set, core_pod, items
 from generator.values.loader import LoadedFile, load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
@@ -48,8 +48,11 @@ def imported(text: str, release: str = "hub") -> ImportResult:
 
 
 def value(result: ImportResult, dotted: str) -> object:
-    """A value of the document that was printed, merged into Roost's defaults."""
-    return child(merged(result).values, *dotted.split("."))
+    """A value of the document that was printed, merged into Roost's defaults and, for a program, into `corePods`."""
+    values = dict(merged(result).values)
+    for program in ("scheduler", "webhook", "controllers", "recorder"):
+        values[program] = {**dict(items(values[program])), **core_pod(values["corePods"], values[program])}
+    return child(values, *dotted.split("."))
 
 
 def placeholder(result: ImportResult) -> dict[str, object]:
@@ -181,7 +184,7 @@ def test_a_program_tolerates_the_taints_of_the_nodes_that_it_is_sent_to(section:
     tolerations = value(result, f"{program}.tolerations")
     assert isinstance(tolerations, list)
     assert tolerations[-1] == {"key": "core", "operator": "Exists"}
-    assert tolerations[:-1] == child(defaults().values, program, "tolerations")
+    assert tolerations[:-1] == child(defaults().values, "corePods", "tolerations")
     assert result.unmapped == []
 
 
