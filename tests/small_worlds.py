@@ -12,7 +12,7 @@ from roost.simulator.engine.pods import USER
 from roost.simulator.engine.world import World
 from roost.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
 from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import policy_files
+from roost.simulator.setup.shipped import values_files
 from roost.simulator.trace.attempt import Attempt
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def small(seats: int = 4, nodes: int = 2, **more: Any) -> Assumptions:
 def policy(name: str, values: str = "{}") -> Policy:
     """A shipped policy, with some of its values replaced: JSON of top-level keys."""
     replaced = tuple(f"{key}={json.dumps(value)}" for key, value in json.loads(values).items())
-    return load_policy(name, [str(policy_files()[name])], Settings(json_values=replaced))
+    return load_policy(name, values_files(name), Settings(json_values=replaced))
 
 
 def without_pullers(name: str) -> Policy:

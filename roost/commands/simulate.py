@@ -22,7 +22,7 @@ from roost.simulator.reporting.tables import Told
 from roost.simulator.reporting.terminal import policy_lines, terminal_width, to_text
 from roost.simulator.setup.checks import AssumptionsError, check_images
 from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import describe, policy_files
+from roost.simulator.setup.shipped import describe, policy_files, values_files
 from roost.simulator.sweep.asked import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
 from roost.simulator.sweep.dask_cluster import DaskCluster
 from roost.simulator.sweep.misfits import check_policy
@@ -195,7 +195,7 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     (base,), _, needs = load_policies(() if options.values else (chosen[0],), options.values)
     world = make_worlds(options.settings, options.sessions, options.vary, needs)[0]
     needs = needed_of_nodes(needs)
-    files = options.values[0].split(",") if options.values else [str(policy_files()[base.name])]
+    files = options.values[0].split(",") if options.values else values_files(base.name)
     trace, found = _read(options, [world], talk)
     requests = {"cpu": f"{world.assumptions.user_cpu_millicores}m", "memory": str(world.assumptions.user_memory_bytes)}
     space = make_space(read_values(files).values, found.window_p999, requests)

@@ -24,7 +24,7 @@ from generator.values.release import Release, check_release
 from roost.controllers.settings import parse_settings
 from roost.simulator.setup.assumptions import KUBERNETES_MINORS
 from roost.simulator.setup.checks import AssumptionsError
-from roost.simulator.setup.shipped import policy_files
+from roost.simulator.setup.shipped import values_files
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
 from roost_core.placement.settings import Settings
 from roost_core.placement.settings import parse_settings as parse_policy
@@ -177,7 +177,7 @@ def load_policy(
     AssumptionsError where they pin a kube-scheduler that the model doesn't know.
     """
     check_release(release)
-    merged = read_values(list(files) or [str(policy_files()[name])], options)
+    merged = read_values(list(files) or values_files(name), options)
     validate(merged)
     # What has no namespace is there, too, where somebody else creates it: a pod's priority depends on it.
     return _rendered(name, {**merged.values, "clusterResources": True}, _places(merged), release)

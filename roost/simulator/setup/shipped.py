@@ -1,7 +1,8 @@
 """Find the values files that are shipped as policies to compare with, and what each says of itself.
 
-A shipped policy is a file in roost/simulator/policies: its name is the policy's, its first line a comment that says
-what it is, and a comment `# assumptions: {key: value}` what it needs the world to be, where values can't say it.
+A shipped policy is a file in roost/simulator/policies, a study one in its folder `studies`: its name is the policy's,
+its first line a comment that says what it is. A comment `# base: name` names the policy that its values are laid over,
+and `# assumptions: {key: value}` says what it needs the world to be, where values can't say it.
 """
 
 from __future__ import annotations
@@ -18,15 +19,28 @@ if TYPE_CHECKING:
 
 _FOLDER: Final = Path(__file__).parents[1] / "policies"
 _ASSUMPTIONS: Final = re.compile(r"^# assumptions: (\{.*\})$", re.MULTILINE)
+_BASE: Final = re.compile(r"^# base: (\S+)$", re.MULTILINE)
 
 
 def policy_files() -> dict[str, Path]:
-    """Name -> values file, by name."""
-    return {path.stem: path for path in sorted(_FOLDER.glob("*.yaml"))}
+    """Name -> values file: the policies that people choose between by name, then the studies by name."""
+    files = [*sorted(_FOLDER.glob("*.yaml")), *sorted(_FOLDER.glob("studies/*.yaml"))]
+    return {path.stem: path for path in files}
+
+
+def is_study(name: str) -> bool:
+    """Whether the policy only serves to compare one part with another. Raises KeyError for an unknown name."""
+    return policy_files()[name].parent != _FOLDER
+
+
+def values_files(name: str) -> list[str]:
+    """The policy's values files; each is laid over those before it. Raises KeyError likewise."""
+    base = _BASE.search(_text(name))
+    return [*(values_files(base[1]) if base is not None else ()), str(policy_files()[name])]
 
 
 def describe(name: str) -> str:
-    """What the policy is, in one line. Raises KeyError for a name that isn't shipped."""
+    """What the policy is, in one line. Raises KeyError likewise."""
     return _text(name).partition("\n")[0].removeprefix("#").strip()
 
 

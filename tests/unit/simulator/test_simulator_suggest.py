@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from generator.values.files import read_values
 from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import policy_files
+from roost.simulator.setup.shipped import policy_files, values_files
 from roost.simulator.sweep.suggest import (
     FINALISTS,
     MOST_CANDIDATES,
@@ -106,7 +106,7 @@ def test_few_seeds_that_mislead_do_not_decide() -> None:
 
 @pytest.mark.parametrize("name", ["z2jh", "roost", "z2jh-placeholders-packed", "image-first", "recommended"])
 def test_pasted_values_are_the_searched_ones(name: str, tmp_path: Path) -> None:
-    files = [str(policy_files()[name])]
+    files = values_files(name)
     space = make_space(read_values(files).values, 100, REQUESTS)
     candidate = tuple((axis.name, axis.values[-1]) for axis in space.axes)
     file = tmp_path / "suggested.yaml"
@@ -121,7 +121,7 @@ def test_pasted_values_are_the_searched_ones(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["z2jh", "roost", "image-first", "recommended"])
 def test_the_search_begins_where_the_values_are(name: str) -> None:
-    files = [str(policy_files()[name])]
+    files = values_files(name)
     space = make_space(read_values(files).values, 100, REQUESTS)
     before = load_policy(name)
     after = load_policy(name, files, space.settings_of(space.start, json.dumps))
