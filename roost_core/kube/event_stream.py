@@ -98,7 +98,6 @@ class EventStream:
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        load: Callable[[bytes], Any] = orjson.loads,
     ) -> None:
         """Prepare. position: the version where an earlier run stopped; "": there was none.
 
@@ -114,8 +113,6 @@ class EventStream:
         self._has_bookmarks = has_bookmarks
         self._clock = clock
         self._wall = wall
-        # Reads a line of the watch, in the thread of `run`; raises ValueError for what is no JSON.
-        self._load = load
         self._version = position
         # What has happened up to this version had happened when we began to listen (again).
         self._late_until = 0
@@ -228,7 +225,7 @@ class EventStream:
 
     def _handle(self, line: bytes) -> None:
         try:
-            event = self._load(line)
+            event = orjson.loads(line)
             change, item = event["type"], event["object"]
         except (ValueError, KeyError, TypeError):
             raise ClusterError("the watch sent something that is no event") from None

@@ -353,12 +353,10 @@ def read_pod_state(
     keep_containers: bool = False,
     *,
     specs: MutableMapping[PodSpec, PodSpec] | None = None,
-    spec_read: PodSpec | None = None,
 ) -> PodState:
     """Read a Pod as the API's JSON has it.
 
-    keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one. spec_read: what
-    was read of the same spec before, with a status that said the same of resources: it is not read again.
+    keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one.
     Raises OddPodError, and nothing else, when a part that is read has a wrong type.
     """
     if not isinstance(body, dict):
@@ -367,7 +365,7 @@ def read_pod_state(
     spec = child_object(body, "spec", "pod")
     if spec is None:
         raise OddPodError("the pod has no spec")
-    read = _read_spec(spec, status) if spec_read is None else spec_read
+    read = _read_spec(spec, status)
     return PodState(
         namespace=intern(child_text(metadata, "namespace", "metadata") or "default"),
         name=child_text(metadata, "name", "metadata"),

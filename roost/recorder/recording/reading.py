@@ -158,33 +158,18 @@ def without_userinfo(repo: str) -> str:
     return _USERINFO.sub(r"\1", repo)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownSpec:
-    """What was read of a pod's spec before."""
-
-    spec: PodSpec
-    repo: str
-    ref: str
-
-
 def read_pod(
     item: JSONObject,
     key_sources: Sequence[KeySource],
     specs: MutableMapping[PodSpec, PodSpec],
     *,
     keep_containers: bool = False,
-    known: KnownSpec | None = None,
 ) -> SeenPod | None:
-    """What the recorder keeps of a Pod; None when it can't be read.
-
-    keep_containers: fill in `state.containers`. known: what its spec says, when that is known already.
-    """
+    """What the recorder keeps of a Pod; None when it can't be read. keep_containers: fill in `state.containers`."""
     try:
-        state = read_pod_state(item, keep_containers, specs=specs, spec_read=known.spec if known is not None else None)
+        state = read_pod_state(item, keep_containers, specs=specs)
         repo = ref = ""
-        if known is not None:
-            repo, ref = known.repo, known.ref
-        elif key_sources:
+        if key_sources:
             whole = read_whole_pod(item, state.namespace)
             repo = without_userinfo(repository_of(whole, key_sources))
             ref = reference_of(whole) if repo else ""

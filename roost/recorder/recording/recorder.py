@@ -14,11 +14,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from roost.recorder.recording.assembler import EVENTS, NODES, PODS, Assembler, Judgement
-from roost.recorder.recording.pod_lines import PodLines
-from roost.recorder.recording.reading import MICRO_US, Unreadable, read_event, read_node, unreadable
+from roost.recorder.recording.reading import MICRO_US, Unreadable, read_event, read_node, read_pod, unreadable
 from roost.recorder.store.database import Refused, StoreError
 from roost.recorder.store.records import DecisionRecord
 from roost.recorder.store.records import Verdict as ModelVerdict
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from roost.recorder.store.database import Store
     from roost.recorder.store.records import Record
     from roost_core.kube.client import Client, JSONObject
+    from roost_core.scheduler.objects import PodSpec
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +50,8 @@ MAX_ROWS: Final = 20_000
 # A transaction a second at most at rest, so that a burst shares one.
 FLUSH_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 2.0
+# Specs of pods that are kept; beyond that all are forgotten, and come again.
+MAX_SPECS: Final = 50_000
 STALE_SECONDS: Final = 180.0
 _US: Final = 1_000_000
 # After these, all up to their version has been told.
@@ -127,10 +127,11 @@ class Recording:
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
-        pods = PodLines(settings.key_sources)
+        # Pods' specs, each kept once.
+        self._specs: dict[PodSpec, PodSpec] = {}
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
             NODES: lambda item: read_node(item) or unreadable(item),
-            PODS: lambda item: pods.read(item) or unreadable(item),
+            PODS: self._read_pod,
             EVENTS: read_event,
         }
         self._streams = [
@@ -144,7 +145,6 @@ class Recording:
                 has_bookmarks=kind != EVENTS,
                 on_error=metrics.count_stream_error,
                 wall=wall,
-                load=pods.load if kind == PODS else orjson.loads,
             )
             for kind, path in PATHS.items()
         ]
@@ -194,6 +194,13 @@ class Recording:
         while not self._queue.empty() and len(self._rows) < MAX_ROWS:
             self._follow(self._queue.get_nowait())
         self._try_flush()
+
+    def _read_pod(self, item: JSONObject) -> SeenPod | Unreadable:
+        """Called in the pods' stream's thread."""
+        if len(self._specs) > MAX_SPECS:
+            # Mostly of pods that are gone.
+            self._specs.clear()
+        return read_pod(item, self._settings.key_sources, self._specs) or unreadable(item)
 
     def _take(self, told: Told) -> None:
         """Called in a stream's thread; waits while the queue is full."""
