@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
+from roost_core.http.ops_server import OpsServer
+from roost_core.http.server import BindError, Server, bind
 from roost_core.kube import logs
 from roost_core.kube.client import Client, ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
@@ -23,11 +25,11 @@ from webhook.certificates.tls import ServingCertificate
 from webhook.metrics import Metrics
 from webhook.policy_file import PolicyFile
 from webhook.review import Outcome, Reviewer
+from webhook.rules.bounds import MAX_BODY_BYTES
 from webhook.rules.facts import Facts
-from webhook.serving.app import create_app, create_ops_app
-from webhook.serving.connections import Listener
-from webhook.serving.server import BindError, Drain, Pulse, bind
-from webhook.serving.server import serve as serve_listeners
+from webhook.serving.app import create_wsgi
+from webhook.serving.server import Pulse
+from webhook.serving.server import serve as serve_reviews
 from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
@@ -97,24 +99,33 @@ class _Replica:
         self._stop = threading.Event()
         self._work: list[Callable[[threading.Event], None]] = []
         self._metrics = Metrics(version())
-        self._drain = Drain()
+        self._draining = threading.Event()
         self._pulse = Pulse()
         # The metrics page as it was written last, and when.
         self._page, self._page_at = b"", 0.0
-        self._serving = ServingCertificate(verifies_clients=options.client_ca is not None)
+        self._certificate = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
         self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._whose_policy)
         self._reviewer = Reviewer(self._settings, self._current_facts, time.monotonic, self._count)
+        self._server = Server(
+            create_wsgi(self._reviewer.review),
+            is_draining=self._draining.is_set,
+            tls=self._certificate.context,
+            client_name=options.client_name,
+            max_connections=MAX_CONNECTIONS,
+            max_body_bytes=MAX_BODY_BYTES,
+        )
         self._checks: dict[str, Check] = {
-            "serving": lambda: Verdict(not self._drain.is_draining, "draining" if self._drain.is_draining else ""),
+            "serving": self._serving_verdict,
             "policy": self._policy.verdict,
         }
 
     def run(self) -> None:
         """Start everything, serve, and stop everything."""
         options = self._options
-        reviews_socket = bind(options.bind_address, options.port)
-        ops_socket = bind(options.bind_address, options.metrics_port)
+        # A new replica on the host's network begins to listen while the old one drains.
+        bound = bind(options.bind_address, options.port, shares_port=True)
+        ops_bound = bind(options.bind_address, options.metrics_port, shares_port=True)
         client = self._connect()
         self._set_up_certificate()
         if client is not None:
@@ -122,20 +133,20 @@ class _Replica:
         self._policy.poll()
         self._work.append(self._policy.run)
 
-        review = self._reviewer.review
-        reviews = Listener(
-            bound=reviews_socket,
-            app=create_app(review),
-            is_draining=self._is_draining,
-            review=review,
-            certificate=self._serving,
-            client_name=options.client_name,
-            most_connections=MAX_CONNECTIONS,
+        ops = OpsServer(
+            ops_bound,
+            metrics_text=self._metrics_text,
+            readiness=Readiness(self._checks),
+            is_alive=self._pulse.is_beating,
         )
-        ops = Listener(
-            bound=ops_socket,
-            app=create_ops_app(self._metrics_text, Readiness(self._checks), self._pulse.is_beating),
-            is_draining=self._is_draining,
+        ops.start()
+        serving = serve_reviews(
+            self._server,
+            bound,
+            self._certificate,
+            draining=self._draining,
+            drain_seconds=options.drain_seconds,
+            pulse=self._pulse,
         )
         sys.setswitchinterval(SWITCH_SECONDS)
         # What is loaded by now stays for good: the collector needn't walk it while reviews wait.
@@ -147,8 +158,9 @@ class _Replica:
         log.info("serving port=%d metrics_port=%d version=%s", options.port, options.metrics_port, version())
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(serve_listeners(reviews, ops, self._drain, options.drain_seconds, self._pulse))
+                runner.run(serving)
         finally:
+            ops.stop()
             self._stop.set()
             deadline = time.monotonic() + STOP_SECONDS
             for thread in threads:
@@ -171,7 +183,9 @@ class _Replica:
 
     def _set_up_certificate(self) -> None:
         options = self._options
-        files = CertificateFiles(options.certificate_folder, self._serving, self._metrics, client_ca=options.client_ca)
+        files = CertificateFiles(
+            options.certificate_folder, self._certificate, self._metrics, client_ca=options.client_ca
+        )
         files.poll()
         self._checks["certificate"] = files.verdict
         self._work.append(files.run)
@@ -196,8 +210,10 @@ class _Replica:
     def _current_facts(self) -> Facts:
         return NO_FACTS if self._facts is None else self._facts.facts
 
-    def _is_draining(self) -> bool:
-        return self._drain.is_draining
+    def _serving_verdict(self) -> Verdict:
+        if self._draining.is_set():
+            return Verdict(passed=False, detail="draining")
+        return Verdict(self._server.is_listening, "" if self._server.is_listening else "not listening yet")
 
     def _metrics_text(self) -> bytes:
         now = time.monotonic()

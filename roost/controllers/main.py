@@ -24,11 +24,12 @@ from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import Metrics
 from roost.controllers.runtime.watching import Scope, Watching
 from roost.controllers.settings import ControllersSettings, load_settings
+from roost_core.http.ops_server import OpsServer
+from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leases import Leadership
-from roost_core.kube.ops_server import OpsError, OpsServer
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
@@ -124,7 +125,7 @@ def serve(options: ControllersOptions) -> int:
             where = "" if names_itself else f"{options.settings_path}: "
             print(f"roost controllers: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    except (ClusterError, OpsError) as error:
+    except (ClusterError, BindError) as error:
         print(f"roost controllers: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
@@ -256,8 +257,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
     if keeper is not None:
         work["certificates"], checks["certificates"] = keeper.run, keeper.verdict
     ops = OpsServer(
-        options.bind_address,
-        options.port,
+        bind(options.bind_address, options.port),
         metrics_text=metrics.text,
         is_alive=lambda: loop.is_alive,
         readiness=Readiness(checks),

@@ -17,10 +17,11 @@ from roost.recorder.recording.model import Model
 from roost.recorder.recording.recorder import Recording, RecordingError
 from roost.recorder.recording.settings import load_settings
 from roost.recorder.store.database import Store, StoreError, Unavailable
+from roost_core.http.ops_server import OpsServer
+from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import read_minor
-from roost_core.kube.ops_server import OpsError, OpsServer
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import Readiness
 from roost_core.placement.documents import Fault, SettingsError, describe
@@ -73,7 +74,7 @@ def serve(options: RecorderOptions) -> int:
             where = "" if names_itself else f"{options.settings_path}: "
             print(f"roost record: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    except (ClusterError, OpsError, RecordingError, StoreError) as error:
+    except (ClusterError, BindError, RecordingError, StoreError) as error:
         print(f"roost record: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     except Exception as error:  # a fault of ours: whoever starts it again must see that it ended, and of what
@@ -97,10 +98,8 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     recording = Recording(client, settings, store, metrics, model=Model(profiles))
     metrics.ask(is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds)
     ops = OpsServer(
-        options.bind_address,
-        options.port,
+        bind(options.bind_address, options.port),
         metrics_text=metrics.text,
-        is_alive=lambda: True,
         readiness=Readiness({"recording": recording.verdict}),
     )
     ops.start()

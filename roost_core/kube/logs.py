@@ -125,7 +125,7 @@ def configure(level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(LEVELS[level])
     # Libraries tell of each request, header or lease: none of it is an operator's business.
-    for name in ("kubernetes", "leaderelection", "uvicorn", "asyncio", "werkzeug", "alembic"):
+    for name in ("kubernetes", "leaderelection", "asyncio", "werkzeug", "alembic"):
         logging.getLogger(name).setLevel(max(LEVELS[level], logging.WARNING))
     # Warns of each retry; what fails for good is told by whoever asked.
     logging.getLogger("urllib3").setLevel(logging.ERROR)

@@ -1,27 +1,29 @@
-"""Speak HTTP: one Flask application for reviews, one for probes and metrics.
+"""The webhook as a WSGI application: what is answered to which method, path, content type and body.
 
-Owns methods, content types, size bounds and status codes; what a review answers comes in as a function.
-Guarantee: whatever is sent, no 5xx and no traceback leaves the process.
+The Flask application is the whole definition. `create_wsgi` stands in front of it and answers the one request that
+matters by itself, a review as kube-apiserver sends it: Flask costs more than the review does (docs/decisions/0002).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, Protocol
 
 import orjson
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
-from webhook.rules.bounds import MAX_BODY_BYTES
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 log = logging.getLogger(__name__)
 
 REVIEW_PATH: Final = "/mutate"
 JSON: Final = "application/json"
-# What Prometheus asks for; the version of its text format.
-METRICS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+TEXT: Final = "text/plain; charset=utf-8"
 
 
 class ReviewAnswer(Protocol):
@@ -37,6 +39,41 @@ class ReviewAnswer(Protocol):
 
 
 Review = Callable[[bytes], ReviewAnswer]
+
+
+def create_wsgi(review: Review) -> WSGIApplication:
+    """Return the application behind HTTPS: reviews are answered at once, anything else by Flask."""
+    flask = create_app(review).wsgi_app
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if (environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("CONTENT_TYPE")) != (
+            "POST",
+            REVIEW_PATH,
+            JSON,
+        ):
+            return flask(environ, start_response)
+        status, body = answer_review(review, environ["wsgi.input"].read())
+        start_response(f"{status} {HTTPStatus(status).phrase}", [("Content-Type", content_type_of(status))])
+        return [body]
+
+    return answer
+
+
+def create_app(review: Review) -> Flask:
+    """Return the Flask application: POST /mutate, and a 4xx for the rest."""
+    app = Flask("roost-webhook", static_folder=None)
+    # Faults are the server's to log and to answer.
+    app.config["PROPAGATE_EXCEPTIONS"] = True
+
+    def mutate() -> Response:
+        if request.mimetype != JSON:
+            raise UnsupportedMediaType(f"content type {JSON} is expected")
+        status, body = answer_review(review, request.get_data(cache=False))
+        return Response(body, status, content_type=content_type_of(status))
+
+    app.add_url_rule(REVIEW_PATH, "mutate", mutate, methods=["POST"], provide_automatic_options=False)
+    app.register_error_handler(HTTPException, _one_line)
+    return app
 
 
 def answer_review(review: Review, body: bytes) -> tuple[int, bytes]:
@@ -63,65 +100,12 @@ def admit_untouched(body: bytes) -> tuple[int, bytes]:
     return 200, orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 
 
-def create_app(review: Review) -> Flask:
-    """Return the application behind HTTPS: POST /mutate."""
-    app = _bare_app("roost-webhook")
-    # A review beyond the bound comes with its first bytes, one more than the bound: enough to be answered.
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES + 1
-
-    def mutate() -> Response:
-        if request.mimetype != JSON:
-            raise UnsupportedMediaType(f"content type {JSON} is expected")
-        status, body = answer_review(review, request.get_data(cache=False))
-        return Response(body, status, content_type=content_type_of(status))
-
-    app.add_url_rule(REVIEW_PATH, "mutate", mutate, methods=["POST"], provide_automatic_options=False)
-    return app
-
-
-def create_ops_app(
-    metrics_text: Callable[[], bytes],
-    readiness: Callable[[], tuple[bool, str]],
-    is_alive: Callable[[], bool] = lambda: True,
-) -> Flask:
-    """Return the application behind plain HTTP: /metrics, /livez and /readyz (503 with a line a check until ready).
-
-    is_alive: whether reviews are still being answered; they have a loop of their own.
-    """
-    app = _bare_app("roost-webhook-ops")
-
-    def live() -> Response:
-        alive = is_alive()
-        text = "ok\n" if alive else "stuck: no review can be answered\n"
-        return Response(text, 200 if alive else 503, content_type="text/plain; charset=utf-8")
-
-    def ready() -> Response:
-        is_ready, detail = readiness()
-        return Response(detail, 200 if is_ready else 503, content_type="text/plain; charset=utf-8")
-
-    app.add_url_rule("/metrics", "metrics", lambda: Response(metrics_text(), 200, content_type=METRICS_TEXT))
-    app.add_url_rule("/livez", "livez", live)
-    app.add_url_rule("/readyz", "readyz", ready)
-    return app
-
-
 def content_type_of(status: int) -> str:
     """Content type of a review's answer: JSON for reviews, text for refusals."""
-    return JSON if status == 200 else "text/plain; charset=utf-8"
+    return JSON if status == 200 else TEXT
 
 
-def _bare_app(name: str) -> Flask:
-    app = Flask(name, static_folder=None)
-    app.register_error_handler(Exception, _one_line)
-    return app
-
-
-def _one_line(error: Exception) -> Response:
-    if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
-        response = Response(f"{error.code} {error.name}: {error.description}\n", error.code)
-        response.headers.extend([(name, value) for name, value in error.get_headers() if name.lower() == "allow"])
-        response.content_type = "text/plain; charset=utf-8"
-        return response
-    log.error("request failed", exc_info=error)
-    # 4xx, not 5xx: the API server treats both alike, and a 5xx would page somebody for a request nobody can mend.
-    return Response("400 the request could not be handled, see the webhook's log\n", 400)
+def _one_line(error: HTTPException) -> Response:
+    response = Response(f"{error.code} {error.name}: {error.description}\n", error.code, content_type=TEXT)
+    response.headers.extend([(name, value) for name, value in error.get_headers() if name.lower() == "allow"])
+    return response

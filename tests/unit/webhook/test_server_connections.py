@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from uvicorn.server import ServerState
 
-from tests.builders import review, user_pod
-from tests.unit.webhook.test_server_gateway import FakeTransport, admission, request
-from webhook.serving import connections
-from webhook.serving.app import create_app
-from webhook.serving.connections import (
+from roost_core.http import server as http
+from roost_core.http.server import (
     HEADER_BYTES,
     KEEP_ALIVE_SECONDS,
     MAX_HEADERS,
+    MAX_PIPELINED,
     REQUEST_SECONDS,
     Connection,
-    Traffic,
+    Server,
+    bind,
 )
-from webhook.serving.doors import Door
-from webhook.serving.server import Pulse, make_config
+from tests.builders import review, user_pod
+from tests.unit.webhook.test_server_gateway import FakeTransport, admission, request
+from webhook.rules.bounds import MAX_BODY_BYTES
+from webhook.serving.app import create_wsgi
+from webhook.serving.server import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -49,37 +50,27 @@ class Wire(FakeTransport):
 
 
 class Desk:
-    """Connections that share one `Traffic`. To be made inside a loop."""
+    """Connections of one server. To be made inside a loop."""
 
-    def __init__(self, most_bytes: int = connections.MAX_HELD_BYTES) -> None:
-        self.traffic = Traffic(most_bytes)
-        self._socket = socket.socket()
-        review_it = admission().review
-        self.listener = connections.Listener(
-            bound=self._socket, app=create_app(review_it), is_draining=lambda: False, review=review_it
+    def __init__(self, max_held_bytes: int = http.MAX_HELD_BYTES, max_connections: int = 16) -> None:
+        self.server = Server(
+            create_wsgi(admission().review),
+            max_connections=max_connections,
+            max_body_bytes=MAX_BODY_BYTES,
+            max_held_bytes=max_held_bytes,
         )
-        self._config = make_config(self.listener)
-        self._config.load()
 
     def connect(self) -> tuple[Connection, Wire]:
-        connection, wire = Connection(self.listener, self._config, ServerState(), self.traffic), Wire()
+        connection, wire = Connection(self.server, "", asyncio.get_running_loop().time()), Wire()
+        self.server.connections.add(connection)
         connection.connection_made(wire)
         return connection, wire
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 def run(scene: Callable[[Desk], Coroutine[Any, Any, None]], **how: int) -> None:
     async def play() -> None:
         desk = Desk(**how)
-        try:
-            await scene(desk)
-        finally:
-            for connection in list(desk.traffic.connections):
-                connection.connection_lost(None)
-            await asyncio.sleep(0)
-            desk.close()
+        await scene(desk)
 
     asyncio.run(play())
 
@@ -92,9 +83,9 @@ def test_a_request_that_is_not_whole_is_cut_at_its_deadline_however_lively_it_is
         await asyncio.sleep(0)
         began = connection.since
         connection.data_received(b"c")
-        desk.traffic.sweep(began + REQUEST_SECONDS - 1)
+        desk.server.sweep(began + REQUEST_SECONDS - 1)
         assert not wire.is_closing()
-        desk.traffic.sweep(began + REQUEST_SECONDS + 1)
+        desk.server.sweep(began + REQUEST_SECONDS + 1)
         assert wire.is_closing()
 
     run(scene)
@@ -108,10 +99,10 @@ def test_between_requests_a_connection_is_kept_for_longer_than_the_api_server_ke
         for _ in range(3):
             await asyncio.sleep(0)
         assert wire.written.startswith(b"HTTP/1.1 ")
-        assert desk.traffic.held_bytes == 0
-        desk.traffic.sweep(connection.since + 95)
+        assert desk.server.held_bytes == 0
+        desk.server.sweep(connection.since + 95)
         assert not wire.is_closing()
-        desk.traffic.sweep(connection.since + KEEP_ALIVE_SECONDS + 1)
+        desk.server.sweep(connection.since + KEEP_ALIVE_SECONDS + 1)
         assert wire.is_closing()
 
     run(scene)
@@ -122,7 +113,7 @@ def test_an_answer_that_nobody_reads_ends_the_connection() -> None:
         connection, wire = desk.connect()
         connection.data_received(request(review(user_pod()), closes=False))
         wire.unread_bytes = 10
-        desk.traffic.sweep(connection.since + REQUEST_SECONDS + 1)
+        desk.server.sweep(connection.since + REQUEST_SECONDS + 1)
         assert wire.is_closing()
 
     run(scene)
@@ -134,9 +125,9 @@ def test_an_answer_that_nobody_reads_ends_the_connection() -> None:
         b"GET / HTTP/1.1\r\n" + b"a:\r\n" * (MAX_HEADERS + 1) + b"\r\n",
         b"GET / HTTP/1.1\r\na: " + b"b" * HEADER_BYTES + b"\r\n\r\n",
         b"GET /" + b"b" * HEADER_BYTES + b" HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\n\r\n" * 50,
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"a:\r\n" * (MAX_HEADERS + 1) + b"\r\n",
     ],
-    ids=["many headers", "a long header", "a long path", "many requests at once"],
+    ids=["many headers", "a long header", "a long path", "many trailers"],
 )
 def test_what_is_more_than_any_request_is_refused_at_once(sent: bytes) -> None:
     async def scene(desk: Desk) -> None:
@@ -144,6 +135,40 @@ def test_what_is_more_than_any_request_is_refused_at_once(sent: bytes) -> None:
         connection.data_received(sent)
         assert wire.is_closing()
         assert wire.written.startswith(b"HTTP/1.1 400 ")
+
+    run(scene)
+
+
+def test_of_many_requests_at_once_only_the_first_are_answered() -> None:
+    async def scene(desk: Desk) -> None:
+        connection, wire = desk.connect()
+        connection.data_received(b"GET / HTTP/1.1\r\n\r\n" * 50)
+        assert wire.is_closing()
+        assert re.findall(rb"HTTP/1.1 (\d+)", wire.written) == [b"404"] * MAX_PIPELINED + [b"400"]
+
+    run(scene)
+
+
+def test_trailers_without_end_close_the_connection() -> None:
+    async def scene(desk: Desk) -> None:
+        connection, wire = desk.connect()
+        connection.data_received(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\na: ")
+        for _ in range(HEADER_BYTES // 1000 + 1):
+            assert not wire.is_closing()
+            connection.data_received(b"b" * 1000)
+        assert wire.is_closing()
+
+    run(scene)
+
+
+def test_a_client_that_asks_before_it_sends_is_told_to_go_on() -> None:
+    async def scene(desk: Desk) -> None:
+        connection, wire = desk.connect()
+        head, _, body = request(review(user_pod())).partition(b"\r\n\r\n")
+        connection.data_received(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert wire.written == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.data_received(body)
+        assert b"HTTP/1.1 200 OK\r\n" in wire.written
 
     run(scene)
 
@@ -158,46 +183,39 @@ def test_bytes_held_are_bounded_and_the_one_that_dawdles_most_is_cut() -> None:
             connection, wire = desk.connect()
             others.append(wire)
             connection.data_received(request(b"x" * 3000)[:2500])
-            assert desk.traffic.held_bytes <= 20_000
+            assert desk.server.held_bytes <= 20_000
         assert slow.is_closing()
         assert not others[-1].is_closing()
-        for connection in list(desk.traffic.connections):
+        for connection in list(desk.server.connections):
             connection.connection_lost(None)
-        assert desk.traffic.held_bytes == 0
+        assert desk.server.held_bytes == 0
 
-    run(scene, most_bytes=20_000)
+    run(scene, max_held_bytes=20_000)
 
 
 def test_when_all_places_are_taken_the_address_with_most_gives_way() -> None:
     """Over real sockets: a flood from one address, and a newcomer from another."""
 
     async def scene() -> None:
-        desk = Desk()
-        desk.close()
-        bound = socket.create_server(("127.0.0.1", 0))
+        server = Desk(max_connections=8).server
+        bound, end = bind("127.0.0.1", 0), asyncio.Event()
         address = bound.getsockname()
-        listener = connections.Listener(
-            bound=bound, app=desk.listener.app, is_draining=lambda: False, most_connections=8
-        )
-        config = make_config(listener)
-        config.load()
-        state = ServerState()
-        door = Door(listener, lambda on_lost: Connection(listener, config, state, desk.traffic, on_lost))
-        accepting = asyncio.create_task(door.run())
+        serving = asyncio.create_task(server.serve(bound, end))
+        await asyncio.sleep(0)
         flood = [await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0)) for _ in range(20)]
         await asyncio.sleep(0.2)
-        assert door.open == 8
+        assert len(server.connections) == 8
         guests = [await asyncio.open_connection(*address, local_addr=("127.0.0.3", 0)) for _ in range(3)]
         for reader, writer in guests:
             writer.write(b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n")
             assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 404")
-        assert door.open == 8
+        assert len(server.connections) == 8
         for _, writer in (*flood, *guests):
             writer.close()
         await asyncio.sleep(0.2)
-        assert door.open == 0
-        accepting.cancel()
-        await asyncio.wait([accepting])
+        assert len(server.connections) == 0
+        end.set()
+        await serving
 
     asyncio.run(scene())
 

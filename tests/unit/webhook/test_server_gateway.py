@@ -1,29 +1,29 @@
-"""The server's short way for reviews gives what Flask gives; nothing a handler does becomes a 5xx."""
+"""What stands in front of Flask answers as Flask does; nothing that is sent or that a handler does becomes a 5xx."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-import socket
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from uvicorn.server import ServerState
 
+from roost_core.http.ops_server import OpsServer
+from roost_core.http.server import Connection, Server, bind, call_wsgi
 from roost_core.kube import logs
 from roost_core.kube.readiness import Readiness, Verdict
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from webhook.review import Answer, Reviewer
 from webhook.rules.bounds import MAX_BODY_BYTES
-from webhook.serving.app import create_app, create_ops_app
-from webhook.serving.connections import Connection, Listener, Traffic
-from webhook.serving.server import Gateway, make_config
+from webhook.serving.app import create_app, create_wsgi
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.serving.app import Review
 
 Headers = dict[bytes, bytes]
@@ -48,6 +48,9 @@ class FakeTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.written += bytes(data)
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def is_closing(self) -> bool:
         return self.closed.is_set()
 
@@ -67,26 +70,18 @@ def converse(
     """What a connection writes for these bytes, which should end with a request that closes it."""
 
     async def run() -> bytes:
-        with socket.socket() as unused:
-            listener = Listener(
-                bound=unused,
-                app=create_app(review_it),
-                is_draining=lambda: is_draining,
-                review=review_it if is_short else None,
-            )
-            transport = FakeTransport()
-            config = make_config(listener)
-            config.load()
-            connection = Connection(listener, config, ServerState(), Traffic())
-            connection.connection_made(transport)
-            size = max(1, -(-len(sent) // pieces))
-            for at in range(0, len(sent), size):
-                if not transport.is_closing():
-                    connection.data_received(sent[at : at + size])
-                await asyncio.sleep(0)
-            await asyncio.wait_for(transport.closed.wait(), 10)
-            connection.connection_lost(None)
-            return transport.written
+        app = create_wsgi(review_it) if is_short else create_app(review_it).wsgi_app
+        server = Server(app, is_draining=lambda: is_draining, max_body_bytes=MAX_BODY_BYTES)
+        transport = FakeTransport()
+        connection = Connection(server, "", 0)
+        connection.connection_made(transport)
+        size = max(1, -(-len(sent) // pieces))
+        for at in range(0, len(sent), size):
+            if not transport.is_closing():
+                connection.data_received(sent[at : at + size])
+        await asyncio.wait_for(transport.closed.wait(), 10)
+        connection.connection_lost(None)
+        return transport.written
 
     return asyncio.run(run())
 
@@ -111,7 +106,7 @@ def read_answer(data: bytes) -> tuple[int, Headers, bytes]:
     """Status, headers and body of one answer."""
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.split(b"\r\n")
-    headers = {name: value for name, _, value in (line.partition(b": ") for line in lines)}
+    headers = {name.lower(): value for name, _, value in (line.partition(b": ") for line in lines)}
     assert int(headers[b"content-length"]) == len(body) or not body
     return int(first.split()[1]), headers, body
 
@@ -122,7 +117,7 @@ def admission() -> Reviewer:
 
 
 def both_ways(sent: bytes, pieces: int = 1) -> list[tuple[int, Headers, bytes]]:
-    """The answers of the short way and of Flask, each from an admission of its own."""
+    """The answers with the short way in front of Flask and of Flask alone, each from an admission of its own."""
     return [
         read_answer(converse(sent, admission().review, is_short=is_short, pieces=pieces)) for is_short in (True, False)
     ]
@@ -145,7 +140,7 @@ def test_any_body_is_answered_alike_and_without_a_5xx(body: bytes, pieces: int) 
 
 
 def test_the_short_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.serving.server.call_wsgi", lambda *_: pytest.fail("Flask was asked"))
+    monkeypatch.setattr("flask.Flask.wsgi_app", lambda *_: pytest.fail("Flask was asked"))
     assert read_answer(converse(request(PODS[0]), admission().review))[0] == 200
 
 
@@ -200,35 +195,33 @@ def test_while_draining_every_answer_closes_the_connection(*, is_short: bool) ->
     assert read_answer(written)[1][b"connection"] == b"close"
 
 
-def get(gateway: Gateway, path: str) -> tuple[int, bytes]:
-    """GET a page through the ASGI interface."""
-    sent: list[Any] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request"}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {"type": "http", "http_version": "1.1", "method": "GET", "path": path, "query_string": b"", "headers": []}
-    asyncio.run(gateway(scope, receive, send))
-    return sent[0]["status"], sent[1]["body"]
+def get(path: str, readiness: Callable[[], tuple[bool, str]]) -> tuple[str, bytes]:
+    """GET a page for probes."""
+    with bind("127.0.0.1", 0) as bound:
+        ops = OpsServer(bound, metrics_text=lambda: b"", readiness=readiness)
+        status, _, body = call_wsgi(ops.answer, {"REQUEST_METHOD": "GET", "PATH_INFO": path})
+    return status, body
 
 
 def test_readiness_lists_every_check_and_fails_with_any_of_them() -> None:
     checks = {"policy": lambda: Verdict(passed=True, detail="revision 1"), "facts": lambda: Verdict(passed=False)}
-    gateway = Gateway(create_ops_app(lambda: b"", Readiness(checks)), lambda: False)
-    status, body = get(gateway, "/readyz")
-    assert status == 503
+    status, body = get("/readyz", Readiness(checks))
+    assert status.startswith("503 ")
     assert body.decode().splitlines() == ["[+]policy ok: revision 1", "[-]facts failed", "not ready"]
-    assert get(gateway, "/livez")[0] == 200
+    assert get("/livez", Readiness(checks))[0] == "200 OK"
 
 
-def test_a_fault_in_a_check_is_no_5xx(caplog: pytest.LogCaptureFixture) -> None:
-    def broken() -> tuple[bool, str]:
+def test_a_fault_in_an_application_is_no_5xx(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> list[bytes]:
         raise RuntimeError
 
-    assert get(Gateway(create_ops_app(lambda: b"", broken), lambda: False), "/readyz")[0] == 400
+    async def run() -> bytes:
+        connection, transport = Connection(Server(broken), "", 0), FakeTransport()
+        connection.connection_made(transport)
+        connection.data_received(b"GET /readyz HTTP/1.1\r\n\r\n")
+        return transport.written
+
+    assert read_answer(asyncio.run(run()))[0] == 400
     assert caplog.records
 
 

@@ -1,0 +1,79 @@
+"""Serve /metrics, /livez and /readyz over plain HTTP, from an event loop in a thread of its own.
+
+One thread, however many scrape: each thread that wants to run makes the program's own work wait for the interpreter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from roost_core.http.server import CLOSE_SECONDS, Server
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+TEXT: Final = "text/plain; charset=utf-8"
+# What Prometheus asks for; the version of its text format.
+METRICS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class OpsServer:
+    """The three pages of one program. `start` and `stop` belong to one thread."""
+
+    def __init__(
+        self,
+        bound: socket.socket,
+        *,
+        metrics_text: Callable[[], bytes],
+        readiness: Callable[[], tuple[bool, str]],
+        is_alive: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Prepare. readiness: whether the program is ready, and a text that says why or why not."""
+        self._metrics_text = metrics_text
+        self._is_alive = is_alive
+        self._readiness = readiness
+        self._bound = bound
+        self._loop = uvloop.new_event_loop()
+        self._end = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="ops", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port: int = self._bound.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(CLOSE_SECONDS + 1)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(Server(self.answer).serve(self._bound, self._end))
+
+    def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request: the WSGI application."""
+        status, content_type, body = self._page(environ["PATH_INFO"])
+        start_response(status, [("Content-Type", content_type)])
+        return [body]
+
+    def _page(self, path: str) -> tuple[str, str, bytes]:
+        if path == "/metrics":
+            return "200 OK", METRICS_TEXT, self._metrics_text()
+        if path == "/livez":
+            return ("200 OK", TEXT, b"ok\n") if self._is_alive() else ("503 Service Unavailable", TEXT, b"stuck\n")
+        if path == "/readyz":
+            ready, detail = self._readiness()
+            return ("200 OK" if ready else "503 Service Unavailable"), TEXT, detail.encode()
+        return "404 Not Found", TEXT, b"there are /metrics, /livez and /readyz\n"

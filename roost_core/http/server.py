@@ -1,0 +1,462 @@
+"""Serve a WSGI application over HTTP/1.1 from an event loop, and bound what a connection may cost.
+
+The application runs on the loop itself, so it must answer from memory. Guarantees, whatever is sent: no 5xx and no
+traceback, one deadline for a whole request, at most so many connections (handshakes included) and so many bytes held
+for all requests together (docs/decisions/0013-bounds.md). Nothing is timed request by request: one sweep a second
+looks at all connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import socket
+import ssl
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote_to_bytes
+
+import httptools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from wsgiref.types import WSGIApplication
+
+log = logging.getLogger(__name__)
+
+# The API server drops idle connections after 90 s and does not repeat a POST: we must be the one who waits longer.
+KEEP_ALIVE_SECONDS: Final = 120.0
+# From the first byte of a request to the last of its answer. The API server's own limit for a webhook is 30 s: who
+# takes longer has no reader left.
+REQUEST_SECONDS: Final = 30.0
+HANDSHAKE_SECONDS: Final = 10.0
+SWEEP_SECONDS: Final = 1.0
+# For requests under way when serving ends.
+CLOSE_SECONDS: Final = 2.0
+# Go's own limit for headers is 1 MiB; the API server sends a few hundred bytes, and a token of some thousand at most.
+HEADER_BYTES: Final = 16 * 1024
+MAX_HEADERS: Final = 100
+# A header of two bytes takes some 130 as Python keeps it.
+HEADER_COST: Final = 32
+# In unfinished requests of all connections together.
+MAX_HELD_BYTES: Final = 32 * 1024 * 1024
+# Read, and dropped but for its beginning, so that the sender sees the answer and not a reset. kube-apiserver takes
+# requests of 3 MiB at most.
+DISCARD_BYTES: Final = 8 * 1024 * 1024
+# Requests that are answered in one turn of the loop. kube-apiserver waits for each answer.
+MAX_PIPELINED: Final = 16
+BACKLOG: Final = 2048
+# Connections that are accepted in one turn of the loop.
+_MAX_ACCEPTED: Final = 64
+# Before another try when nothing could be accepted: mostly, the process has no file descriptor left.
+_RETRY_SECONDS: Final = 0.1
+_PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+
+
+class BindError(Exception):
+    """An address can't be listened on; the message names it."""
+
+
+class _ExcessError(Exception):
+    """A request is larger than any that is answered. Raised inside the parser, to stop it."""
+
+
+def bind(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
+    """Bind a TCP socket; an empty host means every address, IPv6 and IPv4. Raises BindError.
+
+    shares_port: others may listen on it too, as a new replica on the host's network does while the old one drains.
+    """
+    is_dual = host == "" and socket.has_dualstack_ipv6()
+    bound = socket.socket(socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares_port:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if bound.family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not is_dual)
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise BindError(f"{host or '*'}:{port} can't be listened on: {error}") from None
+    return bound
+
+
+class Server:
+    """One listener, its connections and the bytes that their unfinished requests hold."""
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        *,
+        is_draining: Callable[[], bool] = lambda: False,
+        tls: ssl.SSLContext | None = None,
+        client_name: str = "",
+        max_connections: int = 16,
+        max_body_bytes: int = 0,
+        max_held_bytes: int = MAX_HELD_BYTES,
+    ) -> None:
+        """Prepare.
+
+        is_draining: from now on answers ask their connection to close.
+        tls: None for plain HTTP.
+        client_name: the common name that a client's certificate must have; "": any.
+        max_connections: open at once, those in a handshake included. For probes and scrapes few are enough, and the
+            fewer there are the less a probe waits behind a flood of scrapes.
+        max_body_bytes: of a longer body the application gets one byte more than this, and that is all that is kept.
+        """
+        self.app = app
+        self.is_draining = is_draining
+        self.client_name = client_name
+        self.max_body_bytes = max_body_bytes
+        self.held_bytes = 0
+        self.connections: set[Connection] = set()
+        self.is_listening = False
+        self._tls = tls
+        self._max_connections = max_connections
+        self._max_held_bytes = max_held_bytes
+
+    async def serve(
+        self, bound: socket.socket, end: asyncio.Event, on_sweep: Callable[[], None] = lambda: None
+    ) -> None:
+        """Listen on a bound socket until `end`, then let requests under way finish; closes the socket.
+
+        on_sweep: called once a second, as a sign that the loop turns.
+        """
+        loop = asyncio.get_running_loop()
+        bound.setblocking(False)
+        bound.listen(BACKLOG)
+        self.is_listening = True
+        loop.add_reader(bound, self._accept, bound)
+        try:
+            while not end.is_set():
+                self.sweep(loop.time())
+                on_sweep()
+                await _wait(end, SWEEP_SECONDS)
+        finally:
+            self.is_listening = False
+            loop.remove_reader(bound)
+            bound.close()
+        for connection in list(self.connections):
+            connection.finish()
+        deadline = loop.time() + CLOSE_SECONDS
+        while self.connections and loop.time() < deadline:
+            await asyncio.sleep(0.05)
+        for connection in list(self.connections):
+            connection.cut()
+
+    def sweep(self, now: float) -> None:
+        """Cut every connection that is past its time."""
+        for connection in list(self.connections):
+            connection.check(now)
+
+    def hold(self, count: int) -> None:
+        """Count bytes that a connection took in. Beyond the bound the requests that take longest are cut.
+
+        A request that is meant to be answered comes in milliseconds, so those are senders that dawdle.
+        """
+        self.held_bytes += count
+        while self.held_bytes > self._max_held_bytes:
+            holders = [connection for connection in self.connections if connection.held_bytes]
+            if not holders:
+                break
+            min(holders, key=lambda holder: holder.since).cut()
+
+    def _accept(self, bound: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(_MAX_ACCEPTED):
+            try:
+                accepted, address = bound.accept()
+            except BlockingIOError:
+                return
+            except OSError:
+                loop.remove_reader(bound)
+                loop.call_later(_RETRY_SECONDS, self._accept_again, bound)
+                return
+            accepted.setblocking(False)
+            self._admit(accepted, str(address[0]))
+
+    def _accept_again(self, bound: socket.socket) -> None:
+        if bound.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(bound, self._accept, bound)
+
+    def _admit(self, accepted: socket.socket, peer: str) -> None:
+        if len(self.connections) >= self._max_connections and not self._make_room(peer):
+            accepted.close()
+            return
+        loop = asyncio.get_running_loop()
+        connection = Connection(self, peer, loop.time())
+        self.connections.add(connection)
+        connection.handshake = loop.create_task(self._shake_hands(accepted, connection))
+
+    def _make_room(self, peer: str) -> bool:
+        """Cut the connection that was idle longest of the address that has most; False: `peer` itself has most.
+
+        So an address that opens connections without end shuts out itself, and the API server's come through.
+        """
+        log.warning("all %d connections are taken; the address that holds most gives way", len(self.connections))
+        held = Counter(connection.peer for connection in self.connections)
+        heaviest, most = held.most_common(1)[0]
+        if most <= held[peer] + 1:
+            return False
+        min((one for one in self.connections if one.peer == heaviest), key=lambda one: one.since).cut()
+        return True
+
+    async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
+            )
+        except (OSError, ssl.SSLError, asyncio.CancelledError):
+            # Without a handshake `connection_lost` may never come.
+            self.connections.discard(connection)
+        connection.handshake = None
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+class Connection(asyncio.Protocol):
+    """One connection: gathers a request, calls the application, writes the answer. Also the parser's callbacks."""
+
+    def __init__(self, server: Server, peer: str, now: float) -> None:
+        """Before the handshake. peer: the client's address."""
+        self.peer = peer
+        # When the request under way began; between requests, when the last one ended. The loop's clock.
+        self.since = now
+        # Charged to the server for the request under way.
+        self.held_bytes = 0
+        self.handshake: asyncio.Task[None] | None = None
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._is_receiving = False
+        self._left_this_turn = 0
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._header_bytes = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+
+    # The transport's calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, or end at once if the client's certificate has another name."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        name = self._server.client_name
+        if name and name not in _common_names(transport):
+            self.cut()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Give back what was held, and break the circles: the collector would leave large buffers for long."""
+        self._server.connections.discard(self)
+        self._release()
+        self._body = []
+        del self._transport, self._parser
+
+    def pause_writing(self) -> None:
+        """Read no more from a client that doesn't read its answers."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read again."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser, which calls back; endless headers are cut off by size."""
+        transport = cast("asyncio.Transport", self._transport)
+        if transport.is_closing():
+            return
+        self._left_this_turn = MAX_PIPELINED
+        body_bytes = self._body_bytes
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            # Not where the request was answered, and whatever follows it is left.
+            if not transport.is_closing():
+                self._write("400 Bad Request", [("Content-Type", _PLAIN_TEXT)], b"400 Bad Request\n", closes=True)
+        if self._is_receiving and self._body_bytes == body_bytes:
+            # Headers, or trailers.
+            self._header_bytes += len(data)
+            if self._header_bytes > HEADER_BYTES:
+                transport.close()
+            else:
+                self._hold(len(data) * HEADER_COST)
+
+    # The parser's calls
+
+    def on_message_begin(self) -> None:
+        """Begin a request, and its clock."""
+        if not self._left_this_turn or cast("asyncio.Transport", self._transport).is_closing():
+            raise _ExcessError
+        self._left_this_turn -= 1
+        self._is_receiving = True
+        self.since = self._loop.time()
+        self._url, self._headers, self._header_bytes = b"", [], 0
+        self._body, self._body_bytes = [], 0
+
+    def on_url(self, url: bytes) -> None:
+        """Gather the request's target, which may come in parts."""
+        self._url += url
+        if len(self._url) > HEADER_BYTES:
+            raise _ExcessError
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Gather headers."""
+        self._headers.append((name, value))
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > HEADER_BYTES or len(self._headers) > MAX_HEADERS:
+            raise _ExcessError
+
+    def on_headers_complete(self) -> None:
+        """Have the body sent, where a client asks first."""
+        if any(name.lower() == b"expect" and value.lower() == b"100-continue" for name, value in self._headers):
+            cast("asyncio.Transport", self._transport).write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Gather the body, as far as it is wanted."""
+        if self._body_bytes <= self._server.max_body_bytes:
+            self._body.append(body)
+            self._hold(len(body))
+        self._body_bytes += len(body)
+        if self._body_bytes > DISCARD_BYTES:
+            self._answer(closes=True)
+            raise _ExcessError
+
+    def on_message_complete(self) -> None:
+        """Answer."""
+        parser = self._parser
+        # HTTP/1.0 keeps connections by a header of its own; no other protocol is spoken after an Upgrade.
+        is_kept = parser.should_keep_alive() and parser.get_http_version() == "1.1" and not parser.should_upgrade()
+        self._answer(closes=not is_kept or self._server.is_draining())
+
+    # What they come to
+
+    def check(self, now: float) -> None:
+        """Cut the connection when it is past its time, whatever it waits for; handshakes have a limit of their own."""
+        transport = self._transport
+        if transport is None:
+            return
+        # A whole request, or an answer that nobody reads.
+        is_busy = self._is_receiving or transport.is_closing() or transport.get_write_buffer_size() > 0
+        if now - self.since > (REQUEST_SECONDS if is_busy else KEEP_ALIVE_SECONDS):
+            self.cut()
+
+    def finish(self) -> None:
+        """End the connection as soon as no request is under way."""
+        if self._transport is None:
+            self.cut()
+        elif not self._is_receiving:
+            self._transport.close()
+
+    def cut(self) -> None:
+        """End the connection, or its handshake, now."""
+        self._release()
+        self._server.connections.discard(self)
+        if self._transport is not None:
+            self._transport.abort()
+        elif self.handshake is not None:
+            self.handshake.cancel()
+
+    def _hold(self, count: int) -> None:
+        self.held_bytes += count
+        self._server.hold(count)
+
+    def _release(self) -> None:
+        self._server.held_bytes -= self.held_bytes
+        self.held_bytes = 0
+
+    def _answer(self, *, closes: bool) -> None:
+        environ = self._environ()
+        try:
+            status, headers, body = call_wsgi(self._server.app, environ)
+        except Exception:  # the edge: see the module's guarantees
+            log.exception("request failed")
+            # 4xx, not 5xx: the API server treats both alike, and a 5xx would page somebody for a request nobody can
+            # mend.
+            status, headers = "400 Bad Request", [("Content-Type", _PLAIN_TEXT)]
+            body = b"400 the request could not be handled, see the program's log\n"
+        self._write(status, headers, body, closes=closes)
+
+    def _write(self, status: str, headers: Iterable[tuple[str, str]], body: bytes, *, closes: bool) -> None:
+        self._is_receiving = False
+        self._release()
+        self._body = []
+        self.since = self._loop.time()
+        lines = [f"HTTP/1.1 {status}\r\n"]
+        lines += [f"{name}: {value}\r\n" for name, value in headers if name.lower() != "content-length"]
+        lines.append(f"Content-Length: {len(body)}\r\n" + ("Connection: close\r\n\r\n" if closes else "\r\n"))
+        transport = cast("asyncio.Transport", self._transport)
+        transport.write("".join(lines).encode("latin-1") + body)
+        if closes:
+            transport.close()
+
+    def _environ(self) -> dict[str, Any]:
+        """The request as PEP 3333 has it; Content-Length is that of what was kept."""
+        url = httptools.parse_url(self._url)
+        body = b"".join(self._body)[: self._server.max_body_bytes + 1]
+        environ: dict[str, Any] = {
+            **_SAME_FOR_ALL,
+            "REQUEST_METHOD": self._parser.get_method().decode("ascii"),
+            "PATH_INFO": unquote_to_bytes(url.path or b"/").decode("latin-1"),
+            "QUERY_STRING": (url.query or b"").decode("latin-1"),
+            "SERVER_PROTOCOL": f"HTTP/{self._parser.get_http_version()}",
+            "REMOTE_ADDR": self.peer,
+            "wsgi.input": io.BytesIO(body),
+        }
+        for name, value in self._headers:
+            key = name.decode("latin-1").upper().replace("-", "_")
+            environ["CONTENT_TYPE" if key == "CONTENT_TYPE" else f"HTTP_{key}"] = value.decode("latin-1")
+        environ["CONTENT_LENGTH"] = str(len(body))
+        environ.pop("HTTP_CONTENT_LENGTH", None)
+        environ.pop("HTTP_TRANSFER_ENCODING", None)
+        return environ
+
+
+_SAME_FOR_ALL: Final[dict[str, Any]] = {
+    "SCRIPT_NAME": "",
+    "SERVER_NAME": "localhost",
+    "SERVER_PORT": "0",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.errors": sys.stderr,
+    "wsgi.multithread": False,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+}
+
+
+def call_wsgi(app: WSGIApplication, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+    """Call a WSGI application; return the status line, the headers and the whole body."""
+    started: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[[bytes], None]:
+        started.append((status, headers))
+        return lambda _chunk: None
+
+    parts = app(environ, start_response)
+    try:
+        body = b"".join(parts)
+    finally:
+        close = getattr(parts, "close", None)
+        if close is not None:
+            close()
+    status, headers = started[-1]
+    return status, headers, b"" if environ["REQUEST_METHOD"] == "HEAD" else body
+
+
+def _common_names(transport: asyncio.BaseTransport) -> set[str]:
+    """The common names of the certificate that a client showed; none without one."""
+    shown = transport.get_extra_info("peercert") or {}
+    return {value for part in shown.get("subject", ()) for key, value in part if key == "commonName"}
