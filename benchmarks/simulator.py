@@ -29,8 +29,9 @@ from roost.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep
 from roost.simulator.sweep.survey import trace_of
 from roost.simulator.trace.synthetic import synthetic_attempts
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.objects import read_node_state, read_pod_state
+from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from tests.harness.controlplane import ControlPlane

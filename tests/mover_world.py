@@ -32,8 +32,10 @@ from roost_core.placement.labels import attract_label, pulled_label
 from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import parse_settings
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.objects import NodeState, Owner, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.node_reader import read_node_state
+from roost_core.scheduler.objects import NodeState, Owner, PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod

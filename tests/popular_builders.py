@@ -18,7 +18,8 @@ from roost.controllers.popular_images.settings import (
 )
 from roost_core.placement.documents import Reader
 from roost_core.placement.nodes import NodeFact
-from roost_core.scheduler.objects import ContainerState, NodeState, PodState, read_pod_state
+from roost_core.scheduler.objects import ContainerState, NodeState, PodState
+from roost_core.scheduler.pod_reader import read_pod_state
 from tests.builders import NAMESPACE, RELEASE, default_values, merged
 
 if TYPE_CHECKING:

@@ -28,10 +28,12 @@ from roost_core.placement.labels import (
     is_own_node_label,
     startup_taint,
 )
-from roost_core.scheduler.objects import NodeState, OddNodeError, read_node_state
+from roost_core.scheduler.node_reader import OddNodeError, read_node_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from roost_core.scheduler.objects import NodeState
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from sys import intern
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.images import normalise_reference, short_name
@@ -148,9 +149,19 @@ def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str
     return f"{head}-{digest}"
 
 
-def is_kept_annotation(key: str) -> bool:
-    """Tell whether an annotation is one that Roost may ever read: its own, a hub's or an autoscaler's."""
-    return DOMAIN in key or key.startswith(AUTOSCALER_PREFIXES)
+_NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
+
+
+def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Those annotations that Roost may ever read: its own, a hub's or an autoscaler's."""
+    kept = {key: value for key, value in annotations.items() if DOMAIN in key or key.startswith(AUTOSCALER_PREFIXES)}
+    # One object for the thousands that have none.
+    return kept or _NO_ANNOTATIONS
+
+
+def intern_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The same labels, of texts that all records share: thousands of pods say the same of themselves."""
+    return {intern(key): intern(value) for key, value in labels.items()} if labels else labels
 
 
 def images_condition(release: str, namespace: str) -> str:

@@ -26,7 +26,8 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 # Why DaemonSet pods are skipped.
 DAEMON_SET: Final = "daemon-set"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-_NOTHING: Final[JSONObject] = {}
+# Stands for an object that is absent: read, never written to.
+NOTHING: Final[JSONObject] = {}
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -67,20 +68,31 @@ def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
 
 def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
     """The texts by key under `key`, none when it is absent or null. Raises OddPodError when it is something else."""
-    found = child_object(parent, key, where) or _NOTHING
+    found = child_object(parent, key, where) or NOTHING
     for value in found.values():
         if type(value) is not str:
             raise OddPodError(f"{where}.{key} holds something that is no text")
     return found
 
 
-def _containers(spec: JSONObject, key: str) -> list[JSONObject]:
-    found = child_list(spec, key, "spec")
+def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject]:
+    """The objects under `key`, none when it is absent or null. Raises OddPodError when it is anything but objects."""
+    found = child_list(parent, key, where)
     if found is None:
         return []
-    for container in found:
-        if type(container) is not dict:
-            raise OddPodError(f"spec.{key} holds something that is no object")
+    for child in found:
+        if type(child) is not dict:
+            raise OddPodError(f"{where}.{key} holds something that is no object")
+    return found
+
+
+def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
+    """The whole number under `key`, 0 when it is absent or null. Raises OddPodError when it is something else."""
+    found = parent.get(key)
+    if found is None:
+        return 0
+    if type(found) is not int:
+        raise OddPodError(f"{where}.{key} is no whole number")
     return found
 
 
@@ -112,7 +124,7 @@ class Pod(NamedTuple):
     def rules(self) -> NodeRules:
         """What this pod demands of its node."""
         return NodeRules(
-            child_object(self.spec, "nodeSelector", "spec") or _NOTHING,
+            child_object(self.spec, "nodeSelector", "spec") or NOTHING,
             self.required_node_terms,
             child_list(self.spec, "tolerations", "spec") or (),
         )
@@ -184,12 +196,12 @@ def read_pod(body: object, namespace: str) -> Pod:
         raise OddPodError("the object's kind is not Pod")
     metadata = child_object(body, "metadata", "object")
     if metadata is None:
-        metadata = _NOTHING
+        metadata = NOTHING
     spec = child_object(body, "spec", "object")
     if spec is None:
         raise OddPodError("the pod has no spec")
-    affinity = child_object(spec, "affinity", "spec") or _NOTHING
-    node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or _NOTHING
+    affinity = child_object(spec, "affinity", "spec") or NOTHING
+    node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or NOTHING
     where = "spec.affinity.nodeAffinity"
     required = child_object(node_affinity, REQUIRED, where)
     terms = None
@@ -205,8 +217,8 @@ def read_pod(body: object, namespace: str) -> Pod:
         annotations=child_texts(metadata, "annotations", "metadata"),
         scheduler_name=child_text(spec, "schedulerName", "spec"),
         node_name=child_text(spec, "nodeName", "spec"),
-        containers=_containers(spec, "containers"),
-        init_containers=_containers(spec, "initContainers"),
+        containers=child_objects(spec, "containers", "spec"),
+        init_containers=child_objects(spec, "initContainers", "spec"),
         affinity=affinity,
         node_affinity=node_affinity,
         required_node_terms=terms,

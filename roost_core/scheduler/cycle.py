@@ -11,17 +11,19 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.scheduler.filters import NOT_NAMED, Cycle, Rejection, Verdict
+from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from roost_core.scheduler.preemption import Nomination, NoNomination, no_node_text, preempt
 from roost_core.scheduler.scores import Chosen, ScoreTable, pick, score_chosen
+from roost_core.scheduler.verdicts import Rejection, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState, NodeRow
+    from roost_core.scheduler.state import ClusterState
 
 NO_NODES: Final = "no nodes available to schedule pods"
 # A cluster of fewer nodes is searched whole, and so many fitting ones are always looked for.

@@ -1,4 +1,4 @@
-"""Tell whether labels, nodes, taints and pods meet the rules that `objects` has read.
+"""Tell whether labels, nodes, taints and pods meet the rules that pods and nodes carry.
 
 The same meaning as `roost_core.placement.selectors`, on rules read once instead of on JSON, since a scheduling cycle
 asks this thousands of times.

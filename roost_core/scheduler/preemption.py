@@ -9,15 +9,18 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from roost_core.scheduler.filters import Cycle, Rejection
+from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.matching import selector_matches
+from roost_core.scheduler.verdicts import Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState, DisruptionBudget, NodeRow
+    from roost_core.scheduler.state import ClusterState
+    from roost_core.scheduler.surroundings import DisruptionBudget
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 WAITING: Final = "not eligible due to a terminating pod on the nominated node."

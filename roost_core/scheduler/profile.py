@@ -12,16 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from roost_core.placement.pods import PREFERRED, REQUIRED
-from roost_core.scheduler.objects import (
-    CPU,
-    MEMORY,
-    NodeTerm,
-    SpreadConstraint,
-    WeightedNodeTerm,
-    read_node_term,
-    read_node_terms,
-    read_spread_constraint,
-)
+from roost_core.scheduler.objects import CPU, MEMORY, NodeTerm, SpreadConstraint, WeightedNodeTerm
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
     DEFAULT_PREEMPTION,
@@ -39,6 +30,7 @@ from roost_core.scheduler.plugins import (
     is_on,
     names_at,
 )
+from roost_core.scheduler.pod_reader import read_node_term, read_node_terms, read_spread_constraint
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"

@@ -15,7 +15,7 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from roost_core.scheduler.filters import Cycle, admits, spread_constraints, spread_query
+from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.objects import CPU, MEMORY, PodState
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
@@ -28,14 +28,16 @@ from roost_core.scheduler.plugins import (
     TAINT_TOLERATION,
     VOLUME_BINDING,
 )
+from roost_core.scheduler.pod_queries import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
 from roost_core.scheduler.profile import CAPACITY_RATIO, LEAST_ALLOCATED, Profile
-from roost_core.scheduler.state import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
+from roost_core.scheduler.topology_spread import admits, spread_constraints, spread_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import SpreadConstraint
-    from roost_core.scheduler.state import ClusterState, NodeRow
+    from roost_core.scheduler.state import ClusterState
 
 MAX_SCORE: Final = 100
 HOSTNAME: Final = "kubernetes.io/hostname"

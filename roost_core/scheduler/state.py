@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from roost_core.scheduler.matching import selector_matches
-from roost_core.scheduler.objects import CPU, MEMORY, PODS, HostPort, NodeState, PodSpec, PodState, PodTerm
+from roost_core.scheduler.node_rows import NodeRow, bump
+from roost_core.scheduler.pod_queries import Condition, OwnedTerm, PodQuery, own_namespaces, owned_terms
+from roost_core.scheduler.surroundings import NO_SURROUNDINGS, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roost_core.placement.selectors import Requirement
-    from roost_core.scheduler.objects import NodeTerm, Toleration
+    from roost_core.scheduler.objects import HostPort, NodeState, NodeTerm, PodSpec, PodState, PodTerm, Toleration
 
-_Key = TypeVar("_Key")
 _Found = TypeVar("_Found")
 # Selectors whose counts are kept; the one asked longest ago goes first.
 _REMEMBERED_QUERIES: Final = 128
@@ -35,30 +35,9 @@ _REMEMBERED_MEMOS: Final = 64
 _REMEMBERED_CHANGES: Final = 4096
 # Specs whose terms are kept; all go when there are more.
 _REMEMBERED_SPECS: Final = 4096
-# Kinds of pods' terms, as they act on a pod that comes.
-REQUIRED_AFFINITY: Final = "required affinity"
-REQUIRED_ANTI_AFFINITY: Final = "required anti-affinity"
-PREFERRED: Final = "preferred"
 # What kube-scheduler calls a node's zone; the deprecated label counts first.
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 _REGION_LABELS: Final = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-
-
-class OwnedTerm(NamedTuple):
-    """A term together with whose it is, since one without namespaces means its owner's own."""
-
-    kind: str
-    term: PodTerm
-    namespaces: frozenset[str]
-    # Of a preferred term; negative for anti-affinity. 0 for a required one.
-    weight: int
-
-
-class Condition(NamedTuple):
-    """Which pods are meant. No namespaces (None) means those of every namespace."""
-
-    namespaces: frozenset[str] | None
-    selector: frozenset[Requirement] | None
 
 
 class Needs(NamedTuple):
@@ -72,115 +51,6 @@ class Needs(NamedTuple):
     node_selector: tuple[tuple[str, str], ...]
     required_node_terms: tuple[NodeTerm, ...] | None
     tolerations: tuple[Toleration, ...]
-
-
-class PodQuery(NamedTuple):
-    """Pods that meet every one of the conditions; `living` leaves out those that are being deleted."""
-
-    conditions: tuple[Condition, ...]
-    living: bool = False
-
-    def finds(self, pod: PodState) -> bool:
-        """Tell whether the pod is one of them."""
-        if self.living and pod.leaving:
-            return False
-        for namespaces, selector in self.conditions:
-            if namespaces is not None and pod.namespace not in namespaces:
-                return False
-            if not selector_matches(selector, pod.labels):
-                return False
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class DisruptionBudget:
-    """A PodDisruptionBudget, as pre-emption looks at it."""
-
-    namespace: str
-    # None and the empty selector protect nothing here.
-    selector: frozenset[Requirement] | None
-    disruptions_allowed: int = 0
-    # Names of pods whose eviction is under way.
-    disrupted_pods: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What else in the cluster has a say: none of it changes with a pod."""
-
-    # Labels by namespace; one that isn't there counts as having none.
-    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    budgets: tuple[DisruptionBudget, ...] = ()
-    # Selectors of Services by namespace, and of ReplicationControllers, ReplicaSets and StatefulSets by
-    # (kind, namespace, name): spreading by default asks for them, and for nothing else.
-    services: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
-    controllers: Mapping[tuple[str, str, str], frozenset[Requirement]] = field(default_factory=dict)
-
-
-NO_SURROUNDINGS: Final = Surroundings()
-
-
-class NodeRow:
-    """One node with what its pods add up to. `copy` gives one to try things on."""
-
-    __slots__ = (
-        "allocatable", "image_view", "labels", "max_pods", "name", "node", "nominated", "pods", "ports", "requested",
-        "scored",
-    )  # fmt: skip
-
-    def __init__(self, node: NodeState) -> None:
-        self.pods: dict[str, PodState] = {}
-        # Bound nowhere yet; pre-emption makes room for them here.
-        self.nominated: dict[str, PodState] = {}
-        self.ports: dict[HostPort, int] = {}
-        # What is asked for, and what scores count: CPU and memory of containers that ask for none.
-        self.requested: dict[str, int] = {}
-        self.scored: dict[str, int] = {}
-        # (bytes, nodes) by image name, as this node's entry saw them; None: always the present ones.
-        self.image_view: Mapping[str, tuple[int, int]] | None = None
-        self.set_node(node)
-
-    def set_node(self, node: NodeState) -> None:
-        """Replace what is known of the node itself."""
-        self.node = node
-        self.name = node.fact.name
-        self.labels = node.fact.labels
-        self.allocatable = node.allocatable
-        self.max_pods = node.allocatable.get(PODS, 0)
-
-    def add(self, pod: PodState) -> None:
-        """Count a pod in."""
-        self.pods[pod.key] = pod
-        self._count(pod, 1)
-
-    def remove(self, pod: PodState) -> None:
-        """Count a pod out that was counted in."""
-        del self.pods[pod.key]
-        self._count(pod, -1)
-
-    def _count(self, pod: PodState, sign: int) -> None:
-        spec = pod.spec
-        requested, scored = self.requested, self.scored
-        for name, amount in spec.requests:
-            if amount:
-                _bump(requested, name, sign * amount)
-                if name not in (CPU, MEMORY):
-                    _bump(scored, name, sign * amount)
-        if spec.non_zero_cpu:
-            _bump(scored, CPU, sign * spec.non_zero_cpu)
-        if spec.non_zero_memory:
-            _bump(scored, MEMORY, sign * spec.non_zero_memory)
-        for port in spec.host_ports:
-            _bump(self.ports, port, sign)
-
-    def copy(self) -> Self:
-        """A row of its own with the same pods; nominations are shared."""
-        new = type(self).__new__(type(self))
-        for name in ("node", "name", "labels", "allocatable", "max_pods", "nominated", "image_view"):
-            setattr(new, name, getattr(self, name))
-        for name in ("pods", "ports", "requested", "scored"):
-            setattr(new, name, dict(getattr(self, name)))
-        return new
 
 
 class ImageUse:
@@ -476,12 +346,12 @@ class ClusterState:
         if pod.spec.has_pod_terms:
             for term in self._owned_terms(pod):
                 counts = self.terms.setdefault(term, {})
-                _bump(counts, node_name, sign)
+                bump(counts, node_name, sign)
                 if not counts:
                     del self.terms[term]
         for query, counts in self._queries.items():
             if query.finds(pod):
-                _bump(counts, node_name, sign)
+                bump(counts, node_name, sign)
 
     def _owned_terms(self, pod: PodState) -> list[OwnedTerm]:
         """`owned_terms`, made once for all pods of a namespace that share their terms."""
@@ -592,51 +462,9 @@ class ClusterState:
         return self.surroundings.namespaces.get(namespace) or {}
 
 
-def own_namespaces(term: PodTerm, namespace: str) -> frozenset[str]:
-    """The namespaces that a term names; its owner's own when it names none and selects none."""
-    if term.namespaces or term.namespace_selector is not None:
-        return term.namespaces
-    return frozenset((namespace,))
-
-
-def owned_terms(pod: PodState) -> list[OwnedTerm]:
-    """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity among them."""
-    spec, namespace = pod.spec, pod.namespace
-    found = [OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0) for term in spec.required_affinity]
-    found += [
-        OwnedTerm(REQUIRED_ANTI_AFFINITY, term, own_namespaces(term, namespace), 0)
-        for term in spec.required_anti_affinity
-    ]
-    found += [
-        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), weight) for weight, term in spec.preferred_affinity
-    ]
-    found += [
-        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), -weight)
-        for weight, term in spec.preferred_anti_affinity
-    ]
-    return found
-
-
-def term_means(owned: OwnedTerm, pod: PodState, namespace_labels: Mapping[str, str]) -> bool:
-    """Tell whether a term of a pod that is there means a pod that comes, whose namespace has these labels."""
-    term = owned.term
-    return (
-        pod.namespace in owned.namespaces or selector_matches(term.namespace_selector, namespace_labels)
-    ) and selector_matches(term.selector, pod.labels)
-
-
 def _zone_of(node: NodeState) -> str:
     labels = node.fact.labels
     zone, region = (
         next((labels[label] for label in names if label in labels), "") for names in (_ZONE_LABELS, _REGION_LABELS)
     )
     return f"{region}:\0:{zone}" if zone or region else ""
-
-
-def _bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
-    """Add to a count; zero is the same as absent, so that going back gives what was there."""
-    number = counts.get(key, 0) + by
-    if number:
-        counts[key] = number
-    else:
-        counts.pop(key, None)

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from roost_core.placement.moments import read_moment
 from roost_core.placement.selectors import read_label_selector
 from roost_core.scheduler.cycle import Decision, schedule
-from roost_core.scheduler.objects import PodSpec, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.node_reader import read_node_state
+from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, read_profiles
-from roost_core.scheduler.state import ClusterState, DisruptionBudget, Surroundings
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.e2e.drawn_clusters import HOSTNAME, ZONE, Drawing, Object, cluster_wide
 from tests.harness.api import ApiError
 from tests.harness.nodes import FakeNodes
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from roost_core.scheduler.objects import PodSpec, PodState
     from tests.harness.controlplane import ControlPlane
     from tests.harness.scheduler import Scheduler
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roost_core.scheduler.objects import NodeState, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, read_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from roost_core.scheduler.objects import NodeState, PodState
 
 MIB = 2**20
 GIB = 2**30

@@ -18,7 +18,7 @@ from roost_core.placement.moments import read_moment
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.pods import OddPodError
 from roost_core.placement.selectors import Taint
-from roost_core.scheduler.objects import read_allocatable
+from roost_core.scheduler.node_reader import read_allocatable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set

@@ -40,7 +40,7 @@ from roost_core.placement.settings import (
     Settings,
     WhenNoHolder,
 )
-from roost_core.scheduler.objects import read_requests
+from roost_core.scheduler.requests import read_requests
 from webhook.rules.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
 from webhook.rules.homes import HomeFinder, HomeRequest
 from webhook.rules.ledger import Ledger

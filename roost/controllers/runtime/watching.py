@@ -15,12 +15,14 @@ from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 from roost_core.placement.moments import read_moment
 from roost_core.placement.pods import OddPodError
-from roost_core.scheduler.objects import NodeState, OddNodeError, PodSpec, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.node_reader import OddNodeError, read_node_state
+from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from roost_core.kube.client import Client, JSONObject
+    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
 # Longer without a word from the server: plans would rest on a cluster of long ago.
 STALE_SECONDS: Final = 180.0

@@ -18,15 +18,16 @@ from roost.recorder.store.records import Candidates, CandidatesRecord, Verdict, 
 from roost_core.placement.images import normalise_reference
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
 from roost_core.scheduler.objects import CPU, MEMORY
-from roost_core.scheduler.state import ClusterState, Surroundings
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost.recorder.recording.reading import SeenNode, SeenPod
+    from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import NodeState, PodState
     from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import NodeRow
 
 # Nodes kept of each decision: the best by score, the chosen one, and then those that were refused.
 MAX_CANDIDATES: Final = 50

@@ -15,13 +15,15 @@ from roost_core.placement.moments import read_moment
 from roost_core.placement.pods import OddPodError
 from roost_core.placement.pods import read_pod as read_whole_pod
 from roost_core.placement.repositories import repository_of
-from roost_core.scheduler.objects import NodeState, OddNodeError, PodSpec, PodState, read_node_state, read_pod_state
+from roost_core.scheduler.node_reader import OddNodeError, read_node_state
+from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
     from roost_core.placement.pods import Pod
     from roost_core.placement.settings import KeySource
+    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
 JSONObject = dict[str, Any]
 US: Final = 1_000_000

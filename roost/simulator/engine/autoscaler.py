@@ -27,15 +27,16 @@ from roost_core.scheduler.matching import (
     tolerates_cordon,
 )
 from roost_core.scheduler.objects import CPU, MEMORY, PODS
-from roost_core.scheduler.state import PodQuery
+from roost_core.scheduler.pod_queries import PodQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost.simulator.setup.assumptions import Assumptions
     from roost_core.placement.selectors import Taint
+    from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import NodeState, NodeTerm, PodSpec, PodState, WeightedPodTerm
-    from roost_core.scheduler.state import ClusterState, NodeRow
+    from roost_core.scheduler.state import ClusterState
 
 # Pods below it ask for no node and hold none (--expendable-pods-priority-cutoff).
 PRIORITY_CUTOFF: Final = -10

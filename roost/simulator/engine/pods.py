@@ -21,15 +21,8 @@ from roost_core.placement.labels import (
     WARM_TARGET_ANNOTATION,
 )
 from roost_core.placement.pods import read_pod
-from roost_core.scheduler.objects import (
-    PodSpec,
-    PodState,
-    WeightedNodeTerm,
-    copy_pod,
-    copy_spec,
-    read_node_term,
-    read_pod_state,
-)
+from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
+from roost_core.scheduler.pod_reader import read_node_term, read_pod_state
 from webhook.admission import decide
 from webhook.rules.facts import HomePod, WarmPod, pod_key
 from webhook.rules.patch import Annotate, PreferNode

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
 from roost_core.placement.nodes import NodeFact
 from roost_core.placement.selectors import Taint, read_label_selector
-from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState, read_node_term
+from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState
+from roost_core.scheduler.pod_reader import read_node_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -38,7 +38,8 @@ from roost_core.placement.copies import Copier
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.objects import NodeState, PodState, copy_pod
-from roost_core.scheduler.state import ClusterState, Surroundings
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import Surroundings
 from webhook.rules.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,20 +13,18 @@ from roost_core.placement.pods import OddPodError
 from roost_core.placement.selectors import Requirement
 from roost_core.scheduler.cycle import feasible_wanted, schedule
 from roost_core.scheduler.filters import Cycle, filter_nodes
-from roost_core.scheduler.objects import (
-    NodeState,
-    OddNodeError,
-    PodSpec,
-    PodState,
-    read_node_state,
-    read_pod_state,
-)
+from roost_core.scheduler.node_reader import OddNodeError, read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
+from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 from roost_core.scheduler.scores import pick, score_nodes
-from roost_core.scheduler.state import ClusterState, DisruptionBudget, Surroundings
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.e2e.drawn_clusters import IMAGES, PRIORITIES, Drawing
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
+
+if TYPE_CHECKING:
+    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
 SEEDS = st.integers(0, 2**32)
 PROFILES: tuple[Profile, ...] = (

@@ -18,7 +18,8 @@ from roost_core.placement.documents import Reader
 from roost_core.placement.labels import images_condition, pulled_label, startup_taint
 from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import GateMode
-from roost_core.scheduler.objects import ContainerState, read_pod_state
+from roost_core.scheduler.objects import ContainerState
+from roost_core.scheduler.pod_reader import read_pod_state
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label
 from tests.recorded_data import PODS
 

@@ -17,7 +17,8 @@ from roost.controllers.runtime.watching import _is_minor
 from roost_core.placement.labels import pulled_label, pulled_prefix
 from roost_core.placement.nodes import NodeFact
 from roost_core.placement.selectors import Requirement, Taint
-from roost_core.scheduler.objects import NodeState, NodeTerm, PodSpec, PodState, read_pod_state
+from roost_core.scheduler.objects import NodeState, NodeTerm, PodSpec, PodState
+from roost_core.scheduler.pod_reader import read_pod_state
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label
 
 if TYPE_CHECKING:

@@ -1,0 +1,184 @@
+"""Filters that look at nodes alone: NodeUnschedulable, TaintToleration and NodeAffinity.
+
+Their verdicts hold for all pods of one spec until a node changes. Source: the Filter methods of kube-scheduler's
+plugins, v1.35 to v1.37.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from roost_core.scheduler.matching import (
+    count_unwanted,
+    is_kept_off,
+    node_matches,
+    node_term_matches,
+    tolerates_cordon,
+)
+from roost_core.scheduler.plugins import (
+    NODE_AFFINITY,
+    NODE_UNSCHEDULABLE,
+    TAINT_TOLERATION,
+)
+from roost_core.scheduler.verdicts import Check, Rejection, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import NodeTerm, PodState, WeightedNodeTerm
+    from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.state import ClusterState
+
+# Verdicts of so many different specs are kept while no node changes.
+_REMEMBERED_VERDICTS: Final = 2048
+UNSCHEDULABLE: Final = Rejection(("node(s) were unschedulable",), True)
+TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",), True)
+OTHER_NODES: Final = Rejection(("node(s) didn't match Pod's node affinity/selector",), True)
+OTHER_PROFILE_NODES: Final = Rejection(("node(s) didn't match scheduler-enforced node affinity",), True)
+
+
+@dataclass(slots=True)
+class NodeVerdicts:
+    """What nodes alone decide for the needs of one spec and one profile, by node name; good until a node changes."""
+
+    rejected: dict[str, Rejection] = field(default_factory=dict)
+    # Nodes that the pod's own selector and required affinity don't admit; made when asked for.
+    unmatched: frozenset[str] | None = None
+    kept_off: frozenset[str] | None = None
+    # PreferNoSchedule taints not tolerated, and points by the preferred node terms asked for; only those above 0.
+    unwanted: dict[str, int] | None = None
+    preferred: dict[tuple[WeightedNodeTerm, ...], dict[str, int]] = field(default_factory=dict)
+
+
+class NodeFilters:
+    """One pod before one state and profile, as far as nodes alone decide: cordons, taints, selectors and affinity."""
+
+    __slots__ = ("_verdicts", "pod", "profile", "state")
+
+    def __init__(self, pod: PodState, state: ClusterState, profile: Profile) -> None:
+        state.look()
+        self.pod = pod
+        self.state = state
+        self.profile = profile
+        self._verdicts: NodeVerdicts | None = None
+
+    @property
+    def _node_checks(self) -> dict[str, Check]:
+        return {
+            NODE_UNSCHEDULABLE: self._check_cordon,
+            TAINT_TOLERATION: self._check_taints,
+            NODE_AFFINITY: self._check_affinity,
+        }
+
+    @property
+    def verdicts(self) -> NodeVerdicts:
+        """What nodes alone decide, for all pods with the same needs."""
+        if self._verdicts is None:
+            self._verdicts = self._find_verdicts()
+        return self._verdicts
+
+    def _find_verdicts(self) -> NodeVerdicts:
+        needs, profile, kept = self.state.needs_of(self.pod.spec), self.profile, self.state.verdicts
+        # By identity, so that needs aren't hashed for each pod; the entry keeps both objects alive.
+        key = (id(needs), id(profile))
+        entry = kept.get(key)
+        if entry is not None:
+            found: NodeVerdicts = entry[2]
+            return found
+        verdicts = NodeVerdicts()
+        node_checks = self._node_checks
+        checks = [node_checks[plugin] for plugin in profile.filters if plugin in node_checks]
+        for name, row in self.state.rows.items():
+            for check in checks:
+                verdict = check(row)
+                if verdict is not None:
+                    verdicts.rejected[name] = verdict
+                    break
+        if len(kept) >= _REMEMBERED_VERDICTS:
+            kept.clear()
+        kept[key] = (needs, profile, verdicts)
+        return verdicts
+
+    def _check_node(self, row: NodeRow) -> Verdict:
+        return self.verdicts.rejected.get(row.name)
+
+    def _check_cordon(self, row: NodeRow) -> Verdict:
+        if row.node.fact.unschedulable and not tolerates_cordon(self.pod.spec.tolerations):
+            return UNSCHEDULABLE
+        return None
+
+    def _check_taints(self, row: NodeRow) -> Verdict:
+        taints = row.node.fact.taints
+        return TAINTED if taints and is_kept_off(self.pod.spec.tolerations, taints) else None
+
+    def _check_affinity(self, row: NodeRow) -> Verdict:
+        added = self.profile.added_node_terms
+        if added is not None and not any(node_term_matches(term, row.name, row.labels) for term in added):
+            return OTHER_PROFILE_NODES
+        return None if node_matches(self.pod.spec, row.name, row.labels) else OTHER_NODES
+
+    @property
+    def unmatched(self) -> frozenset[str]:
+        """Nodes that the pod's own node selector and required affinity don't admit."""
+        verdicts = self.verdicts
+        if verdicts.unmatched is None:
+            spec, rows = self.pod.spec, self.state.rows
+            verdicts.unmatched = frozenset(
+                name for name, row in rows.items() if not node_matches(spec, name, row.labels)
+            )
+        return verdicts.unmatched
+
+    @property
+    def kept_off(self) -> frozenset[str]:
+        """Nodes whose taints the pod doesn't tolerate."""
+        verdicts = self.verdicts
+        if verdicts.kept_off is None:
+            tolerations, rows = self.pod.spec.tolerations, self.state.rows
+            verdicts.kept_off = frozenset(
+                name for name, row in rows.items() if is_kept_off(tolerations, row.node.fact.taints)
+            )
+        return verdicts.kept_off
+
+    @property
+    def preferred(self) -> Mapping[str, int]:
+        """Weights of the preferred node terms that each node meets, the profile's added; nodes with 0 are left out."""
+        kept, asked = self.verdicts.preferred, self.pod.spec.preferred_node_terms
+        found = kept.get(asked)
+        if found is None:
+            found = {}
+            for weight, term in (*self.profile.added_preferred_terms, *asked):
+                if weight:
+                    for name in self._meeting(term):
+                        found[name] = found.get(name, 0) + weight
+            if len(kept) >= _REMEMBERED_VERDICTS:
+                kept.clear()
+            kept[asked] = found
+        return found
+
+    def _meeting(self, term: NodeTerm) -> Sequence[str]:
+        """The nodes that meet a node selector term."""
+        known, rows = self.state.meeting, self.state.rows
+        found = known.get(term)
+        if found is None:
+            if len(known) >= _REMEMBERED_VERDICTS:
+                known.clear()
+            found = known[term] = tuple(
+                [name for name, row in rows.items() if node_term_matches(term, name, row.labels)]
+            )
+        return found
+
+    @property
+    def unwanted(self) -> Mapping[str, int]:
+        """PreferNoSchedule taints of each node that the pod doesn't tolerate; nodes with 0 are left out."""
+        verdicts = self.verdicts
+        if verdicts.unwanted is None:
+            tolerations = self.pod.spec.tolerations
+            found = {}
+            for name, row in self.state.rows.items():
+                number = count_unwanted(tolerations, row.node.fact.taints)
+                if number:
+                    found[name] = number
+            verdicts.unwanted = found
+        return verdicts.unwanted

@@ -1,0 +1,121 @@
+"""The InterPodAffinity filter: which domains the pods are in that a pod needs, avoids or is avoided by.
+
+Source: kube-scheduler's plugin of that name, v1.35 to v1.37.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+from roost_core.scheduler.pod_queries import REQUIRED_ANTI_AFFINITY, PodQuery, owned_terms, term_means
+from roost_core.scheduler.verdicts import Rejection, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_core.scheduler.node_filters import NodeFilters
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import PodState, PodTerm
+
+NO_COMPANY: Final = Rejection(("node(s) didn't match pod affinity rules",), True)
+AVOIDS_OTHERS: Final = Rejection(("node(s) didn't match pod anti-affinity rules",), False)
+AVOIDED_BY_OTHERS: Final = Rejection(("node(s) didn't satisfy existing pods anti-affinity rules",), False)
+_Domains = dict[tuple[str, str], int]
+
+
+class OtherPods:
+    """Required (anti-)affinity: in which domains the pods are that the pod needs, avoids or is avoided by."""
+
+    __slots__ = ("_affinity", "_anti_affinity", "_avoided_by", "_namespace_labels", "_pod", "_queries")
+
+    def __init__(self, nodes: NodeFilters) -> None:
+        pod, state = nodes.pod, nodes.state
+        self._pod = pod
+        self._namespace_labels = state.labels_of_namespace(pod.namespace)
+        rows = state.rows
+        affinity, anti_affinity = pod.spec.required_affinity, pod.spec.required_anti_affinity
+        needed = PodQuery(tuple(state.condition_of(term, pod.namespace) for term in affinity))
+        avoided = [PodQuery((state.condition_of(term, pod.namespace),)) for term in anti_affinity]
+        self._queries = (needed, avoided)
+        self._affinity: _Domains = {}
+        self._anti_affinity: _Domains = {}
+        self._avoided_by: _Domains = {}
+        if affinity:
+            for name, number in state.count_pods(needed).items():
+                _add_domains(self._affinity, affinity, rows[name].labels, number)
+        for term, query in zip(anti_affinity, avoided, strict=True):
+            for name, number in state.count_pods(query).items():
+                _add_domains(self._anti_affinity, (term,), rows[name].labels, number)
+        for owned, counts in state.terms.items():
+            if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(owned, pod, self._namespace_labels):
+                for name, number in counts.items():
+                    _add_domains(self._avoided_by, (owned.term,), rows[name].labels, number)
+
+    @classmethod
+    def of(cls, nodes: NodeFilters) -> Self | None:
+        """The domains for the cycle's pod; None when no term binds it: then later pods don't bring one either."""
+        found = cls(nodes)
+        spec = nodes.pod.spec
+        return found if found._avoided_by or spec.required_affinity or spec.required_anti_affinity else None
+
+    def copy(self) -> Self:
+        """Domains of their own."""
+        new = type(self).__new__(type(self))
+        new._pod, new._namespace_labels, new._queries = self._pod, self._namespace_labels, self._queries
+        new._affinity = dict(self._affinity)
+        new._anti_affinity = dict(self._anti_affinity)
+        new._avoided_by = dict(self._avoided_by)
+        return new
+
+    def count(self, pod: PodState, row: NodeRow, sign: int) -> None:
+        """Count another pod in or out."""
+        spec = self._pod.spec
+        needed, avoided = self._queries
+        if spec.required_affinity and needed.finds(pod):
+            _add_domains(self._affinity, spec.required_affinity, row.labels, sign)
+        for term, query in zip(spec.required_anti_affinity, avoided, strict=True):
+            if query.finds(pod):
+                _add_domains(self._anti_affinity, (term,), row.labels, sign)
+        if pod.spec.required_anti_affinity:
+            for owned in owned_terms(pod):
+                if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(owned, self._pod, self._namespace_labels):
+                    _add_domains(self._avoided_by, (owned.term,), row.labels, sign)
+
+    def check(self, row: NodeRow) -> Verdict:
+        """Why the node is in the wrong company; None when it isn't."""
+        labels, spec = row.labels, self._pod.spec
+        if spec.required_affinity and not self._has_company(labels):
+            return NO_COMPANY
+        if self._anti_affinity:
+            for term in spec.required_anti_affinity:
+                value = labels.get(term.topology_key)
+                if value is not None and self._anti_affinity.get((term.topology_key, value), 0) > 0:
+                    return AVOIDS_OTHERS
+        for (key, value), number in self._avoided_by.items():
+            if number > 0 and labels.get(key) == value:
+                return AVOIDED_BY_OTHERS
+        return None
+
+    def _has_company(self, labels: Mapping[str, str]) -> bool:
+        terms = self._pod.spec.required_affinity
+        alone = False
+        for term in terms:
+            value = labels.get(term.topology_key)
+            if value is None:
+                return False
+            if self._affinity.get((term.topology_key, value), 0) <= 0:
+                alone = True
+        # The first of its kind may start a company that it would itself belong to.
+        return not alone or (not self._affinity and self._queries[0].finds(self._pod))
+
+
+def _add_domains(domains: _Domains, terms: Sequence[PodTerm], labels: Mapping[str, str], number: int) -> None:
+    for term in terms:
+        value = labels.get(term.topology_key)
+        if value is not None:
+            domain = (term.topology_key, value)
+            total = domains.get(domain, 0) + number
+            if total:
+                domains[domain] = total
+            else:
+                domains.pop(domain, None)

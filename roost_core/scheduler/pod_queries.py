@@ -1,0 +1,86 @@
+"""Which pods (anti-)affinity terms, spreading and the autoscaler mean: queries by namespace and labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_core.scheduler.matching import selector_matches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.placement.selectors import Requirement
+    from roost_core.scheduler.objects import PodState, PodTerm
+
+# Kinds of pods' terms, as they act on a pod that comes.
+REQUIRED_AFFINITY: Final = "required affinity"
+REQUIRED_ANTI_AFFINITY: Final = "required anti-affinity"
+PREFERRED: Final = "preferred"
+
+
+class OwnedTerm(NamedTuple):
+    """A term together with whose it is, since one without namespaces means its owner's own."""
+
+    kind: str
+    term: PodTerm
+    namespaces: frozenset[str]
+    # Of a preferred term; negative for anti-affinity. 0 for a required one.
+    weight: int
+
+
+class Condition(NamedTuple):
+    """Which pods are meant. No namespaces (None) means those of every namespace."""
+
+    namespaces: frozenset[str] | None
+    selector: frozenset[Requirement] | None
+
+
+class PodQuery(NamedTuple):
+    """Pods that meet every one of the conditions; `living` leaves out those that are being deleted."""
+
+    conditions: tuple[Condition, ...]
+    living: bool = False
+
+    def finds(self, pod: PodState) -> bool:
+        """Tell whether the pod is one of them."""
+        if self.living and pod.leaving:
+            return False
+        for namespaces, selector in self.conditions:
+            if namespaces is not None and pod.namespace not in namespaces:
+                return False
+            if not selector_matches(selector, pod.labels):
+                return False
+        return True
+
+
+def own_namespaces(term: PodTerm, namespace: str) -> frozenset[str]:
+    """The namespaces that a term names; its owner's own when it names none and selects none."""
+    if term.namespaces or term.namespace_selector is not None:
+        return term.namespaces
+    return frozenset((namespace,))
+
+
+def owned_terms(pod: PodState) -> list[OwnedTerm]:
+    """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity among them."""
+    spec, namespace = pod.spec, pod.namespace
+    found = [OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0) for term in spec.required_affinity]
+    found += [
+        OwnedTerm(REQUIRED_ANTI_AFFINITY, term, own_namespaces(term, namespace), 0)
+        for term in spec.required_anti_affinity
+    ]
+    found += [
+        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), weight) for weight, term in spec.preferred_affinity
+    ]
+    found += [
+        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), -weight)
+        for weight, term in spec.preferred_anti_affinity
+    ]
+    return found
+
+
+def term_means(owned: OwnedTerm, pod: PodState, namespace_labels: Mapping[str, str]) -> bool:
+    """Tell whether a term of a pod that is there means a pod that comes, whose namespace has these labels."""
+    term = owned.term
+    return (
+        pod.namespace in owned.namespaces or selector_matches(term.namespace_selector, namespace_labels)
+    ) and selector_matches(term.selector, pod.labels)

@@ -1,0 +1,170 @@
+"""Sum up what a pod's containers request, as kube-scheduler counts it.
+
+Source: component-helpers' resource.PodRequests, Kubernetes v1.36.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.pods import (
+    NOTHING,
+    JSONObject,
+    OddPodError,
+    child_object,
+    child_objects,
+    child_text,
+)
+from roost_core.placement.quantities import parse_quantity
+from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+# What a container without a request counts in scores: 100 millicores, 200 MiB.
+DEFAULT_CPU_MILLICORES: Final = 100
+DEFAULT_MEMORY_BYTES: Final = 200 * 2**20
+_NON_ZERO_DEFAULTS: Final[Mapping[str, Fraction]] = {
+    CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000),
+    MEMORY: Fraction(DEFAULT_MEMORY_BYTES),
+}
+
+
+def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
+    """What a pod that isn't bound yet asks for in all, by resource. Raises OddPodError as `read_pod_state` does."""
+    containers, inits = child_objects(spec, "containers", "spec"), child_objects(spec, "initContainers", "spec")
+    return sum_requests(spec, NOTHING, containers, inits)[0]
+
+
+def is_sidecar(init_container: JSONObject) -> bool:
+    """Tell whether an init container keeps running beside the main containers."""
+    return init_container.get("restartPolicy") == "Always"
+
+
+_Amounts = dict[str, Fraction]
+
+
+def sum_requests(
+    spec: JSONObject, status: JSONObject, containers: list[JSONObject], inits: list[JSONObject]
+) -> tuple[tuple[tuple[str, int], ...], dict[str, int], tuple[tuple[str, int], ...]]:
+    """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count while it isn't."""
+    statuses = {
+        child_text(one, "name", "status"): one
+        for key in ("containerStatuses", "initContainerStatuses")
+        for one in child_objects(status, key, "status")
+    }
+    infeasible = any(
+        one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible"
+        for one in child_objects(status, "conditions", "status")
+    )
+    mains = [_effective(one, statuses, infeasible=infeasible) for one in containers]
+    steps = [
+        (_effective(one, statuses if is_sidecar(one) else {}, infeasible=infeasible), is_sidecar(one)) for one in inits
+    ]
+    resources = child_object(spec, "resources", "spec") or NOTHING
+    whole = {
+        name: amount
+        for name, amount in _amounts(resources, "requests", "spec.resources").items()
+        if name in (CPU, MEMORY) or name.startswith("hugepages-")
+    }
+    overhead = _amounts(spec, "overhead", "spec")
+    asked = _sum_up(mains, steps, whole, overhead, {})
+    fit = _sum_up(mains, steps, {}, overhead, _NON_ZERO_DEFAULTS)
+    counted = fit
+    if whole:
+        # With pod-level requests only what is asked for nowhere gets a default.
+        defaults = {name: one for name, one in _NON_ZERO_DEFAULTS.items() if name not in asked}
+        counted = _sum_up(mains, steps, whole, overhead, defaults)
+    return (
+        _rounded_up(asked),
+        {name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted},
+        _rounded_up(fit),
+    )
+
+
+def _rounded_up(amounts: _Amounts) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, round_up(name, one)) for name, one in amounts.items() if is_counted(name)))
+
+
+def _sum_up(
+    mains: Iterable[_Amounts],
+    steps: Iterable[tuple[_Amounts, bool]],
+    whole: _Amounts,
+    overhead: _Amounts,
+    defaults: Mapping[str, Fraction],
+) -> _Amounts:
+    """Main containers and sidecars, or the largest moment of initialising; then pod-level requests and overhead."""
+    total: _Amounts = {}
+    for one in mains:
+        _add(total, {**defaults, **one})
+    sidecars: _Amounts = {}
+    largest: _Amounts = {}
+    for one, is_sidecar in steps:
+        moment = {**defaults, **one}
+        if is_sidecar:
+            _add(total, moment)
+            _add(sidecars, moment)
+        else:
+            _add(moment, sidecars)
+            _raise_to(largest, moment)
+    _raise_to(total, largest)
+    total |= whole
+    _add(total, overhead)
+    return total
+
+
+def _effective(container: JSONObject, statuses: Mapping[str, JSONObject], *, infeasible: bool) -> _Amounts:
+    """A container's requests; during a resize in place the larger of what is wanted, granted and in force."""
+    wanted = _amounts(child_object(container, "resources", "spec.containers[]") or NOTHING, "requests", "resources")
+    state = statuses.get(child_text(container, "name", "spec.containers[]")) if statuses else None
+    if state is None or state.get("resources") is None:
+        return wanted
+    effective = {} if infeasible else dict(wanted)
+    in_force = child_object(state, "resources", "status.containerStatuses[]") or NOTHING
+    _raise_to(effective, _amounts(in_force, "requests", "status.containerStatuses[]"))
+    _raise_to(effective, _amounts(state, "allocatedResources", "status.containerStatuses[]"))
+    return effective
+
+
+def _amounts(parent: JSONObject, key: str, where: str) -> _Amounts:
+    found = child_object(parent, key, where) or NOTHING
+    return {name: read_quantity(amount, f"{where}.{key}.{name}") for name, amount in found.items()}
+
+
+def _add(total: _Amounts, more: _Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, Fraction(0)) + amount
+
+
+def _raise_to(total: _Amounts, other: _Amounts) -> None:
+    for name, amount in other.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def is_counted(resource: str) -> bool:
+    """Tell whether kube-scheduler keeps count of a resource: the plain three and those with a domain or a family."""
+    return resource in _PLAIN_RESOURCES or "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
+
+
+def round_up(resource: str, amount: Fraction) -> int:
+    """Give the amount in whole units as kube-scheduler counts them: millicores of CPU, else bytes or pieces."""
+    if resource == CPU:
+        amount *= 1000
+    return -(-amount.numerator // amount.denominator)
+
+
+@lru_cache(maxsize=4096)
+def _parse_text(text: str) -> Fraction:
+    return parse_quantity(text)
+
+
+def read_quantity(amount: object, where: str) -> Fraction:
+    """Read a quantity, in cores, bytes or pieces. Raises OddPodError, which names `where`."""
+    try:
+        return _parse_text(amount) if isinstance(amount, str) else parse_quantity(amount)
+    except ValueError:
+        raise OddPodError(f"{where} is no quantity") from None

@@ -1,0 +1,39 @@
+"""What else in a cluster has a say in scheduling, beside nodes and pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.placement.selectors import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget, as pre-emption looks at it."""
+
+    namespace: str
+    # None and the empty selector protect nothing here.
+    selector: frozenset[Requirement] | None
+    disruptions_allowed: int = 0
+    # Names of pods whose eviction is under way.
+    disrupted_pods: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else in the cluster has a say: none of it changes with a pod."""
+
+    # Labels by namespace; one that isn't there counts as having none.
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    budgets: tuple[DisruptionBudget, ...] = ()
+    # Selectors of Services by namespace, and of ReplicationControllers, ReplicaSets and StatefulSets by
+    # (kind, namespace, name): spreading by default asks for them, and for nothing else.
+    services: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
+    controllers: Mapping[tuple[str, str, str], frozenset[Requirement]] = field(default_factory=dict)
+
+
+NO_SURROUNDINGS: Final = Surroundings()

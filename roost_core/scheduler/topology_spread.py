@@ -1,0 +1,155 @@
+"""The PodTopologySpread filter: which constraints bind a pod, and how many pods each domain has.
+
+Source: kube-scheduler's plugin of that name, v1.35 to v1.37.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+from roost_core.placement.selectors import Requirement
+from roost_core.scheduler.matching import (
+    selector_matches,
+)
+from roost_core.scheduler.pod_queries import Condition, PodQuery
+from roost_core.scheduler.verdicts import Rejection, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost_core.scheduler.node_filters import NodeFilters
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import PodState, SpreadConstraint
+    from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.state import ClusterState
+
+SKEWED: Final = Rejection(("node(s) didn't match pod topology spread constraints",), False)
+NO_TOPOLOGY: Final = Rejection(("node(s) didn't match pod topology spread constraints (missing required label)",), True)
+
+
+def spread_constraints(
+    pod: PodState, profile: Profile, state: ClusterState, *, required: bool
+) -> list[SpreadConstraint]:
+    """The pod's own constraints of one kind; when it has none at all, the profile's with the cluster's selector."""
+    own = pod.spec.spread_constraints
+    if own:
+        return [_with_label_keys(one, pod) for one in own if one.required == required]
+    defaults = [one for one in profile.default_spread if one.required == required]
+    if not defaults:
+        return []
+    selector = _default_selector(pod, state)
+    return [one._replace(selector=selector) for one in defaults] if selector else []
+
+
+def _with_label_keys(constraint: SpreadConstraint, pod: PodState) -> SpreadConstraint:
+    keys = [key for key in constraint.match_label_keys if key in pod.labels]
+    if not keys or constraint.selector is None:
+        return constraint
+    more = {Requirement(key, "In", frozenset((pod.labels[key],))) for key in keys}
+    return constraint._replace(selector=constraint.selector | more)
+
+
+def _default_selector(pod: PodState, state: ClusterState) -> frozenset[Requirement]:
+    """What the Services that select the pod and its controller select, all together; empty when nothing does."""
+    labels: dict[str, str] = {}
+    for selector in state.surroundings.services.get(pod.namespace, ()):
+        if all(pod.labels.get(key) == value for key, value in selector.items()):
+            labels.update(selector)
+    found = frozenset(Requirement(key, "In", frozenset((value,))) for key, value in labels.items())
+    if pod.owner is None:
+        return found
+    return found | state.surroundings.controllers.get((pod.owner.kind, pod.namespace, pod.owner.name), frozenset())
+
+
+def spread_query(constraint: SpreadConstraint, namespace: str) -> PodQuery:
+    """The pods that a constraint of a pod of that namespace counts."""
+    return PodQuery((Condition(frozenset((namespace,)), constraint.selector),), living=True)
+
+
+def counted_nodes(
+    nodes: NodeFilters, constraints: Sequence[SpreadConstraint], *, require_all: bool
+) -> Iterator[tuple[NodeRow, list[int]]]:
+    """Nodes that count for spreading, each with the indices of the constraints whose policies admit it."""
+    keys = [one.topology_key for one in constraints]
+    for row in nodes.state.rows.values():
+        if require_all and not all(key in row.labels for key in keys):
+            continue
+        indices = [index for index, one in enumerate(constraints) if admits(nodes, one, row.name)]
+        if indices:
+            yield row, indices
+
+
+def admits(nodes: NodeFilters, constraint: SpreadConstraint, name: str) -> bool:
+    """Tell whether the node passes the constraint's inclusion policies."""
+    if constraint.honor_affinity and name in nodes.unmatched:
+        return False
+    return not (constraint.honor_taints and name in nodes.kept_off)
+
+
+class SpreadCounts:
+    """DoNotSchedule constraints, with the number of pods in each of their domains."""
+
+    __slots__ = ("_constraints", "_counts", "_fewest", "_matches_itself", "_nodes")
+
+    def __init__(self, nodes: NodeFilters, constraints: Sequence[SpreadConstraint]) -> None:
+        self._nodes = nodes
+        self._constraints = constraints
+        labels = nodes.pod.labels
+        self._matches_itself = [int(selector_matches(one.selector, labels)) for one in constraints]
+        self._counts: list[dict[str, int]] = [{} for _ in constraints]
+        pods = [
+            # An empty selector counts nothing here.
+            nodes.state.count_pods(spread_query(one, nodes.pod.namespace)) if one.selector else {}
+            for one in constraints
+        ]
+        # The smallest count of each constraint, while nothing changes.
+        self._fewest: list[int | None] = [None] * len(constraints)
+        for row, indices in counted_nodes(nodes, constraints, require_all=True):
+            for index in indices:
+                counts, value = self._counts[index], row.labels[constraints[index].topology_key]
+                counts[value] = counts.get(value, 0) + pods[index].get(row.name, 0)
+
+    @classmethod
+    def of(cls, nodes: NodeFilters) -> Self | None:
+        """The counts for the cycle's pod; None when no constraint binds it."""
+        constraints = spread_constraints(nodes.pod, nodes.profile, nodes.state, required=True)
+        return cls(nodes, constraints) if constraints else None
+
+    def copy(self) -> Self:
+        """Counts of their own."""
+        new = type(self).__new__(type(self))
+        new._nodes, new._constraints, new._matches_itself = self._nodes, self._constraints, self._matches_itself
+        new._counts = [dict(counts) for counts in self._counts]
+        new._fewest = list(self._fewest)
+        return new
+
+    def count(self, pod: PodState, row: NodeRow, sign: int) -> None:
+        """Count another pod in or out; unlike at first also one that is being deleted, as kube-scheduler does."""
+        if pod.namespace != self._nodes.pod.namespace:
+            return
+        if not all(one.topology_key in row.labels for one in self._constraints):
+            return
+        for index, constraint in enumerate(self._constraints):
+            if selector_matches(constraint.selector, pod.labels) and admits(self._nodes, constraint, row.name):
+                counts, value = self._counts[index], row.labels[constraint.topology_key]
+                counts[value] = counts.get(value, 0) + sign
+                self._fewest[index] = None
+
+    def check(self, row: NodeRow) -> Verdict:
+        """Why the node would be one too many; None when it wouldn't."""
+        for index, constraint in enumerate(self._constraints):
+            value = row.labels.get(constraint.topology_key)
+            if value is None:
+                return NO_TOPOLOGY
+            number = self._counts[index].get(value, 0) + self._matches_itself[index]
+            if number - self._fewest_of(index) > constraint.max_skew:
+                return SKEWED
+        return None
+
+    def _fewest_of(self, index: int) -> int:
+        fewest = self._fewest[index]
+        if fewest is None:
+            counts = self._counts[index]
+            fewest = min(counts.values()) if len(counts) >= self._constraints[index].min_domains else 0
+            self._fewest[index] = fewest
+        return fewest
