@@ -1,8 +1,9 @@
 """Check that the Go webhook and Roost make the same pod of every pod, and degrade gates for the same reasons.
 
 A race is only fair between equals. `python -m benchmarks.equality`: 0 when all are equal, 1 with the differences
-otherwise. The other benchmarks run it first. Pods: those of the benchmarks, variants of them that reach every rule, and
-the fixtures beside the repository when they are there.
+otherwise. The other benchmarks run it first. The Go webhook is frozen: it knows the rules of benchmarks/values.yaml,
+and the two are compared under these values alone. Pods: those of the benchmarks, variants of them that reach every
+rule, and the recorded ones.
 """
 
 from __future__ import annotations
@@ -38,19 +39,9 @@ Object = dict[str, Any]
 REPO: Final = Path(__file__).resolve().parent.parent
 PODS: Final = REPO / "benchmarks" / "pods"
 NAMESPACE: Final = "hub"
-SAMPLE: Final = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+# Both images of benchmarks/values.yaml.
 SCIENCE: Final = "quay.io/benchmark/science:2026.11"
-_COMMON: Final = (
-    "singleuser.profileList[0].display_name=sample",
-    f"singleuser.profileList[0].kubespawner_override.image={SAMPLE}",
-)
-POLICIES: Final = {
-    "require": _COMMON,
-    "wait, no bound on load": (*_COMMON, "imageGate.whenNoHolder=wait", "podClasses.build.home.maxLoad=0"),
-    "prefer, by host name": (*_COMMON, "imageGate.mode=prefer", "podClasses.build.home.matchBy=hostname"),
-    "instead of z2jh's scheduler": (*_COMMON, "replaceSchedulers[0]=hub-user-scheduler", "scheduler.target=none"),
-    "all namespaces": (*_COMMON, "podClasses.user.match.namespaceSelector.matchLabels.team=science"),
-}
+TOOLS: Final = "quay.io/benchmark/network-tools:2026.11"
 
 
 def differences() -> list[str]:
@@ -59,24 +50,22 @@ def differences() -> list[str]:
     with tempfile.TemporaryDirectory(prefix="roost-equality-") as scratch:
         folder = Path(scratch)
         cases = dict(_pods())
-        say(f"equality: {len(cases)} pods under {len(POLICIES)} policies")
-        for title, settings in POLICIES.items():
-            policy = write_policy(folder / "policy.json", NAMESPACE, *settings)
-            known = _facts_objects()
-            reviews = {name: _review(pod, number) for number, (name, pod) in enumerate(cases.items())}
-            ours = _placed_by_roost(policy, known, reviews)
-            changed = sum(
-                mine["pod"] != _tidy(review["request"]["object"])
-                for mine, review in zip(ours, reviews.values(), strict=True)
-            )
-            degraded = sum("gate" in mine for mine in ours)
-            say(f"  {title}: {changed} of {len(cases)} pods changed; the gate of {degraded} degraded")
-            for mode in ("rules", "lean"):
-                theirs = _placed_by_go(mode, folder, policy, known, reviews)
-                for name, mine, other in zip(cases, ours, theirs, strict=True):
-                    if mine != other:
-                        patch = jsonpatch.make_patch(other, mine).to_string()
-                        found.append(f"{title}: {name}: from what Go's `{mode}` made to what Roost made: {patch}")
+        policy = write_policy(folder / "policy.json", NAMESPACE)
+        known = _facts_objects()
+        reviews = {name: _review(pod, number) for number, (name, pod) in enumerate(cases.items())}
+        ours = _placed_by_roost(policy, known, reviews)
+        changed = sum(
+            mine["pod"] != _tidy(review["request"]["object"])
+            for mine, review in zip(ours, reviews.values(), strict=True)
+        )
+        degraded = sum("gate" in mine for mine in ours)
+        say(f"equality: {len(cases)} pods, {changed} of them changed; the gate of {degraded} degraded")
+        for mode in ("rules", "lean"):
+            theirs = _placed_by_go(mode, folder, policy, known, reviews)
+            for name, mine, other in zip(cases, ours, theirs, strict=True):
+                if mine != other:
+                    patch = jsonpatch.make_patch(other, mine).to_string()
+                    found.append(f"{name}: from what Go's `{mode}` made to what Roost made: {patch}")
     return found
 
 
@@ -153,12 +142,12 @@ _BUILD_LABELS: Final = {"component": "binderhub-build"}
 
 def _facts_objects() -> Object:
     """Six nodes, five of them with builders; some hold images, one pulls, some are small, full of builds or shut."""
-    sample, science = (pulled_label(RELEASE, NAMESPACE, image) for image in (SAMPLE, SCIENCE))
+    tools, science = (pulled_label(RELEASE, NAMESPACE, image) for image in (TOOLS, SCIENCE))
     labels: dict[str, dict[str, str]] = {
-        "node-a": {sample: "true", "hub.jupyter.org/node-purpose": "user"},
+        "node-a": {tools: "true", "hub.jupyter.org/node-purpose": "user"},
         "node-b": {science: "true"},
-        "node-c": {sample: "true", science: "true", "kubernetes.io/hostname": "another-name"},
-        "node-d": {sample: "pulling"},
+        "node-c": {tools: "true", science: "true", "kubernetes.io/hostname": "another-name"},
+        "node-d": {tools: "pulling"},
         "node-e": {},
         "node-f": {},
     }
@@ -210,8 +199,7 @@ def _facts_objects() -> Object:
         }
         for number in range(5)
     ]
-    namespaces = [{"metadata": {"name": name, "labels": {"team": "science"}}} for name in (NAMESPACE, "user-ada")]
-    return {"nodes": nodes, "pods": pods, "namespaces": namespaces}
+    return {"nodes": nodes, "pods": pods, "namespaces": [{"metadata": {"name": NAMESPACE}}]}
 
 
 def _pods() -> Iterator[tuple[str, Object]]:
@@ -245,7 +233,6 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
     "opted out": _set("metadata", "annotations", OPT_OUT_ANNOTATION, to="true"),
     "bound": _set("spec", "nodeName", to="node-a"),
     "own scheduler": _set("spec", "schedulerName", to="my-scheduler"),
-    "scheduler of zero-to-jupyterhub": _set("spec", "schedulerName", to="hub-user-scheduler"),
     "no affinity": _set("spec", "affinity", to=None),
     "two ored terms and an empty one": _set(
         "spec",
@@ -257,7 +244,7 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
     "a selector that no node meets": _set("spec", "nodeSelector", to={"zone": "moon"}),
     "a selector for one node": _set("spec", "nodeSelector", to={"kubernetes.io/hostname": "node-b"}),
     "no tolerations": _set("spec", "tolerations", to=[]),
-    "sample image": _set("spec", "containers", 0, "image", to=SAMPLE),
+    "another image": _set("spec", "containers", 0, "image", to=TOOLS),
     "unknown image": _set("spec", "containers", 0, "image", to="registry.example:5000/other@sha256:abc"),
     "limits only": _set("spec", "containers", 0, "resources", to={"limits": {"cpu": "2"}}),
     "own preferred pod terms": _set(
@@ -297,13 +284,13 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
     ),
     "one of Roost's own programs": _set("metadata", "labels", "app.kubernetes.io/part-of", to="roost"),
     "a second container that asks for something": lambda pod: pod["spec"]["containers"].append(
-        {"name": "side", "image": SAMPLE, "resources": {"requests": {"cpu": "1m"}}}
+        {"name": "side", "image": TOOLS, "resources": {"requests": {"cpu": "1m"}}}
     ),
     "as large as one holder": _set(
-        "spec", "containers", 0, to={"name": "notebook", "image": SAMPLE, "resources": {"requests": {"memory": "12Gi"}}}
+        "spec", "containers", 0, to={"name": "notebook", "image": TOOLS, "resources": {"requests": {"memory": "12Gi"}}}
     ),
     "larger than any holder": _set(
-        "spec", "containers", 0, to={"name": "notebook", "image": SAMPLE, "resources": {"requests": {"memory": "60Gi"}}}
+        "spec", "containers", 0, to={"name": "notebook", "image": TOOLS, "resources": {"requests": {"memory": "60Gi"}}}
     ),
     "a GPU": _set(
         "spec", "containers", 0, "resources", to={"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}}
@@ -311,10 +298,9 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
     "an init container that asks for much": _set(
         "spec",
         "initContainers",
-        to=[{"name": "load", "image": SAMPLE, "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}],
+        to=[{"name": "load", "image": TOOLS, "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}],
     ),
     "another repository": _set("metadata", "annotations", "binder-repo", to="https://github.com/benchmark-org/other"),
-    "in a user's namespace": _set("metadata", "namespace", to="user-ada"),
     "in a strange namespace": _set("metadata", "namespace", to="elsewhere"),
 }
 

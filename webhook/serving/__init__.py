@@ -1,1 +1,1 @@
-"""HTTP: listeners, connections, and the two applications."""
+"""The webhook as a WSGI application, and its life from the first certificate to the drain."""
