@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
 from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
-from roost.controllers.image_gate.settings import GateSettings, PullerGroup, PullerPods, managed_image
+from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
@@ -19,6 +19,7 @@ from roost_core.placement.labels import (
     puller_container,
 )
 from roost_core.placement.nodes import NodeFact
+from roost_core.placement.pullers import Puller, managed_image
 from roost_core.placement.selectors import Requirement, Taint
 from roost_core.placement.settings import GateMode
 from roost_core.scheduler.objects import ContainerState, NodeState, NodeTerm, PodSpec, PodState
@@ -60,8 +61,8 @@ def gate_settings(
         has_puller=has_puller,
         node_condition=node_condition,
         puller_pods=puller_pods,
-        groups=tuple(
-            PullerGroup(name, selector, tuple(managed_image(RELEASE, NAMESPACE, image) for image in found))
+        pullers=tuple(
+            Puller(name, selector, tuple(managed_image(RELEASE, NAMESPACE, image) for image in found))
             for name, (selector, found) in groups.items()
         ),
         tolerations=({"key": "hub.jupyter.org/dedicated", "operator": "Equal", "value": "user"},),

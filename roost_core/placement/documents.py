@@ -55,8 +55,10 @@ class Reader:
     faults: list[Fault] = field(default_factory=list)
 
     def fault(self, key: str, found: object, expected: str) -> None:
-        """Note a fault under `key`."""
-        self.faults.append(Fault(key, describe(found), expected))
+        """Note a fault under `key`, once however often the document is read."""
+        fault = Fault(key, describe(found), expected)
+        if fault not in self.faults:
+            self.faults.append(fault)
 
     def mapping(self, value: object, key: str) -> Document:
         """`value` as a mapping with text keys; {} when it is null."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.pull_failures import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost.controllers.contract.pullers import PULLED, is_puller, is_z2jh_puller
-from roost.controllers.image_gate.settings import GateSettings, ManagedImage, PullerPods
+from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import OWN_INSTANCE_LABEL
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
+    from roost_core.placement.pullers import ManagedImage
     from roost_core.scheduler.objects import ContainerState, NodeState, PodState
 
 # kubelet's nodeStatusMaxImages.

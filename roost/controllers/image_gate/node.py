@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost.controllers.contract.snapshot import Moment
-    from roost.controllers.image_gate.settings import GateSettings, ManagedImage
+    from roost.controllers.image_gate.settings import GateSettings
+    from roost_core.placement.pullers import ManagedImage
     from roost_core.scheduler.objects import NodeState, PodState
 
 # Webhooks learn of a new set within a kubelet's refresh of ConfigMaps; until then they may still require an old label.

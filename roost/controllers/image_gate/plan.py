@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.image_gate.settings import GateSettings, ManagedImage
+    from roost.controllers.image_gate.settings import GateSettings
+    from roost_core.placement.pullers import ManagedImage
 
 # Of one fault, so many nodes are told of: a registry that is down would otherwise use up the budget that labels need.
 TOLD_NODES: Final = 3

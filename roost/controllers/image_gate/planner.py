@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.planner import MemoryPlanner
 from roost.controllers.image_gate.plan import GAUGES, GateMemory, note_image_gate, plan_image_gate
-from roost.controllers.image_gate.settings import GateSettings, PullerGroup, PullerPods, managed_image
-from roost_core.placement.puller_reach import read_required_terms, read_tolerations
-from roost_core.placement.settings import GateMode
+from roost.controllers.image_gate.settings import GateSettings, PullerPods
+from roost_core.placement.pullers import read_mappings, read_pullers
 
 if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner, Sources
@@ -36,11 +35,12 @@ def read_gate(read: Reader, document: Document) -> GateSettings:
     namespace = read.text(document.get("namespace"), "namespace")
     gate = read.mapping(document.get("gate"), "gate")
     puller = read.mapping(document.get("puller"), "puller")
+    pullers = read_pullers(read, document)
     deadline = gate.get("startupTaintDeadlineSeconds")
     return GateSettings(
         release=release,
         namespace=namespace,
-        mode=read.choice(gate.get("mode"), "gate.mode", GateMode),
+        mode=pullers.mode,
         startup_taint_deadline_seconds=read.whole(
             deadline, "gate.startupTaintDeadlineSeconds", 0, MAX_DEADLINE_SECONDS
         ),
@@ -51,26 +51,6 @@ def read_gate(read: Reader, document: Document) -> GateSettings:
         has_puller=read.flag(gate.get("hasPuller"), "gate.hasPuller"),
         node_condition=read.flag(gate.get("nodeCondition"), "gate.nodeCondition"),
         puller_pods=read.choice(gate.get("pullerPods"), "gate.pullerPods", PullerPods),
-        groups=tuple(
-            _read_group(read, read.mapping(one, f"gate.pullers[{index}]"), f"gate.pullers[{index}]", release, namespace)
-            for index, one in enumerate(read.items(gate.get("pullers"), "gate.pullers"))
-        ),
-        tolerations=tuple(
-            read.mapping(one, f"puller.tolerations[{index}]")
-            for index, one in enumerate(read.items(puller.get("tolerations"), "puller.tolerations"))
-        ),
-    )
-
-
-def _read_group(read: Reader, group: Document, key: str, release: str, namespace: str) -> PullerGroup:
-    references = [
-        read.text(one, f"{key}.images[{index}]")
-        for index, one in enumerate(read.items(group.get("images"), f"{key}.images"))
-    ]
-    return PullerGroup(
-        name=read.text(group.get("name"), f"{key}.name"),
-        node_selector=read.labels(group.get("nodeSelector"), f"{key}.nodeSelector"),
-        images=tuple(managed_image(release, namespace, one) for one in references if one),
-        required_terms=read_required_terms(read, group, key),
-        tolerations=read_tolerations(read, group, key, release, namespace),
+        pullers=pullers.pullers,
+        tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
     )

@@ -7,16 +7,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import (
     images_condition,
-    pulled_label,
     pulled_prefix,
     puller_container,
     readiness_taint,
     startup_taint,
 )
-from roost_core.placement.puller_reach import DAEMON_TOLERATIONS, selects, serving
+from roost_core.placement.pullers import DAEMON_TOLERATIONS, selects, serving
 from roost_core.placement.selectors import untolerated
 from roost_core.placement.settings import GateMode
 
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost_core.placement.nodes import NodeFact
+    from roost_core.placement.pullers import ManagedImage, Puller
     from roost_core.placement.selectors import Taint
 
 
@@ -32,31 +31,6 @@ class PullerPods(StrEnum):
 
     ROOST = "roost"
     ZERO_TO_JUPYTERHUB = "zeroToJupyterHub"
-
-
-@dataclass(frozen=True)
-class ManagedImage:
-    """One image that the puller brings to nodes; compared by its normalised reference."""
-
-    # As the values write it.
-    reference: str
-    normalised: str
-    # The node label that says "it is there".
-    label: str
-    # Every way in which a node's list may spell it.
-    spellings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PullerGroup:
-    """The images that one DaemonSet brings to the nodes with these labels."""
-
-    name: str
-    node_selector: Mapping[str, str]
-    images: tuple[ManagedImage, ...]
-    required_terms: tuple[Mapping[str, object], ...] = ()
-    # All that its pods tolerate; None: what `GateSettings.tolerations` says.
-    tolerations: tuple[Mapping[str, object], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +50,7 @@ class GateSettings:
     has_puller: bool
     node_condition: bool
     puller_pods: PullerPods
-    groups: tuple[PullerGroup, ...]
+    pullers: tuple[Puller, ...]
     # What the puller's pods tolerate, besides what all daemon pods do.
     tolerations: tuple[Mapping[str, object], ...] = ()
 
@@ -108,7 +82,7 @@ class GateSettings:
     @cached_property
     def images(self) -> Mapping[str, ManagedImage]:
         """All managed images, by normalised reference."""
-        return {image.normalised: image for group in self.groups for image in group.images}
+        return {image.normalised: image for puller in self.pullers for image in puller.images}
 
     @cached_property
     def by_container(self) -> Mapping[str, ManagedImage]:
@@ -120,12 +94,12 @@ class GateSettings:
         return {}
 
     def images_for(self, node: NodeFact) -> tuple[ManagedImage, ...]:
-        """The images of all groups that serve the node, in order of use; equal answers are one object."""
-        groups = serving(self.groups, node)
-        names = tuple(group.name for group in groups)
+        """The images of all pullers that serve the node, in order of use; equal answers are one object."""
+        pullers = serving(self.pullers, node)
+        names = tuple(puller.name for puller in pullers)
         found = self._wanted.get(names)
         if found is None:
-            images = {image.normalised: image for group in groups for image in group.images}
+            images = {image.normalised: image for puller in pullers for image in puller.images}
             found = self._wanted[names] = tuple(images.values())
         return found
 
@@ -139,24 +113,10 @@ class GateSettings:
         if not node.taints:
             return None
         taint: Taint | None = None
-        groups = [group for group in self.groups if selects(group, node.name, node.labels)]
-        for tolerations in [group.tolerations for group in groups] or [None]:
+        pullers = [puller for puller in self.pullers if selects(puller, node.name, node.labels)]
+        for tolerations in [puller.tolerations for puller in pullers] or [None]:
             against = untolerated(node.taints, self._tolerations if tolerations is None else tolerations)
             if against is None:
                 return None
             taint = taint or against
         return taint
-
-
-def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
-    """Describe an image for one hub."""
-    normalised = normalise_reference(reference)
-    return ManagedImage(
-        reference, normalised, pulled_label(release, namespace, reference), tuple(_spellings(normalised))
-    )
-
-
-def _spellings(normalised: str) -> list[str]:
-    """The full form, and the short forms that some runtimes list for Docker's registry."""
-    prefixes = [prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)]
-    return [normalised, *map(normalised.removeprefix, prefixes)]

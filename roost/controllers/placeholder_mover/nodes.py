@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roost_core.placement.labels import HELD
 from roost_core.placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
 from roost_core.placement.nodes import node_is_selected, node_is_tolerated
-from roost_core.placement.puller_reach import serving
+from roost_core.placement.pullers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +97,7 @@ class NodeJudge:
             return Unfit("not of the pool", is_for_good=True)
         why = self._why_unusable(node)
         # Labels tell of images where there are labels.
-        if why is None and not self._settings.images and node.name in self.pulling:
+        if why is None and not self._settings.pullers and node.name in self.pulling:
             why = Unfit("images are being pulled")
         if why is None and not node_is_tolerated(one.rules, node.fact):
             why = Unfit("a taint keeps the set off")
@@ -161,10 +161,10 @@ class NodeJudge:
 
     def _lacks_images(self, node: NodeState) -> bool:
         labels = node.fact.labels
-        for group in serving(self._settings.images, node.fact):
-            missing = {label for label in group.pulled_labels if labels.get(label) != HELD}
+        for puller in serving(self._settings.pullers, node.fact):
+            missing = {label for label in puller.labels if labels.get(label) != HELD}
             # What no node holds can't be had just now (a wrong name, say): the rest has to do, if there is a rest.
-            held = self._held & group.pulled_labels
+            held = self._held & puller.labels
             if missing and (not held or missing & held):
                 return True
         return False
@@ -175,7 +175,7 @@ class NodeJudge:
     @cached_property
     def _held(self) -> frozenset[str]:
         """Labels of managed images that at least one node carries."""
-        wanted = frozenset().union(*(group.pulled_labels for group in self._settings.images))
+        wanted = frozenset().union(*(puller.labels for puller in self._settings.pullers))
         found: set[str] = set()
         for node in self._snapshot.nodes.values():
             if len(found) == len(wanted):

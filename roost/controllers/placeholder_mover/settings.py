@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.placeholder_sets import PlaceholderSet, read_placeholder_sets
 from roost_core.placement.classes import Classes
-from roost_core.placement.labels import attract_prefix, pulled_label, startup_taint
-from roost_core.placement.puller_reach import read_required_terms, read_tolerations
+from roost_core.placement.labels import attract_prefix, startup_taint
+from roost_core.placement.pullers import Puller, read_pullers
 from roost_core.placement.settings import PodClass, read_pod_classes
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
@@ -30,16 +30,6 @@ _KEYS: Final = (
 _MAX_SECONDS: Final = 7 * 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class WantedImages:
-    """Labels that nodes of a puller's DaemonSet carry once their images are there."""
-
-    node_selector: Mapping[str, str]
-    pulled_labels: frozenset[str]
-    required_terms: tuple[Mapping[str, object], ...] = ()
-    tolerations: tuple[Mapping[str, object], ...] | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoverSettings:
     """`placeholderMover`, and what else its plan needs to know of the release. Without sets, it takes marks away."""
@@ -59,7 +49,7 @@ class MoverSettings:
     max_back_off_seconds: float = 900.0
     sets: tuple[PlaceholderSet, ...] = ()
     # Empty where no controller labels nodes.
-    images: tuple[WantedImages, ...] = ()
+    pullers: tuple[Puller, ...] = ()
     startup_taint: str = ""
     # By schedulerName.
     profiles: Mapping[str, Profile] = field(default_factory=dict)
@@ -108,30 +98,13 @@ def read_mover_settings(
         back_off_seconds=seconds("backOffSeconds", 1),
         max_back_off_seconds=seconds("maxBackOffSeconds", 1),
         sets=sets if enabled else (),
-        images=_read_images(read, document.get("gate"), release, namespace),
+        pullers=read_pullers(read, document).labelling,
         startup_taint=startup_taint(release, namespace),
         profiles=profiles,
         profile_fault=fault,
         classes=classes,
         user_classes=_user_classes(classes),
     )
-
-
-def _read_images(read: Reader, value: object, release: str, namespace: str) -> tuple[WantedImages, ...]:
-    gate = read.mapping(value, "gate")
-    # YAML 1.1 reads a bare `off` as false.
-    if gate.get("mode") in ("off", False):
-        return ()
-    found = []
-    for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers")):
-        at = f"gate.pullers[{index}]"
-        puller = read.mapping(entry, at)
-        images = [read.text(image, f"{at}.images") for image in read.items(puller.get("images"), f"{at}.images")]
-        labels = frozenset(pulled_label(release, namespace, image) for image in images if image)
-        selector = read.labels(puller.get("nodeSelector"), f"{at}.nodeSelector")
-        terms = read_required_terms(read, puller, at)
-        found.append(WantedImages(selector, labels, terms, read_tolerations(read, puller, at, release, namespace)))
-    return tuple(found)
 
 
 def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple[Mapping[str, Profile], str]:

@@ -18,7 +18,7 @@ from roost.controllers.popular_images.settings import DISK_BYTES_PER_IMAGE_BYTE
 from roost_core.placement.images import normalise_reference, split_reference
 from roost_core.placement.leaving import LEAVING_TAINTS
 from roost_core.placement.nodes import NodeRules, node_admits
-from roost_core.placement.puller_reach import serving
+from roost_core.placement.pullers import serving
 from roost_core.placement.selectors import untolerated
 from roost_core.scheduler.objects import EPHEMERAL_STORAGE, PODS
 
@@ -84,13 +84,13 @@ class NodeViews:
             admits, pullers, is_complete = before.admits, before.pullers, before.is_managed_complete
         else:
             admits = sum(1 << bit for bit, rules in enumerate(self._rules) if node_admits(rules, fact))
-            at_work = serving(settings.managed, fact)
-            pullers = sum(1 << bit for bit, managed in enumerate(settings.managed) if managed in at_work)
+            at_work = serving(settings.managed.pullers, fact)
+            pullers = sum(1 << bit for bit, puller in enumerate(settings.managed.pullers) if puller in at_work)
             is_complete = all(
                 fact.labels.get(label) == "true"
-                for bit, managed in enumerate(settings.managed)
-                if pullers >> bit & 1
-                for label in managed.pulled_labels
+                for puller in settings.managed.labelling
+                if puller in at_work
+                for label in puller.labels
             )
         return NodeView(
             state=state,

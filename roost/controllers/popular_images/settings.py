@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.images import normalise_reference
-from roost_core.placement.labels import pulled_label, startup_taint
-from roost_core.placement.puller_reach import read_required_terms, read_tolerations
+from roost_core.placement.labels import startup_taint
+from roost_core.placement.pullers import Pullers, read_mappings, read_pullers
 from roost_core.placement.settings import PodClass, read_pod_classes
 
 if TYPE_CHECKING:
@@ -68,19 +67,6 @@ class PullPod:
     service_account: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedImages:
-    """Images that a puller's DaemonSet brings to the nodes with these labels: not ours to pull."""
-
-    node_selector: Mapping[str, str]
-    # Normalised.
-    images: frozenset[str]
-    # Node labels that say "this image is here"; empty where nobody writes them.
-    pulled_labels: tuple[str, ...]
-    required_terms: tuple[Mapping[str, object], ...] = ()
-    tolerations: tuple[Mapping[str, object], ...] | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopularSettings:
     """`popularImages`, and what else the plan needs to know of the release."""
@@ -99,7 +85,8 @@ class PopularSettings:
     parallel_per_node: int = PARALLEL_PER_NODE
     parallel_per_cluster: int = PARALLEL_PER_CLUSTER
     bytes_per_minute: int = BYTES_PER_MINUTE
-    managed: tuple[ManagedImages, ...] = ()
+    # Their images aren't ours to pull.
+    managed: Pullers = field(default_factory=Pullers)
     # A node that lacks managed images for longer than this gets popular ones all the same.
     managed_deadline_seconds: float = 600.0
     startup_taints: frozenset[str] = frozenset()
@@ -126,36 +113,11 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
-        managed=_read_managed(read, document.get("gate"), release, namespace),
+        managed=read_pullers(read, document),
         managed_deadline_seconds=_read_deadline(read, document.get("gate")),
         startup_taints=frozenset({startup_taint(release, namespace)}),
         pull_pod=_read_pull_pod(read, document.get("puller")),
     )
-
-
-def _read_managed(read: Reader, value: object, release: str, namespace: str) -> tuple[ManagedImages, ...]:
-    gate = read.mapping(value, "gate")
-    # YAML 1.1 reads a bare `off` as false.
-    is_labelled = gate.get("mode", "off") not in ("off", False)
-    managed = []
-    for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers")):
-        at = f"gate.pullers[{index}]"
-        puller = read.mapping(entry, at)
-        written = [
-            read.text(image, f"{at}.images[{position}]")
-            for position, image in enumerate(read.items(puller.get("images"), f"{at}.images"))
-        ]
-        images = [normalise_reference(image) for image in written if image]
-        managed.append(
-            ManagedImages(
-                node_selector=read.labels(puller.get("nodeSelector"), f"{at}.nodeSelector"),
-                images=frozenset(images),
-                pulled_labels=tuple(pulled_label(release, namespace, image) for image in images if is_labelled),
-                required_terms=read_required_terms(read, puller, at),
-                tolerations=read_tolerations(read, puller, at, release, namespace),
-            )
-        )
-    return tuple(managed)
 
 
 def _read_deadline(read: Reader, value: object) -> float:
@@ -173,10 +135,7 @@ def _read_pull_pod(read: Reader, value: object) -> PullPod:
             read.text(name, f"puller.pullSecrets[{index}]")
             for index, name in enumerate(read.items(puller.get("pullSecrets"), "puller.pullSecrets"))
         ),
-        tolerations=tuple(
-            read.mapping(one, f"puller.tolerations[{index}]")
-            for index, one in enumerate(read.items(puller.get("tolerations"), "puller.tolerations"))
-        ),
+        tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
         priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
         service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),
     )

@@ -96,7 +96,9 @@ def wanted_lists(
         images.append((image, size, digest, parts, all_bits, share))
     lists: dict[tuple[int, int], tuple[Wanted, ...]] = {}
     for admits, pullers in groups:
-        managed = frozenset().union(*(one.images for bit, one in enumerate(settings.managed) if pullers >> bit & 1))
+        managed = frozenset().union(
+            *(puller.references for bit, puller in enumerate(settings.managed.pullers) if pullers >> bit & 1)
+        )
         found = []
         for image, size, digest, parts, all_bits, share in images:
             if image in managed or not admits & all_bits:

@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.documents import DNS_NAME, Document, Fault, Reader, SettingsError, describe
-from roost_core.placement.labels import HOSTNAME_LABEL, pulled_label
-from roost_core.placement.puller_reach import read_required_terms, selects
-from roost_core.placement.settings import GateMode, KeySource, PodClass, read_pod_classes
+from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.placement.pullers import Puller, read_pullers, selects
+from roost_core.placement.settings import KeySource, PodClass, read_pod_classes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 # BinderHub gives a user's pod no label or annotation with the repository; this variable is the build's own text.
 BINDER_REPOSITORY: Final = KeySource("env", "BINDER_REPO_URL")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateGroup:
-    """The image gate's labels that belong on the nodes with these labels, once they hold their images."""
-
-    node_selector: Mapping[str, str]
-    labels: frozenset[str]
-    required_terms: tuple[Mapping[str, object], ...] = ()
-    tolerations: None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +31,7 @@ class RecorderSettings:
     # Where a pod names its repository, in this order.
     key_sources: tuple[KeySource, ...]
     # None where the gate labels no nodes.
-    gate: tuple[GateGroup, ...]
+    pullers: tuple[Puller, ...]
     # Days after which what has ended is forgotten; 0: never.
     retention_days: int
     # First 12 hex digits of the document's SHA-256.
@@ -50,8 +40,7 @@ class RecorderSettings:
     def gate_labels(self, node_labels: Mapping[str, str]) -> frozenset[str]:
         """The labels with which the image gate says that a node with these labels holds all that belongs on it."""
         name = node_labels.get(HOSTNAME_LABEL, "")
-        found = [group.labels for group in self.gate if selects(group, name, node_labels)]
-        return frozenset().union(*found)
+        return frozenset().union(*(one.labels for one in self.pullers if selects(one, name, node_labels)))
 
 
 def load_settings(path: Path) -> RecorderSettings:
@@ -77,7 +66,7 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
     namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
     classes = read_pod_classes(read, document)
     retention_days = read.whole(document.get("retentionDays"), "retentionDays", 0, 36_500)
-    gate = _read_gate(read, document, release, namespace)
+    pullers = read_pullers(read, document)
     if read.faults:
         raise SettingsError(read.faults)
     homes = [pod_class.home for pod_class in classes.values() if pod_class.home is not None]
@@ -87,31 +76,7 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
         namespace=namespace,
         classes=classes,
         key_sources=tuple(sources),
-        gate=gate,
+        pullers=pullers.labelling,
         retention_days=retention_days,
         settings_hash=settings_hash,
     )
-
-
-def _read_gate(read: Reader, document: Document, release: str, namespace: str) -> tuple[GateGroup, ...]:
-    """`gate`, as controllers.json has it; not there in documents of an earlier Roost."""
-    gate = read.mapping(document.get("gate"), "gate")
-    if not gate or read.choice(gate.get("mode"), "gate.mode", GateMode) is GateMode.OFF:
-        return ()
-    groups = []
-    for index, one in enumerate(read.items(gate.get("pullers"), "gate.pullers")):
-        key = f"gate.pullers[{index}]"
-        group = read.mapping(one, key)
-        images = [
-            read.text(image, f"{key}.images[{number}]")
-            for number, image in enumerate(read.items(group.get("images"), f"{key}.images"))
-        ]
-        labels = frozenset(pulled_label(release, namespace, image) for image in images if image)
-        groups.append(
-            GateGroup(
-                node_selector=read.labels(group.get("nodeSelector"), f"{key}.nodeSelector"),
-                labels=labels,
-                required_terms=read_required_terms(read, group, key),
-            )
-        )
-    return tuple(groups)

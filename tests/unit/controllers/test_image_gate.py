@@ -776,7 +776,7 @@ class TestSettings:
         assert found.mode is GateMode.STARTUP_TAINT
         assert found.puller_pods is PullerPods.ZERO_TO_JUPYTERHUB
         assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (90, 7, False)
-        assert [image.reference for image in found.groups[0].images] == [SCIPY, GPU]
+        assert [image.reference for image in found.pullers[0].images] == [SCIPY, GPU]
         assert found.tolerations == ({"key": "a", "operator": "Exists"},)
 
     def test_all_faults_come_at_once(self) -> None:

@@ -12,7 +12,7 @@ from kubespawner.utils import recursive_update
 from roost_core.placement.labels import puller_component, puller_container
 from roost_core.placement.managed_images import PullerGroup, managed_images, puller_groups
 from roost_core.placement.nodes import NodeFact
-from roost_core.placement.puller_reach import selects, serving
+from roost_core.placement.pullers import Puller, managed_image, selects, serving
 from roost_core.placement.selectors import Taint, node_term_matches, untolerated
 
 Values = dict[str, Any]
@@ -218,16 +218,25 @@ def test_an_image_is_brought_to_every_node_that_its_users_may_use(
         extraTolerations=users["tolerations"],
         extraNodeAffinity={"required": users["node_affinity_required"]},
     )
-    groups = puller_groups(values, {"tolerations": [USERS]})
+    pullers = [
+        Puller(
+            group.component,
+            group.node_selector,
+            tuple(managed_image("hub", "jhub", image) for image in group.images),
+            group.required_terms,
+            group.tolerations,
+        )
+        for group in puller_groups(values, {"tolerations": [USERS]})
+    ]
     node = NodeFact(name="node", labels=labels, taints=tuple(taints), unschedulable=False, ready=True)
     there = {
-        image
-        for group in groups
-        if selects(group, "node", labels) and untolerated(tuple(taints), group.tolerations) is None
-        for image in group.images
+        image.reference
+        for puller in pullers
+        if selects(puller, "node", labels) and untolerated(tuple(taints), puller.tolerations or ()) is None
+        for image in puller.images
     }
     # The controllers ask for no image that isn't brought, where any is.
-    assert not there or there == {image for group in serving(groups, node) for image in group.images}
+    assert not there or there == {image.reference for puller in serving(pullers, node) for image in puller.images}
     for index, override in enumerate([{}, *overrides]):
         rules = {**users, **override, "node_selector": _merged(users["node_selector"], override)}
         terms = rules["node_affinity_required"]

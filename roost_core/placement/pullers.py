@@ -1,0 +1,154 @@
+"""Read which images the image gate watches over, and tell to which nodes the puller's DaemonSets bring them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import pulled_label, readiness_taint, startup_taint
+from roost_core.placement.selectors import node_term_matches, untolerated
+from roost_core.placement.settings import GateMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_core.placement.documents import Document, Reader
+    from roost_core.placement.nodes import NodeFact
+
+# What the DaemonSet controller lets every daemon pod tolerate.
+# Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
+DAEMON_TOLERATIONS: Final[tuple[Mapping[str, object], ...]] = tuple(
+    {"key": f"node.kubernetes.io/{name}", "operator": "Exists"}
+    for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+)
+
+
+@dataclass(frozen=True)
+class ManagedImage:
+    """One image that the puller brings to nodes; compared by its normalised reference."""
+
+    # As the values write it.
+    reference: str
+    normalised: str
+    # The node label that says "it is there".
+    label: str
+    # Every way in which a node's list may spell it.
+    spellings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Puller:
+    """One DaemonSet of the puller: its images, and the nodes that it brings them to."""
+
+    name: str
+    # Labels that its nodes have.
+    node_selector: Mapping[str, str]
+    images: tuple[ManagedImage, ...]
+    # Node selector terms, of which its nodes meet one; none: all do.
+    required_terms: tuple[Mapping[str, object], ...] = ()
+    # All that its pods tolerate; None: nobody said, so everything.
+    tolerations: tuple[Mapping[str, object], ...] | None = None
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """Labels of a node that holds all its images."""
+        return frozenset(image.label for image in self.images)
+
+    @cached_property
+    def references(self) -> frozenset[str]:
+        """Its images, normalised."""
+        return frozenset(image.normalised for image in self.images)
+
+
+@dataclass(frozen=True, slots=True)
+class Pullers:
+    """`gate.mode` and `gate.pullers` of controllers.json and recorder.json."""
+
+    mode: GateMode = GateMode.OFF
+    pullers: tuple[Puller, ...] = ()
+
+    @property
+    def labelling(self) -> tuple[Puller, ...]:
+        """The pullers whose images are written on nodes, as labels."""
+        return () if self.mode is GateMode.OFF else self.pullers
+
+
+def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
+    """Describe an image for one hub."""
+    normalised = normalise_reference(reference)
+    # Some runtimes list images of Docker's registry by a short form.
+    prefixes = [prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)]
+    spellings = (normalised, *map(normalised.removeprefix, prefixes))
+    return ManagedImage(reference, normalised, pulled_label(release, namespace, reference), spellings)
+
+
+def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
+    """Whether the DaemonSet's selector and terms admit a node."""
+    if not puller.node_selector.items() <= labels.items():
+        return False
+    terms = puller.required_terms
+    return not terms or any(node_term_matches(term, node_name, labels) for term in terms)
+
+
+def serving(pullers: Sequence[Puller], node: NodeFact) -> list[Puller]:
+    """The DaemonSets that bring images to the node; where its taints keep off all that select it, those that do."""
+    selecting = [puller for puller in pullers if selects(puller, node.name, node.labels)]
+    if not node.taints:
+        return selecting
+    tolerating = [
+        puller
+        for puller in selecting
+        if puller.tolerations is None or untolerated(node.taints, puller.tolerations) is None
+    ]
+    return tolerating or selecting
+
+
+def read_pullers(read: Reader, document: Document) -> Pullers:
+    """Read `gate.mode` and `gate.pullers`; without a `gate` the mode is off. Faults go to the reader."""
+    gate = read.mapping(document.get("gate"), "gate")
+    if not gate:
+        return Pullers()
+    release = read.text(document.get("release"), "release")
+    namespace = read.text(document.get("namespace"), "namespace")
+    mode = gate.get("mode")
+    return Pullers(
+        # YAML 1.1 reads a bare `off` as false.
+        mode=read.choice("off" if mode is False else mode, "gate.mode", GateMode),
+        pullers=tuple(
+            _read_puller(read, entry, f"gate.pullers[{index}]", release, namespace)
+            for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers"))
+        ),
+    )
+
+
+def _read_puller(read: Reader, entry: object, key: str, release: str, namespace: str) -> Puller:
+    puller = read.mapping(entry, key)
+    references = [
+        read.text(image, f"{key}.images[{index}]")
+        for index, image in enumerate(read.items(puller.get("images"), f"{key}.images"))
+    ]
+    return Puller(
+        name=read.text(puller.get("name"), f"{key}.name"),
+        node_selector=read.labels(puller.get("nodeSelector"), f"{key}.nodeSelector"),
+        images=tuple(managed_image(release, namespace, reference) for reference in references if reference),
+        required_terms=read_mappings(read, puller.get("requiredNodeTerms"), f"{key}.requiredNodeTerms"),
+        tolerations=_read_tolerations(read, puller.get("tolerations"), f"{key}.tolerations", release, namespace),
+    )
+
+
+def _read_tolerations(
+    read: Reader, value: object, key: str, release: str, namespace: str
+) -> tuple[Mapping[str, object], ...] | None:
+    """What a puller says that its pods tolerate, and what every puller's do; None: it says nothing."""
+    if value is None:
+        return None
+    taints = (startup_taint(release, namespace), readiness_taint(release, namespace))
+    own = ({"key": taint, "operator": "Exists"} for taint in taints)
+    return (*read_mappings(read, value, key), *DAEMON_TOLERATIONS, *own)
+
+
+def read_mappings(read: Reader, value: object, key: str) -> tuple[Mapping[str, object], ...]:
+    """A list of mappings; none when it is null."""
+    return tuple(read.mapping(entry, f"{key}[{index}]") for index, entry in enumerate(read.items(value, key)))
