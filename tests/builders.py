@@ -44,6 +44,14 @@ def default_values() -> Object:
     return copy.deepcopy(_default_values())
 
 
+def without_mover_times(values: Mapping[str, Any]) -> tuple[Object, Object]:
+    """Values, and what in `placeholderMover` is a time: the chart names none, controllers.json may."""
+    mover = values.get("placeholderMover", {})
+    times = {key: value for key, value in mover.items() if key.endswith("Seconds")}
+    rest = {key: value for key, value in mover.items() if key not in times}
+    return {**values, **({"placeholderMover": rest} if mover else {})}, times
+
+
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
     """`base` with `over` laid on it as Helm does: maps merge, null deletes, all else replaces."""
     result = dict(base)

@@ -38,7 +38,7 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
-from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod
+from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod, without_mover_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,14 +94,15 @@ class MoverWorld:
     """Nodes, users and one set of placeholders. `run` moves the clock; `at` does something at a moment."""
 
     def __init__(self, seats: int = 5, **mover: object) -> None:
-        values = merged(
-            default_values(),
-            {"placeholderMover": mover, "singleuser": {"image": {"name": _NAME, "tag": _TAG}}},
+        changes, times = without_mover_times(
+            {"placeholderMover": mover, "singleuser": {"image": {"name": _NAME, "tag": _TAG}}}
         )
+        values = merged(default_values(), changes)
         values["placeholders"][0]["replicas"] = seats
         self.values = values
         manifests = [one.body for one in render(values, Release(RELEASE, NAMESPACE))]
         self.document = json.loads(_data(manifests, "controllers.json"))
+        self.document["placeholderMover"] |= times
         self.configuration: Object = yaml.safe_load(_data(manifests, ".yaml"))
         self._template: Any = next(one for one in manifests if one["kind"] == "StatefulSet")
         self._rules = parse_settings(json.loads(_data(manifests, "policy.json")), "revision0001")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from roost_core.kube.pki import make_authority, sign_leaf
+from tests.builders import without_mover_times
 from tests.harness.api import ApiError
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.scheduler import start_scheduler
@@ -48,7 +49,8 @@ Object = dict[str, Any]
 
 
 def render(values: Mapping[str, Any], *, release: str, namespace: str, folder: Path) -> list[Object]:
-    """What `roost render` prints for these values over the defaults."""
+    """What `roost render` prints for these values over the defaults; times of the placeholder mover go by it."""
+    values, times = without_mover_times(values)
     values_path = folder / f"values-{hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]}.json"
     values_path.write_text(json.dumps(values))
     done = subprocess.run(
@@ -59,7 +61,12 @@ def render(values: Mapping[str, Any], *, release: str, namespace: str, folder: P
     )
     if done.returncode != 0:
         raise RuntimeError(f"roost render: exit code {done.returncode}: {done.stderr.strip()}")
-    return [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
+    documents = [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
+    for data in (one["data"] for one in documents if one["kind"] == "ConfigMap" and "controllers.json" in one["data"]):
+        settings = json.loads(data["controllers.json"])
+        settings["placeholderMover"] |= times
+        data["controllers.json"] = json.dumps(settings)
+    return documents
 
 
 def _identity(manifest: Object) -> tuple[str, str | None, str]:

@@ -167,9 +167,6 @@ def _lint_overrides(report: Report, path: Path, holders: list[object]) -> None:
 
 def _lint_mover(report: Report) -> None:
     mover = mapping(report.values.get("placeholderMover"))
-    if number(mover.get("maxBackOffSeconds")) < number(mover.get("backOffSeconds")):
-        path = ("placeholderMover", "maxBackOffSeconds")
-        report.error(path, mover.get("maxBackOffSeconds"), f"at least backOffSeconds ({mover.get('backOffSeconds')})")
     if number(mover.get("evictionsPerMinute")) > number(at(report.values, "controllers", "writesPerMinute")):
         reason = "more than controllers.writesPerMinute, which bounds evictions too."
         report.warn(("placeholderMover", "evictionsPerMinute"), reason, "Lower it, or raise the other.")

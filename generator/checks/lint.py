@@ -202,9 +202,6 @@ def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
         if kind == "ClusterIssuer":
             reason = "a ClusterIssuer needs its name; the rendered one is an Issuer."
             report.refuse((*path, "issuerRef", "name"), reason, "Set the name, or kind: Issuer.")
-    if mode == "self" and number(certificates.get("leafHours")) > number(certificates.get("caDays")) * 24 / 3:
-        reason = "a leaf may outlive the CA, which is renewed at two thirds of its life."
-        report.refuse((*path, "leafHours"), reason, "Use at most a third of caDays.")
 
 
 def _lint_ports(report: Report) -> None:

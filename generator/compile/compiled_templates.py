@@ -781,10 +781,6 @@ def render_controllers_deployment(given):
             out.append(str(to_json((str('--ca-secret=') + str(given['object_name']('webhook-ca'))))))
             out.append('\n            - ')
             out.append(str(to_json((str('--leaf-secret=') + str((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-leaf')))))))
-            out.append('\n            - ')
-            out.append(str(to_json((str('--ca-days=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'caDays')))))))
-            out.append('\n            - ')
-            out.append(str(to_json((str('--leaf-hours=') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours')))))))
             out.append('\n')
         if (not read_key(given['values'], 'clusterResources')):
             out.append('            - --own-namespace-only\n')
@@ -1917,9 +1913,7 @@ def render_webhook_certificate(given):
         out.append(str(indent(macro_metadata(given, given['object_name']('webhook'), 'webhook', {}), 2)))
         out.append('\nspec:\n  secretName: ')
         out.append(str(to_json((read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'secretName') or given['object_name']('webhook-tls')))))
-        out.append('\n  duration: ')
-        out.append(str(to_json((str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours'))) + str('h')))))
-        out.append('\n  dnsNames:\n    - ')
+        out.append('\n  duration: 168h\n  dnsNames:\n    - ')
         out.append(str(to_json((str(given['object_name']('webhook')) + str('.') + str(read_key(given['release'], 'namespace')) + str('.svc')))))
         out.append('\n    - ')
         out.append(str(to_json((str(given['object_name']('webhook')) + str('.') + str(read_key(given['release'], 'namespace')) + str('.svc.cluster.local')))))
@@ -2229,16 +2223,9 @@ def render_webhook_prometheusrule(given):
         out.append(str(to_json(given['merge'](read_key(given['values'], 'commonLabels'), {'app.kubernetes.io/name': 'roost', 'app.kubernetes.io/instance': read_key(given['release'], 'name'), 'app.kubernetes.io/component': 'webhook', 'app.kubernetes.io/managed-by': 'roost', 'app.kubernetes.io/part-of': 'roost'}, read_key(read_key(read_key(given['values'], 'monitoring'), 'prometheusRule'), 'labels')))))
         out.append('\nspec:\n  groups:\n    - name: ')
         out.append(str(to_json((str(given['object_name']('webhook')) + str('.') + str(read_key(given['release'], 'namespace'))))))
-        out.append('\n      rules:\n        - alert: RoostCertificateNearExpiry\n          # Renewed at two thirds of its life: with a sixth left, or a day, something is wrong.\n')
-        if (read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'mode') == 'secret'):
-            out.append('          expr: ')
-            out.append(str(to_json((str('min by (kind) (roost_webhook_certificate_expiry_timestamp_seconds') + str(v_series) + str(') - time() < 86400')))))
-            out.append('\n')
-        else:
-            out.append('          expr: ')
-            out.append(str(to_json((str('min by (kind) (roost_webhook_certificate_expiry_timestamp_seconds') + str(v_series) + str(') - time() < scalar(clamp_max(vector(600 * ') + str(to_int(read_key(read_key(read_key(given['values'], 'webhook'), 'certificates'), 'leafHours'))) + str('), 86400))')))))
-            out.append('\n')
-        out.append('          for: 5m\n          labels: {severity: critical}\n          annotations:\n            summary: ')
+        out.append('\n      rules:\n        - alert: RoostCertificateNearExpiry\n          # A leaf of a week is renewed at two thirds of its life: with a day left, something is wrong.\n          expr: ')
+        out.append(str(to_json((str('min by (kind) (roost_webhook_certificate_expiry_timestamp_seconds') + str(v_series) + str(') - time() < 86400')))))
+        out.append('\n          for: 5m\n          labels: {severity: critical}\n          annotations:\n            summary: ')
         out.append(str(to_json("Roost's {{ $labels.kind }} certificate nears its end and was not renewed.")))
         out.append('\n        - alert: RoostPodsUnplaced\n          expr: ')
         out.append(str(to_json((str('max by (class) (roost_webhook_unplaced_pods') + str(v_series) + str(') > 0')))))
@@ -2528,13 +2515,7 @@ DEFAULTS = {'enabled': True,
                  'image': {'name': 'registry.k8s.io/pause', 'tag': '3.10.1', 'pullPolicy': 'IfNotPresent'},
                  'podClass': 'placeholder',
                  'backend': 'statefulset'},
- 'placeholderMover': {'enabled': True,
-                      'evictionsPerMinute': 5,
-                      'markAfterSeconds': 30,
-                      'keepMarkSeconds': 300,
-                      'flapSeconds': 300,
-                      'backOffSeconds': 60,
-                      'maxBackOffSeconds': 900},
+ 'placeholderMover': {'enabled': True, 'evictionsPerMinute': 5},
  'popularImages': {'enabled': False, 'perNode': 5, 'diskHeadroomPercent': 70, 'nodeStatusMaxImages': 50},
  'priorityClasses': {'enabled': True, 'user': 0, 'globalDefault': False, 'placeholder': -10, 'puller': -5},
  'admission': {'mode': 'webhook'},
@@ -2547,9 +2528,7 @@ DEFAULTS = {'enabled': True,
              'certificates': {'mode': 'self',
                               'secretName': '',
                               'caBundle': '',
-                              'issuerRef': {'name': '', 'kind': 'Issuer', 'group': 'cert-manager.io'},
-                              'caDays': 365,
-                              'leafHours': 168},
+                              'issuerRef': {'name': '', 'kind': 'Issuer', 'group': 'cert-manager.io'}},
              'clientCA': {'configMapName': '', 'secretName': '', 'commonName': ''},
              'drainSeconds': 10,
              'resources': {'requests': {'cpu': '50m', 'memory': '128Mi'}, 'limits': {'memory': '256Mi'}},
@@ -2912,35 +2891,14 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                            'enum': ['statefulset', 'capacityBuffer']}}},
                 'placeholderMover': {'type': 'object',
                                      'additionalProperties': False,
-                                     'required': ['backOffSeconds',
-                                                  'enabled',
-                                                  'evictionsPerMinute',
-                                                  'flapSeconds',
-                                                  'keepMarkSeconds',
-                                                  'markAfterSeconds',
-                                                  'maxBackOffSeconds'],
+                                     'required': ['enabled', 'evictionsPerMinute'],
                                      'properties': {'enabled': {'type': 'boolean'},
                                                     'evictionsPerMinute': {'type': 'integer',
                                                                            'minimum': 0,
                                                                            'maximum': 60,
                                                                            '$comment': 'More than one a '
                                                                                        'second for long has '
-                                                                                       'broken nodes.'},
-                                                    'markAfterSeconds': {'type': 'integer',
-                                                                         'minimum': 0,
-                                                                         'maximum': 86400},
-                                                    'keepMarkSeconds': {'type': 'integer',
-                                                                        'minimum': 0,
-                                                                        'maximum': 86400},
-                                                    'flapSeconds': {'type': 'integer',
-                                                                    'minimum': 0,
-                                                                    'maximum': 86400},
-                                                    'backOffSeconds': {'type': 'integer',
-                                                                       'minimum': 1,
-                                                                       'maximum': 86400},
-                                                    'maxBackOffSeconds': {'type': 'integer',
-                                                                          'minimum': 1,
-                                                                          'maximum': 86400}}},
+                                                                                       'broken nodes.'}}},
                 'popularImages': {'type': 'object',
                                   'additionalProperties': False,
                                   'required': ['diskHeadroomPercent',
@@ -3026,9 +2984,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                            'certificates': {'type': 'object',
                                                             'additionalProperties': False,
                                                             'required': ['caBundle',
-                                                                         'caDays',
                                                                          'issuerRef',
-                                                                         'leafHours',
                                                                          'mode',
                                                                          'secretName'],
                                                             'properties': {'mode': {'type': 'string',
@@ -3051,13 +3007,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
                                                                                                         'kind': {'type': 'string',
                                                                                                                  'enum': ['Issuer',
                                                                                                                           'ClusterIssuer']},
-                                                                                                        'group': {'$ref': '#/definitions/objectName'}}},
-                                                                           'caDays': {'type': 'integer',
-                                                                                      'minimum': 1,
-                                                                                      'maximum': 36500},
-                                                                           'leafHours': {'type': 'integer',
-                                                                                         'minimum': 1,
-                                                                                         'maximum': 87600}}},
+                                                                                                        'group': {'$ref': '#/definitions/objectName'}}}}},
                                            'drainSeconds': {'type': 'integer', 'minimum': 0, 'maximum': 3600},
                                            'resources': {'$ref': '#/definitions/resources'},
                                            'nodeSelector': {'$ref': '#/definitions/labels'},
@@ -3595,7 +3545,7 @@ SCHEMA = {'$schema': 'http://json-schema.org/draft-07/schema#',
 
 CHART = ('0.1.0', '0.1.0')
 
-FINGERPRINT = '124450d8cb5635bbcf5ef37ccef5a52bd4ada2789bbb8b2750dd886120ff5ec0'
+FINGERPRINT = '870ce87f2f1f78136dbd0e674a0fbe443a2acaf641de1c06f6000d741a6b58c7'
 
 TEMPLATES = {
     'controllers/admission-policies.yaml.j2': render_controllers_admission_policies,

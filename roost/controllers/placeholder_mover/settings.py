@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 
     from roost_core.placement.documents import Document, Reader
 
-_KEYS: Final = (
-    "enabled",
-    "evictionsPerMinute",
-    "markAfterSeconds",
-    "keepMarkSeconds",
-    "flapSeconds",
-    "backOffSeconds",
-    "maxBackOffSeconds",
-)
+# Times that the chart doesn't name: what an operator would change is how much moves, not when.
+_SECONDS: Final[Mapping[str, int]] = {
+    # How long a node must have been ready, with its images, before it is marked.
+    "markAfterSeconds": 30,
+    # How long a mark stays at least before another node may have it.
+    "keepMarkSeconds": 300,
+    # After a node of the pool changed between ready and not, nothing moves there for so long.
+    "flapSeconds": 300,
+    # Until the next try after an eviction that was refused or came to nothing; doubled each time up to the most.
+    "backOffSeconds": 60,
+    "maxBackOffSeconds": 900,
+}
+_KEYS: Final = ("enabled", "evictionsPerMinute", *_SECONDS)
 _MAX_SECONDS: Final = 7 * 24 * 3600
 
 
@@ -80,7 +84,7 @@ def read_mover_settings(
     namespace = read.text(document.get("namespace"), "namespace")
 
     def seconds(key: str, low: int = 0) -> float:
-        return float(read.whole(found.get(key), f"{at}.{key}", low, _MAX_SECONDS))
+        return float(read.whole(found.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
 
     enabled = (
         read.flag(found.get("enabled"), f"{at}.enabled") and document.get("placeholderBackend") != "capacityBuffer"

@@ -107,10 +107,6 @@ ERRORS = {
         'singleuser: {image: {name: a}, profileList: [{kubespawner_override: {node_selector: {"a b": x}}}]}',
         "a node's label and its value",
     ),
-    "back-off over its most": (
-        "placeholderMover: {backOffSeconds: 901}",
-        "maxBackOffSeconds: found 900, expected at least backOffSeconds (901)",
-    ),
     "cron text": (window(start="0 8 * * 8"), "windows[0].start: found"),
     "hour of cron": (window(start="0 25 * * *"), "windows[0].start: found"),
     "date and cron": (window(start="2026-10-01T08:00"), "windows[0].end: found"),
@@ -285,7 +281,6 @@ ERRORS = {
         "only one of them can hold the CA",
     ),
     "a client's name without a CA": ("webhook: {clientCA: {commonName: a}}", "the name is not looked at"),
-    "leaf outlives the CA": ("webhook: {certificates: {caDays: 10}}", "may outlive the CA"),
 }
 
 

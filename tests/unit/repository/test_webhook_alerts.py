@@ -12,17 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(
-    ("certificates", "limit"),
-    [
-        ("{}", "scalar(clamp_max(vector(600 * 168), 86400))"),
-        ("{leafHours: 24}", "scalar(clamp_max(vector(600 * 24), 86400))"),
-        ("{mode: secret, secretName: tls}", "86400"),
-    ],
-)
-def test_a_certificate_is_near_its_end_with_a_sixth_of_its_life_left_or_a_day(
-    certificates: str, limit: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("certificates", ["{}", "{mode: secret, secretName: tls}"])
+def test_a_certificate_is_near_its_end_with_a_day_left(certificates: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(f"{{monitoring: {{prometheusRule: {{enabled: true}}}}, webhook: {{certificates: {certificates}}}}}")
     rules = [body for body in roost_render([file]).values() if body["kind"] == "PrometheusRule"]
@@ -33,4 +24,4 @@ def test_a_certificate_is_near_its_end_with_a_sixth_of_its_life_left_or_a_day(
         for alert in group["rules"]
         if alert["alert"] == "RoostCertificateNearExpiry"
     ]
-    assert expression.endswith(f" - time() < {limit}")
+    assert expression.endswith(" - time() < 86400")
