@@ -5,33 +5,38 @@ Guarantee: telling the same again, after a restart or in a list, gives records o
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
 
-from roost.recorder.recording.reading import MICRO_US, SECOND_US, SeenEvent, SeenNode, SeenPod, read_span
+from roost.recorder.recording.decision_records import Judgement, failed_attempt, judged
+from roost.recorder.recording.node_records import as_stored, image_record, node_changes, node_record, unseen_node
+from roost.recorder.recording.pod_records import (
+    disruptions,
+    end_reason,
+    image_digest,
+    phase_record,
+    pod_record,
+    pull_records,
+    steps_of,
+    unseen_pod,
+)
+from roost.recorder.recording.reading import MICRO_US, SECOND_US, SeenEvent, SeenNode, SeenPod, Step
 from roost.recorder.store.records import (
+    MAX_ID,
+    MAX_SCHEDULER,
+    NODES,
+    PODS,
     AutoscalerRecord,
-    CandidatesRecord,
     DecisionKind,
     DecisionRecord,
     GapRecord,
-    ImageRecord,
     Known,
-    NodeChangeRecord,
-    NodeRecord,
     Phase,
-    PhaseRecord,
-    PodRecord,
     PreemptionRecord,
-    PullRecord,
     Record,
-    StoredNode,
     Verdict,
 )
-from roost_core.placement.images import normalise_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,48 +46,11 @@ if TYPE_CHECKING:
     # A node's labels -> those with which the image gate says that it holds all images that belong on it.
     GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
 
-PODS: Final = "pods"
-NODES: Final = "nodes"
-EVENTS: Final = "events"
 
-_PULLED: Final = re.compile(
-    r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>\S+)(?: \((?P<whole>\S+) including waiting\))?'
-    r"(?:\. Image size: (?P<bytes>\d+) bytes)?"
-)
-_PRESENT: Final = re.compile(r'[Cc]ontainer image "(?P<image>[^"]+)" already present on machine')
-_AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
-_REASON: Final = re.compile(r"(\d+) (.+)")
 _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")
-# As much as the schema takes.
-MAX_ID: Final = 160
-MAX_DETAIL: Final = 512
-MAX_IMAGE: Final = 512
-MAX_SCHEDULER: Final = 63
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
-_EVICTION_REASONS: Final = {
-    "PreemptionByScheduler": "preempted",
-    "EvictionByEvictionAPI": "evicted",
-    "DeletionByTaintManager": "evicted",
-    "TerminationByKubelet": "evicted",
-}
-# Bytes of an Event's note; kube-scheduler cuts what is longer, and ends it so.
-_MAX_NOTE: Final = 1024
-_CUT: Final = b" ..."
 # Names of nodes that bindings are kept for until they are told.
 _MOST_AWAITED: Final = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the scheduler's model says of one decision."""
-
-    model: Verdict
-    model_node: str = ""
-    note: str = ""
-    nodes_total: int | None = None
-    nodes_feasible: int | None = None
-    # The nodes as they stood.
-    candidates: CandidatesRecord | None = None
 
 
 class Judge(Protocol):
@@ -96,13 +64,6 @@ class Judge(Protocol):
 
     def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
         """Say where the pod would have gone; asked before it is known to be there."""
-
-
-class Step(NamedTuple):
-    """When a phase was reached, and how exactly that is known."""
-
-    at_us: int
-    resolution_us: int
 
 
 class Assembler:
@@ -160,14 +121,14 @@ class Assembler:
             for key in [key for key in self._pods if key not in listed]:
                 records += self._pod_gone(key, self._pods[key], now_us, "unseen")
             for uid, created_us in self._unseen_pods.items():
-                records.append(_unseen_pod(uid, created_us, now_us))
-                records.append(_phase(uid, Phase.GONE, Step(now_us, MICRO_US), "watch"))
+                records.append(unseen_pod(uid, created_us, now_us))
+                records.append(phase_record(uid, Phase.GONE, Step(now_us, MICRO_US), "watch"))
             self._unseen_pods.clear()
         elif kind == NODES:
             for name in [name for name in self._nodes if name not in listed]:
                 records += self._node_gone(name, now_us)
             for uid, node in self._unseen_nodes.items():
-                records.append(_unseen_node(uid, node.name, now_us))
+                records.append(unseen_node(uid, node.name, now_us))
                 records += self._images_gone(uid, now_us)
             self._unseen_nodes.clear()
         self._synced.add(kind)
@@ -198,19 +159,19 @@ class Assembler:
             records += self._pod_gone(key, before, now_us, "unseen")
             before = None
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
-        if before is None or _digest(before) != _digest(pod):
-            records.append(_pod_record(pod, pod_class))
+        if before is None or image_digest(before) != image_digest(pod):
+            records.append(pod_record(pod, pod_class))
         told, steps = self._steps.get(key, {}), steps_of(pod)
         for (phase, detail), step in steps.items():
             if told.get((phase, detail)) != step:
-                records.append(_phase(pod.state.uid, phase, step, "pod", detail))
+                records.append(phase_record(pod.state.uid, phase, step, "pod", detail))
         if listed and PODS in self._lost:
             late_us = max(MICRO_US, now_us - self._lost[PODS][0])
         seen = Step(now_us, late_us)
         if before is not None and before.gates and not pod.gates:
-            records.append(_phase(pod.state.uid, Phase.UNGATED, seen, "watch"))
+            records.append(phase_record(pod.state.uid, Phase.UNGATED, seen, "watch"))
         records += self._pod_decisions(before, pod, seen, watched=not listed)
-        records += _disruption(before, pod)
+        records += disruptions(before, pod)
         self._pods[key], self._steps[key] = pod, steps
         if self._judge is not None:
             self._judge.pod_changed(key, pod, pod_class, now_us)
@@ -245,8 +206,8 @@ class Assembler:
         if self._judge is not None:
             self._judge.pod_changed(key, None, "", now_us)
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
-        yield _pod_record(pod, pod_class, deleted_us=now_us, reason=why)
-        yield _phase(pod.state.uid, Phase.GONE, Step(now_us, late_us), "watch")
+        yield pod_record(pod, pod_class, deleted_us=now_us, reason=why)
+        yield phase_record(pod.state.uid, Phase.GONE, Step(now_us, late_us), "watch")
 
     def _pod_decisions(self, before: SeenPod | None, pod: SeenPod, seen: Step, *, watched: bool) -> Iterator[Record]:
         state, now_us = pod.state, seen.at_us
@@ -271,7 +232,7 @@ class Assembler:
                 judgement = Judgement(Verdict.UNKNOWN, note="bound before all pods and nodes were known")
             elif watched and self._judge is not None:
                 judgement = self._judge.judge(decision_id, pod, state.node_name, now_us)
-            yield _judged(told, judgement)
+            yield judged(told, judgement)
             if judgement.candidates is not None:
                 yield judgement.candidates
         elif (
@@ -279,7 +240,7 @@ class Assembler:
             and reason == "Unschedulable"
             and (before is None or before.conditions.get("PodScheduled", ("", None, "", ""))[3] != message)
         ):
-            yield _failure(
+            yield failed_attempt(
                 state.uid, state.scheduler_name, message, Step(since_us or now_us, SECOND_US), source="watch"
             )
         nominated = state.nominated_node
@@ -296,7 +257,7 @@ class Assembler:
                 scheduler=state.scheduler_name[:MAX_SCHEDULER],
                 source="watch",
             )
-            yield _phase(state.uid, Phase.NOMINATED, seen, "watch")
+            yield phase_record(state.uid, Phase.NOMINATED, seen, "watch")
 
     def _node_uid(self, name: str) -> str:
         node = self._nodes.get(name)
@@ -337,17 +298,17 @@ class Assembler:
         if before is None and not is_after_gap:
             # A list of the old position tells what is stored.
             stored = None
-        old = _as_stored(before) if before is not None else stored
-        new = _as_stored(node)
+        old = as_stored(before) if before is not None else stored
+        new = as_stored(node)
         if is_after_gap:
             late_us = max(MICRO_US, now_us - self._lost[NODES][0])
-        changes = list(_node_changes(old, new, node, Step(now_us, late_us))) if old is not None else []
+        changes = list(node_changes(old, new, node, Step(now_us, late_us))) if old is not None else []
         has_images = self._has_all_images(node)
         is_filled = has_images and uid not in self._with_images and (not listed or old is not None)
         if has_images:
             self._with_images.add(uid)
         if before is None or changes or is_filled or before.ready_us != node.ready_us:
-            records.append(_node_record(node, images_ready_us=now_us if is_filled else None))
+            records.append(node_record(node, images_ready_us=now_us if is_filled else None))
         records += changes
         if name in self._nodeless:
             records += self._bound_before(node)
@@ -373,12 +334,12 @@ class Assembler:
         self._with_images.discard(node.state.uid)
         if self._judge is not None:
             self._judge.node_changed(name, None, now_us)
-        yield _node_record(node, gone_us=now_us)
+        yield node_record(node, gone_us=now_us)
         yield from self._images_gone(node.state.uid, now_us)
 
     def _images_gone(self, node_uid: str, now_us: int) -> Iterator[Record]:
         for image, first_us in self._images.pop(node_uid, {}).items():
-            yield _image_record(node_uid, image, first_us, 0, gone_us=now_us)
+            yield image_record(node_uid, image, first_us, 0, gone_us=now_us)
 
     def _image_changes(self, node: SeenNode, now_us: int) -> Iterator[Record]:
         known = self._images.setdefault(node.state.uid, {})
@@ -387,9 +348,9 @@ class Assembler:
         for image, size in there.items():
             if image not in known:
                 known[image] = now_us
-                yield _image_record(node.state.uid, image, now_us, size)
+                yield image_record(node.state.uid, image, now_us, size)
         for image in [image for image in known if image not in there]:
-            yield _image_record(node.state.uid, image, known.pop(image), 0, gone_us=now_us)
+            yield image_record(node.state.uid, image, known.pop(image), 0, gone_us=now_us)
 
     # Events
 
@@ -403,12 +364,12 @@ class Assembler:
         if kind == "Pod" and event.reason == "Scheduled":
             return self._scheduled(event, uid, when)
         if kind == "Pod" and event.reason == "FailedScheduling":
-            failure = _failure(
+            failure = failed_attempt(
                 uid, event.controller, event.note, when, source="event", last_us=event.last_us, tries=event.count
             )
-            return [failure, _phase(uid, Phase.UNSCHEDULABLE, when, "event")]
+            return [failure, phase_record(uid, Phase.UNSCHEDULABLE, when, "event")]
         if kind == "Pod" and event.reason == "Pulled":
-            return list(_pull(event, uid, when))
+            return list(pull_records(event, uid, when))
         if kind == "Pod" and event.reason == "Preempted":
             return list(self._preempted(event, uid))
         if any(event.controller.startswith(name) for name in _AUTOSCALERS):
@@ -429,7 +390,7 @@ class Assembler:
         node_name = event.note.rpartition(" to ")[2]
         told = self._told(event, f"{uid}/bind", DecisionKind.BIND, uid, node_name)
         self._await_node(told)
-        return [_phase(uid, Phase.SCHEDULED, when, "event"), told]
+        return [phase_record(uid, Phase.SCHEDULED, when, "event"), told]
 
     def _preempted(self, event: SeenEvent, uid: str) -> Iterator[Record]:
         match = _PREEMPTED_BY.search(event.note)
@@ -458,261 +419,3 @@ class Assembler:
             scheduler=event.controller[:MAX_SCHEDULER],
             source="event",
         )
-
-
-# What a pod, a node or an Event says
-
-
-def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
-    """Every phase that the pod's object tells of, with the container or image it is about."""
-    steps: dict[tuple[Phase, str], Step] = {(Phase.CREATED, ""): Step(pod.created_us, SECOND_US)}
-
-    def put(phase: Phase, at_us: int | None, detail: str = "") -> None:
-        if at_us is not None:
-            steps[phase, detail] = Step(at_us, SECOND_US)
-
-    status, since_us, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
-    if status == "True":
-        put(Phase.SCHEDULED, since_us)
-    elif reason == "Unschedulable":
-        put(Phase.UNSCHEDULABLE, since_us)
-    for gate in pod.gates:
-        # The condition names no moment; but a pod has a gate from its beginning or never.
-        put(Phase.GATED, pod.created_us, gate[:MAX_DETAIL])
-    put(Phase.ACCEPTED, pod.accepted_us)
-    for phase, kind in ((Phase.INITIALIZED, "Initialized"), (Phase.READY, "Ready")):
-        if pod.conditions.get(kind, ("", None, "", ""))[0] == "True":
-            put(phase, pod.conditions[kind][1])
-    for container in pod.containers:
-        put(Phase.STARTED, container.started_us, container.name)
-    put(Phase.TERMINATING, pod.deletion_us)
-    return steps
-
-
-def end_reason(pod: SeenPod) -> str:
-    """Why a pod that is gone went: a word of PodRecord.end_reason."""
-    status, _, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
-    if status == "True":
-        if reason in _EVICTION_REASONS:
-            return _EVICTION_REASONS[reason]
-        if reason == "DeletionByPodGC":
-            return "node-gone"
-        return "evicted"
-    if pod.reason == "Evicted":
-        return "evicted"
-    if pod.state.phase == "Succeeded":
-        return "finished"
-    return "failed" if pod.state.phase == "Failed" else "deleted"
-
-
-def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
-    """Nodes in all, and how many each reason refused, of a FailedScheduling message."""
-    available = _AVAILABLE.search(message)
-    total = int(available[1]) if available else None
-    reasons: dict[str, int] = {}
-    listed = message.partition(": ")[2].partition(". ")[0].removesuffix(".")
-    for part in listed.split(", "):
-        match = _REASON.fullmatch(part)
-        if match:
-            reasons[match[2]] = reasons.get(match[2], 0) + int(match[1])
-    return total, reasons
-
-
-def _judged(told: DecisionRecord, judgement: Judgement) -> DecisionRecord:
-    return replace(
-        told,
-        nodes_total=judgement.nodes_total,
-        nodes_feasible=judgement.nodes_feasible,
-        model=judgement.model,
-        model_node=judgement.model_node,
-        model_note=judgement.note,
-    )
-
-
-def _failure(
-    uid: str,
-    scheduler: str,
-    message: str,
-    when: Step,
-    *,
-    source: str,
-    last_us: int | None = None,
-    tries: int = 1,
-) -> DecisionRecord:
-    total, reasons = read_reasons(message)
-    # The same words from the pod's condition and from the Event are one failure.
-    digest = sha256(_as_note(message)).hexdigest()[:16]
-    return DecisionRecord(
-        id=f"{uid}/fail/{digest}",
-        pod_uid=uid,
-        kind=DecisionKind.FAIL,
-        node_name="",
-        node_uid="",
-        at_us=when.at_us,
-        resolution_us=when.resolution_us,
-        last_us=last_us or when.at_us,
-        tries=tries,
-        scheduler=scheduler[:MAX_SCHEDULER],
-        source=source,
-        nodes_total=total,
-        nodes_feasible=0 if total is not None else None,
-        reasons=json.dumps(reasons, sort_keys=True),
-        message=message,
-    )
-
-
-def _as_note(message: str) -> bytes:
-    """A message as an Event has it: the pod's condition has all of it."""
-    whole = message.encode()
-    return whole if len(whole) <= _MAX_NOTE else whole[: _MAX_NOTE - len(_CUT)] + _CUT
-
-
-def _pull(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
-    pulled, present = _PULLED.search(event.note), _PRESENT.search(event.note)
-    if pulled:
-        image = pulled["image"][:MAX_IMAGE]
-        size = pulled["bytes"]
-        yield PullRecord(
-            pod_uid=uid,
-            image=image,
-            node_name=event.host,
-            at_us=when.at_us,
-            warm=False,
-            pull_us=read_span(pulled["pull"]),
-            pull_and_wait_us=read_span(pulled["whole"] or pulled["pull"]),
-            image_bytes=int(size) if size else None,
-        )
-    elif present:
-        image = present["image"][:MAX_IMAGE]
-        yield PullRecord(pod_uid=uid, image=image, node_name=event.host, at_us=when.at_us, warm=True)
-    else:
-        return
-    yield _phase(uid, Phase.PULLED, when, "event", image)
-
-
-def _phase(uid: str, phase: Phase, step: Step, source: str, detail: str = "") -> PhaseRecord:
-    return PhaseRecord(
-        pod_uid=uid, phase=phase, detail=detail, at_us=step.at_us, resolution_us=step.resolution_us, source=source
-    )
-
-
-def _digest(pod: SeenPod) -> str | None:
-    for container in pod.containers:
-        if not container.init:
-            _, _, digest = container.image_id.rpartition("@")
-            return digest if digest.startswith("sha256:") else None
-    return None
-
-
-def _pod_record(pod: SeenPod, pod_class: str, deleted_us: int | None = None, reason: str | None = None) -> PodRecord:
-    state = pod.state
-    requests = dict(state.spec.requests)
-    image = state.spec.images[0] if state.spec.images else ""
-    return PodRecord(
-        uid=state.uid,
-        namespace=state.namespace,
-        name=state.name,
-        pod_class=pod_class,
-        hub=state.labels.get("release") or state.labels.get("app.kubernetes.io/instance") or "",
-        repo=pod.repo,
-        ref=pod.ref,
-        image=normalise_reference(image) if image else "",
-        image_digest=_digest(pod),
-        scheduler=state.scheduler_name[:MAX_SCHEDULER],
-        priority=state.priority,
-        cpu_millicores=requests.get("cpu", 0),
-        memory_bytes=requests.get("memory", 0),
-        created_us=pod.created_us,
-        deleted_us=deleted_us,
-        end_reason=reason,
-    )
-
-
-def _unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
-    """A pod that only the database knows: all but its end is there already, and stays."""
-    return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen")
-
-
-def _disruption(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
-    status, since_us, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
-    if status != "True" or reason not in _EVICTION_REASONS:
-        return
-    if before is None or "DisruptionTarget" not in before.conditions:
-        yield PreemptionRecord(
-            victim_uid=pod.state.uid,
-            node_name=pod.state.node_name,
-            at_us=since_us or pod.created_us,
-            kind=_EVICTION_REASONS[reason],
-        )
-
-
-def _node_record(node: SeenNode, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
-    stored = _as_stored(node)
-    return NodeRecord(
-        uid=node.state.uid,
-        name=stored.name,
-        created_us=node.created_us,
-        ready_us=node.ready_us,
-        images_ready_us=images_ready_us,
-        gone_us=gone_us,
-        allocatable=stored.allocatable,
-        labels=stored.labels,
-        taints=stored.taints,
-        is_ready=stored.is_ready,
-        is_unschedulable=stored.is_unschedulable,
-    )
-
-
-def _as_stored(node: SeenNode) -> StoredNode:
-    state, fact = node.state, node.state.fact
-    return StoredNode(
-        name=state.name,
-        is_ready=fact.ready,
-        is_unschedulable=fact.unschedulable,
-        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in fact.taints)),
-        allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
-        labels=json.dumps(dict(fact.labels), sort_keys=True),
-    )
-
-
-def _unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
-    return NodeRecord(uid=uid, name=name, gone_us=now_us)
-
-
-def _node_changes(old: StoredNode, new: StoredNode, node: SeenNode, when: Step) -> Iterator[Record]:
-    changes: list[tuple[str, str, str]] = []
-
-    def compare(name: str, one: object, other: object) -> None:
-        if one is not None and one != other:
-            changes.append((name, str(one), str(other)))
-
-    compare("ready", old.is_ready, new.is_ready)
-    compare("unschedulable", old.is_unschedulable, new.is_unschedulable)
-    compare("taints", old.taints, new.taints)
-    compare("allocatable", old.allocatable, new.allocatable)
-    if old.labels is not None and old.labels != new.labels:
-        before, after = json.loads(old.labels), node.state.fact.labels
-        for label in sorted(before.keys() | after.keys()):
-            compare(f"label:{label}", before.get(label, ""), after.get(label, ""))
-    for name, one, other in changes:
-        yield NodeChangeRecord(
-            node_uid=node.state.uid,
-            resource_version=node.resource_version,
-            field=name[:320],
-            at_us=when.at_us,
-            resolution_us=when.resolution_us,
-            old=one,
-            new=other,
-        )
-
-
-def _image_record(
-    node_uid: str, image: str, first_us: int, image_bytes: int, gone_us: int | None = None
-) -> ImageRecord:
-    return ImageRecord(
-        node_uid=node_uid,
-        image=image[:MAX_IMAGE],
-        first_us=first_us,
-        image_bytes=image_bytes,
-        gone_us=gone_us,
-    )

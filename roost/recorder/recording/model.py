@@ -13,7 +13,7 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from roost.recorder.recording.assembler import Judgement
+from roost.recorder.recording.decision_records import Judgement
 from roost.recorder.store.records import Candidates, CandidatesRecord, Verdict, pack_candidates
 from roost_core.placement.images import normalise_reference
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule

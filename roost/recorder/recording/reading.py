@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.placement.moments import read_moment
 from roost_core.placement.pods import OddPodError
@@ -48,6 +48,13 @@ _SPAN_US: Final = {
     "m": Fraction(60 * US),
     "h": Fraction(3600 * US),
 }
+
+
+class Step(NamedTuple):
+    """When a phase was reached, and how exactly that is known."""
+
+    at_us: int
+    resolution_us: int
 
 
 @dataclass(frozen=True, slots=True)

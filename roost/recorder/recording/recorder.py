@@ -14,10 +14,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.recorder.recording.assembler import EVENTS, NODES, PODS, Assembler, Judgement
+from roost.recorder.recording.assembler import Assembler
+from roost.recorder.recording.decision_records import Judgement
 from roost.recorder.recording.reading import MICRO_US, Unreadable, read_event, read_node, read_pod, unreadable
 from roost.recorder.store.database import Refused, StoreError
-from roost.recorder.store.records import DecisionRecord
+from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord
 from roost.recorder.store.records import Verdict as ModelVerdict
 from roost_core.kube.event_stream import Change, EventStream, Told
 from roost_core.kube.readiness import Verdict

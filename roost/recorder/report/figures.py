@@ -32,10 +32,9 @@ from roost.pages.drawing import (
     time_ticks,
 )
 from roost.pages.table import Unit
-from roost.recorder.recording.assembler import EVENTS, PODS
 from roost.recorder.report.gather import KINDS, agreement
 from roost.recorder.report.tables import KIND_NAMES, SPAN_NAMES, show, start_names
-from roost.recorder.store.records import Verdict
+from roost.recorder.store.records import EVENTS, PODS, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

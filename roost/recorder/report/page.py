@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from roost.pages.html_page import Part, Tile, render
 from roost.pages.phrases import show_span
 from roost.pages.table import Unit, moment
-from roost.recorder.recording.assembler import EVENTS, PODS
 from roost.recorder.report.figures import figures
 from roost.recorder.report.tables import show, tables
+from roost.recorder.store.records import EVENTS, PODS
 
 if TYPE_CHECKING:
     from roost.recorder.report.gather import Report

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from roost.pages import table
 from roost.pages.table import Cell, Column, Table, Unit
-from roost.recorder.recording.assembler import EVENTS, PODS
 from roost.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost.recorder.report.gather import KINDS, NO_CLASS, OTHER, PULL, agreement
 from roost.recorder.report.queries import CONTAINERS, IMAGES, NODE, READY, WHOLE
-from roost.recorder.store.records import Verdict
+from roost.recorder.store.records import EVENTS, PODS, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

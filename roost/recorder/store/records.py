@@ -18,6 +18,17 @@ JSONObject = dict[str, Any]
 _MOST: Final = 2**63 - 1
 
 
+# What is watched: kinds of gaps and positions.
+PODS: Final = "pods"
+NODES: Final = "nodes"
+EVENTS: Final = "events"
+# Characters that the schema takes.
+MAX_ID: Final = 160
+MAX_DETAIL: Final = 512
+MAX_IMAGE: Final = 512
+MAX_SCHEDULER: Final = 63
+
+
 class Merge(StrEnum):
     """What becomes of a column when a record of the same key is there already. NULL never replaces anything."""
 

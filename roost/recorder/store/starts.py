@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from roost.recorder.store import schema
-from roost.recorder.store.records import DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord
+from roost.recorder.store.records import MAX_IMAGE, DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,8 +23,6 @@ SQLITE: Final = "sqlite"
 _TOLD_BY: Final = frozenset({Phase.STARTED, Phase.READY})
 # PostgreSQL's advisory lock of kinds and places, Roost's own number beside the one of migrations.
 _LOCK: Final = 7026422
-# Of an image's name, as much as an index takes.
-MAX_IMAGE: Final = 512
 # How a list of uids is given to the database, as one parameter.
 _AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", "postgresql": "= ANY(:uids)"}
 

@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost.recorder.recording.assembler import NODES, PODS, Assembler, Judgement
+from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.model import UNSEEN_US, Model
 from roost.recorder.recording.reading import read_node, read_pod
-from roost.recorder.store.records import CandidatesRecord, DecisionRecord, Known, Verdict, unpack_candidates
+from roost.recorder.store.records import (
+    NODES,
+    PODS,
+    CandidatesRecord,
+    DecisionRecord,
+    Known,
+    Verdict,
+    unpack_candidates,
+)
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 
 if TYPE_CHECKING:
+    from roost.recorder.recording.decision_records import Judgement
     from roost.recorder.recording.reading import SeenNode, SeenPod
 
 Object = dict[str, Any]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from roost.recorder.recording.assembler import NODES, Assembler
+from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_node
 from roost.recorder.recording.settings import RecorderSettings, parse_settings
 from roost.recorder.store import schema
-from roost.recorder.store.records import Known, NodeChangeRecord, NodeRecord
+from roost.recorder.store.records import NODES, Known, NodeChangeRecord, NodeRecord
 from roost_core.placement.documents import SettingsError
 from roost_core.placement.labels import pulled_label
 from tests.recorded import empty_store

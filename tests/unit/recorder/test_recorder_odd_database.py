@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from roost.cli import run
-from roost.recorder.recording.assembler import NODES, PODS, Assembler
+from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_event, read_node, read_pod
 from roost.recorder.store import schema
 from roost.recorder.store.database import Refused, Store, StoreError, Unavailable
-from roost.recorder.store.records import CandidatesRecord, GapRecord, Known, PullRecord, Record
+from roost.recorder.store.records import NODES, PODS, CandidatesRecord, GapRecord, Known, PullRecord, Record
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.postgres import Postgres

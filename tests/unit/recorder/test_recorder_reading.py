@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.recorder.answers.sniffer import _uid as node_uid
-from roost.recorder.recording.assembler import Assembler, end_reason, read_reasons, steps_of
+from roost.recorder.recording.assembler import Assembler
+from roost.recorder.recording.decision_records import read_reasons
+from roost.recorder.recording.pod_records import end_reason, steps_of
 from roost.recorder.recording.reading import micros, read_event, read_node, read_pod, read_span
 from roost.recorder.store.records import DecisionRecord, Known, Phase, PhaseRecord, PreemptionRecord
 from roost_core.placement.settings import KeySource

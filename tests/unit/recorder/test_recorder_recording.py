@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from roost.recorder.recording import recorder as module
-from roost.recorder.recording.assembler import EVENTS, NODES, PODS, Assembler, Judgement
+from roost.recorder.recording.assembler import Assembler
+from roost.recorder.recording.decision_records import Judgement
 from roost.recorder.recording.metrics import Metrics
 from roost.recorder.recording.model import Model
 from roost.recorder.recording.reading import read_node, read_pod
@@ -18,7 +19,7 @@ from roost.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost.recorder.recording.settings import parse_settings
 from roost.recorder.store import schema
 from roost.recorder.store.database import Store, Unavailable
-from roost.recorder.store.records import DecisionRecord, Known, Verdict, unpack_candidates
+from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, Known, Verdict, unpack_candidates
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
 from roost_core.scheduler.plugins import NEWEST_MINOR

@@ -22,11 +22,14 @@ from hypothesis import strategies as st
 
 from roost.commands import records, report, why
 from roost.recorder.main import _forget
-from roost.recorder.recording.assembler import EVENTS, NODES, PODS, Assembler
+from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_event, read_node, read_pod
 from roost.recorder.store import database, schema, starts
 from roost.recorder.store.database import FORGOTTEN_PODS, FREE_SHARE, POSTGRESQL, SQLITE, Store, StoreError, Unavailable
 from roost.recorder.store.records import (
+    EVENTS,
+    NODES,
+    PODS,
     DecisionKind,
     DecisionRecord,
     NodeRecord,
@@ -421,11 +424,12 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     read: Callable[[str], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, migrations = tmp_path / "roost.db", tmp_path / "migrations"
+    written = empty_database()
     shutil.copytree(database.MIGRATIONS, migrations)
     (migrations / "versions/0002_next.py").touch()
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
     for revision, says in (("0001", "older Roost: start `roost record` of this version"), ("9999", "a newer Roost")):
-        path.write_bytes(empty_database())
+        path.write_bytes(written)
         stamp(path, revision)
         assert read(str(path)) == 1
         assert says in capsys.readouterr().err

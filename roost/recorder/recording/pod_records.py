@@ -1,0 +1,161 @@
+"""Make records of what a pod's object and its Events say: the pod, its phases, pulls and eviction. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from roost.recorder.recording.reading import SECOND_US, SeenEvent, SeenPod, Step, read_span
+from roost.recorder.store.records import (
+    MAX_DETAIL,
+    MAX_IMAGE,
+    MAX_SCHEDULER,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PreemptionRecord,
+    PullRecord,
+    Record,
+)
+from roost_core.placement.images import normalise_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PULLED: Final = re.compile(
+    r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>\S+)(?: \((?P<whole>\S+) including waiting\))?'
+    r"(?:\. Image size: (?P<bytes>\d+) bytes)?"
+)
+_PRESENT: Final = re.compile(r'[Cc]ontainer image "(?P<image>[^"]+)" already present on machine')
+_EVICTION_REASONS: Final = {
+    "PreemptionByScheduler": "preempted",
+    "EvictionByEvictionAPI": "evicted",
+    "DeletionByTaintManager": "evicted",
+    "TerminationByKubelet": "evicted",
+}
+
+
+def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
+    """Every phase that the pod's object tells of, with the container or image it is about."""
+    steps: dict[tuple[Phase, str], Step] = {(Phase.CREATED, ""): Step(pod.created_us, SECOND_US)}
+
+    def put(phase: Phase, at_us: int | None, detail: str = "") -> None:
+        if at_us is not None:
+            steps[phase, detail] = Step(at_us, SECOND_US)
+
+    status, since_us, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
+    if status == "True":
+        put(Phase.SCHEDULED, since_us)
+    elif reason == "Unschedulable":
+        put(Phase.UNSCHEDULABLE, since_us)
+    for gate in pod.gates:
+        # The condition names no moment; but a pod has a gate from its beginning or never.
+        put(Phase.GATED, pod.created_us, gate[:MAX_DETAIL])
+    put(Phase.ACCEPTED, pod.accepted_us)
+    for phase, kind in ((Phase.INITIALIZED, "Initialized"), (Phase.READY, "Ready")):
+        if pod.conditions.get(kind, ("", None, "", ""))[0] == "True":
+            put(phase, pod.conditions[kind][1])
+    for container in pod.containers:
+        put(Phase.STARTED, container.started_us, container.name)
+    put(Phase.TERMINATING, pod.deletion_us)
+    return steps
+
+
+def end_reason(pod: SeenPod) -> str:
+    """Why a pod that is gone went: a word of PodRecord.end_reason."""
+    status, _, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
+    if status == "True":
+        if reason in _EVICTION_REASONS:
+            return _EVICTION_REASONS[reason]
+        if reason == "DeletionByPodGC":
+            return "node-gone"
+        return "evicted"
+    if pod.reason == "Evicted":
+        return "evicted"
+    if pod.state.phase == "Succeeded":
+        return "finished"
+    return "failed" if pod.state.phase == "Failed" else "deleted"
+
+
+def pod_record(pod: SeenPod, pod_class: str, deleted_us: int | None = None, reason: str | None = None) -> PodRecord:
+    """A pod, and how it ended."""
+    state = pod.state
+    requests = dict(state.spec.requests)
+    image = state.spec.images[0] if state.spec.images else ""
+    return PodRecord(
+        uid=state.uid,
+        namespace=state.namespace,
+        name=state.name,
+        pod_class=pod_class,
+        hub=state.labels.get("release") or state.labels.get("app.kubernetes.io/instance") or "",
+        repo=pod.repo,
+        ref=pod.ref,
+        image=normalise_reference(image) if image else "",
+        image_digest=image_digest(pod),
+        scheduler=state.scheduler_name[:MAX_SCHEDULER],
+        priority=state.priority,
+        cpu_millicores=requests.get("cpu", 0),
+        memory_bytes=requests.get("memory", 0),
+        created_us=pod.created_us,
+        deleted_us=deleted_us,
+        end_reason=reason,
+    )
+
+
+def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
+    """A pod that only the database knows: all but its end is there already, and stays."""
+    return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen")
+
+
+def image_digest(pod: SeenPod) -> str | None:
+    """The digest that the runtime found for the first container that has one to tell; None until it is known."""
+    for container in pod.containers:
+        if not container.init:
+            _, _, digest = container.image_id.rpartition("@")
+            return digest if digest.startswith("sha256:") else None
+    return None
+
+
+def phase_record(uid: str, phase: Phase, step: Step, source: str, detail: str = "") -> PhaseRecord:
+    """A step of a pod's start or end. source: pod, event or watch."""
+    return PhaseRecord(
+        pod_uid=uid, phase=phase, detail=detail, at_us=step.at_us, resolution_us=step.resolution_us, source=source
+    )
+
+
+def disruptions(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
+    """That a pod is pre-empted or evicted, when its condition says so for the first time."""
+    status, since_us, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
+    if status != "True" or reason not in _EVICTION_REASONS:
+        return
+    if before is None or "DisruptionTarget" not in before.conditions:
+        yield PreemptionRecord(
+            victim_uid=pod.state.uid,
+            node_name=pod.state.node_name,
+            at_us=since_us or pod.created_us,
+            kind=_EVICTION_REASONS[reason],
+        )
+
+
+def pull_records(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
+    """What a kubelet's Event says of an image that it has pulled, or found there."""
+    pulled, present = _PULLED.search(event.note), _PRESENT.search(event.note)
+    if pulled:
+        image = pulled["image"][:MAX_IMAGE]
+        size = pulled["bytes"]
+        yield PullRecord(
+            pod_uid=uid,
+            image=image,
+            node_name=event.host,
+            at_us=when.at_us,
+            warm=False,
+            pull_us=read_span(pulled["pull"]),
+            pull_and_wait_us=read_span(pulled["whole"] or pulled["pull"]),
+            image_bytes=int(size) if size else None,
+        )
+    elif present:
+        image = present["image"][:MAX_IMAGE]
+        yield PullRecord(pod_uid=uid, image=image, node_name=event.host, at_us=when.at_us, warm=True)
+    else:
+        return
+    yield phase_record(uid, Phase.PULLED, when, "event", image)
