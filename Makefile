@@ -1,26 +1,37 @@
-# Two commands matter: `make demo` (see it work) and `make test` (prove it). Both set everything up themselves.
-# The rest is for those who change Roost: `make help`.
+# `make demo` shows Roost at work; `make quick`, `make check` and `make test` are the loops of those who change it.
+# Each sets up what it needs. All targets: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+# What programs need and no more: enough for the demo. The developers' environment holds it, too.
+RUN_STAMP := $(VENV)/.installed-run
 # Processes of the test run; two cores carry two control planes well.
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo test check unit parity e2e test-install test-minors cluster image generated lock bench clean
+.PHONY: help setup demo demo-cluster quick test check unit parity e2e test-install test-minors cluster image generated lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## virtual environment with the locked dependencies
 $(STAMP): requirements/dev.txt pyproject.toml tools/setup.sh
-	@tools/setup.sh $(VENV)
+	@tools/setup.sh $(VENV) dev
+	@touch $@ $(RUN_STAMP)
+$(RUN_STAMP): requirements/run.txt tools/setup.sh
+	@tools/setup.sh $(VENV) run
 	@touch $@
 
-demo: setup  ## render, run the control plane, webhook and scheduler, place one pod of each class
+demo: $(RUN_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, two pages to open
 	@$(PY) -m tools.demo
+
+demo-cluster: setup  ## the same on a real control plane; needs Go
+	@$(PY) -m tools.demo_cluster
+
+quick: setup  ## ruff, import directions, the fast unit tests of the rooms that changed since main; under 40 s
+	@$(PY) -m tools.quick
 
 test: setup  ## every check and every test
 	@tools/test.sh

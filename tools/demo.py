@@ -1,18 +1,18 @@
-"""Show Roost at work, in a minute: render the defaults, place one pod of each class on a real control plane, say why.
+"""Show Roost at work, with Python alone: render, admit, place, record, and two pages to open.
 
-Without Go there is no control plane: then the webhook is shown alone, over real HTTPS, and what is left out is named.
+The programs are the real ones: `roost render`, `roost webhook` behind HTTPS, `roost record`, `roost report`, `roost
+simulate`. Made up is the cluster: an API server's stand-in in this process, whose pods the scheduler's model places.
+`make demo-cluster` shows the same on a real control plane.
 """
 
 from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import copy
-import difflib
 import json
-import os
-import re
-import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -20,310 +20,433 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import jsonpatch
 import yaml
 
+from roost.recorder.store.database import Store
 from roost_core.kube.pki import make_authority, sign_leaf
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION, attract_label, pulled_label
+from roost_core.placement.labels import attract_label, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.controlplane import ControlPlane
-from tests.harness.nodes import FakeNodes
-from tests.harness.pods import PodKeeper
-from tests.harness.ports import LOOPBACK, ReservedPort
-from tests.harness.waiting import wait_until
-from tests.stack import ROOST, Stack
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.objects import read_node_state, read_pod_state
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import read_profiles
+from roost_core.scheduler.state import ClusterState
+from tools.demo_screen import colour, heading, say, show_diff, show_scores
+from tools.recorded_story import Story, write_story
+from tools.stand_in_api import LOOPBACK, StandInApi
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-DATA = Path(__file__).parent / "demo_data"
+    from roost_core.scheduler.cycle import Decision
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DATA: Final = ROOT / "tools" / "demo_data"
+PAGES: Final = ROOT / "build" / "demo"
+ROOST: Final = (sys.executable, "-m", "roost")
 RELEASE, NAMESPACE = "hub", "jhub"
-NODES = ("node-1", "node-2", "node-3")
-# What the controllers will write: the newest node draws the spare seats.
-MARKS = {"node-3": {attract_label(RELEASE, NAMESPACE, "default"): "true"}}
+NODES: Final = ("node-1", "node-2", "node-3")
+USER_NODE, PLACEHOLDER_NODE = "node-2", "node-3"
+PODS, EVENTS = "/api/v1/pods", "/apis/events.k8s.io/v1/events"
+LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
+CLASSES: Final = ("user", "build", "placeholder")
+WAIT_SECONDS: Final = 60.0
 Object = dict[str, Any]
 
-_COLOURED = sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
-_SCORE = re.compile(
-    r'"Plugin scored node for pod" pod="[^/]+/(?P<pod>[^"]+)" plugin="(?P<plugin>\w+)" '
-    r'node="(?P<node>[^"]+)" score=(?P<score>\d+)'
-)
 
-
-def colour(text: str, code: str) -> str:
-    """`text` in a terminal colour, where the output is a terminal."""
-    return f"\x1b[{code}m{text}\x1b[0m" if _COLOURED else text
-
-
-def heading(text: str) -> None:
-    """A new part of the story."""
-    print(f"\n{colour(text, '1;36')}\n")
-
-
-def say(text: str = "") -> None:
-    """One line of the story."""
-    print(f"  {text}", flush=True)
+class DemoError(Exception):
+    """The demo can't go on; the message says why."""
 
 
 def main() -> int:
     """Run the demo. 0: all pods landed as promised."""
     started = time.monotonic()
-    values = yaml.safe_load((DATA / "values.yaml").read_text())
-    show_rendered()
-    try:
-        with ControlPlane() as cluster:
-            good = show_cluster(cluster, values)
-    except HarnessUnavailableError as error:
-        heading("The webhook alone")
-        say(f"There is no control plane: {error}")
-        say("Left out: the API server that calls the webhook, the scheduler, the nodes that pods land on, and the")
-        say("placeholder, which a StatefulSet makes. Without nodes, images and builders are unknown: no gate, no ring.")
-        good = show_webhook_alone(values)
-    heading(f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s.")
-    say("Next: docs/README.md; `make cluster` gives a control plane to play with; `make test` proves the rest.")
+    PAGES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        replay = stack.enter_context(_background(Path(folder), "simulate", *_replay_options(Path(folder))))
+        try:
+            good = _show(Path(folder), stack)
+            show_pages(Path(folder), replay)
+        except DemoError as error:
+            print(f"demo: {error}", file=sys.stderr)
+            return 1
+    heading(f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s. Next:")
+    say(".venv/bin/python -m roost import config.yaml   values for your hub, from zero-to-jupyterhub's or BinderHub's")
+    say(".venv/bin/python -m roost simulate --help      its launches under these and other values")
+    say("make demo-cluster                              the same on a real control plane; needs Go, builds it once")
     return 0 if good else 1
 
 
-def show_rendered() -> None:
-    """Render the default values and count what came out."""
+def _show(folder: Path, stack: contextlib.ExitStack) -> bool:
+    objects = render()
+    api = stack.enter_context(StandInApi(folder))
+    cluster = Cluster(api, objects)
+    webhook = stack.enter_context(Webhook(folder, api, objects))
+    database = PAGES / "demo.db"
+    database.unlink(missing_ok=True)
+    recorder = stack.enter_context(record(folder, api, objects, database))
+    heading("2. Three nodes, Roost's webhook over HTTPS, and its recorder; all watch an API server's stand-in")
+    say(f"{USER_NODE} holds the users' image, the others are pulling it. A builder runs on each node.")
+    webhook.wait_for_builders()
+    landed = [show_pod(number, kind, webhook, cluster) for number, kind in enumerate(CLASSES, 3)]
+    show_record(folder, database, recorder)
+    return all(landed)
+
+
+# 1. Render
+
+
+def render() -> list[Object]:
+    """Render the demo's values with `roost render`, and count what came out."""
     heading("1. One values file becomes these objects: roost render")
-    command = [str(ROOST), "render", "--release", RELEASE, "--namespace", NAMESPACE]
+    command = [*ROOST, "render", "-f", str(DATA / "values.yaml"), "--release", RELEASE, "--namespace", NAMESPACE]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    kinds = collections.Counter(
-        document["kind"] for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document
-    )
-    say(", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items())))
+    objects = [item for item in yaml.load_all(text, Loader=yaml.CSafeLoader) if item]
+    kinds = collections.Counter(item["kind"] for item in objects)
+    words = [f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items())]
+    say(f"{len(objects)} objects from {len((DATA / 'values.yaml').read_text().splitlines())} lines of values:")
+    for start in range(0, len(words), 6):
+        say(f"  {', '.join(words[start : start + 6])}")
+    return objects
 
 
-def show_cluster(cluster: ControlPlane, values: Mapping[str, Any]) -> bool:
-    """Everything for real, but for the nodes: their status is kept by a stand-in."""
-    heading("2. A real control plane, three nodes, Roost's webhook and scheduler as rendered")
-    cluster.create_namespace(NAMESPACE)
-    elsewhere = cluster.create_namespace("without-roost")
-    image = values["singleuser"]["image"]
-    label = pulled_label(RELEASE, NAMESPACE, f"{image['name']}:{image['tag']}")
-    purpose = {"hub.jupyter.org/node-purpose": "user"}
-    with FakeNodes(cluster.api) as nodes, PodKeeper(cluster.api):
+def _data(objects: list[Object], file: str) -> str:
+    """A file out of the rendered ConfigMaps."""
+    return str(next(item["data"][file] for item in objects if item["kind"] == "ConfigMap" and file in item["data"]))
+
+
+# 2. The cluster that is made up
+
+
+class Cluster:
+    """Nodes and pods, told to the stand-in and kept for the scheduler's model."""
+
+    def __init__(self, api: StandInApi, objects: list[Object]) -> None:
+        self._api = api
+        self._profiles = read_profiles(yaml.safe_load(_data(objects, "config.yaml")), NEWEST_MINOR)
+        self._state = ClusterState()
+        self._number = 0
+        set_of_placeholders = next(item for item in objects if item["kind"] == "StatefulSet")
+        self.placeholder: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{set_of_placeholders['metadata']['name']}-0"},
+            **copy.deepcopy(set_of_placeholders["spec"]["template"]),
+        }
+        self.placeholder["metadata"]["name"] = f"{set_of_placeholders['metadata']['name']}-0"
+        classes = [item for item in objects if item["kind"] == "PriorityClass"]
+        self._priorities = {item["metadata"]["name"]: item["value"] for item in classes}
+        for part in ("scheduler", "controllers"):
+            # Somebody is at work: what nobody holds, the webhook doesn't count on.
+            lease = {"holderIdentity": part, "leaseDurationSeconds": 3600, "renewTime": _now(micro=True)}
+            metadata = {"name": f"{RELEASE}-roost-{part}", "namespace": NAMESPACE, "uid": part}
+            api.put(LEASES, {"metadata": metadata, "spec": lease})
+        api.put("/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "uid": NAMESPACE}})
+        image = yaml.safe_load((DATA / "values.yaml").read_text())["singleuser"]["image"]
+        label = pulled_label(RELEASE, NAMESPACE, f"{image['name']}:{image['tag']}")
         for name in NODES:
-            mark = {label: "true" if name == "node-2" else "pulling"}
-            nodes.create(name, labels=purpose | MARKS.get(name, {}) | mark)
-        create_builders(cluster)
-        with Stack(
-            cluster, NAMESPACE, values, release=RELEASE, scheduler_flags=("--v=3", "--vmodule=schedule_one=10")
-        ) as stack:
-            wait_until(
-                lambda: stack.webhooks[0].metric("roost_webhook_ring_nodes") == len(NODES), 30, "the ring to fill"
-            )
-            say(f"node-2 holds the users' image, the others are pulling it: label {colour(label, '33')}")
-            names = [stack.scheduler_name(profile) for profile in ("user", "build", "placeholder")]
-            say(f"A builder runs on each node. One scheduler, three profiles: {', '.join(names)}")
-            return all(show_pod(stack, elsewhere, kind) for kind in ("user", "build", "placeholder"))
+            self._add_node(name, {label: "true" if name == USER_NODE else "pulling"}, f"{image['name']}:{image['tag']}")
+            self._add_builder(name)
+
+    def _add_node(self, name: str, labels: Mapping[str, str], image: str) -> None:
+        # What the controllers write: the newest node draws the placeholders.
+        mark = {attract_label(RELEASE, NAMESPACE, "default"): "true"} if name == PLACEHOLDER_NODE else {}
+        purpose = {"kubernetes.io/hostname": name, "hub.jupyter.org/node-purpose": "user"}
+        node = {
+            "metadata": {
+                "name": name, "uid": name, "creationTimestamp": _now(), "labels": {**purpose, **labels, **mark},
+            },
+            "spec": {},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+                "images": [{"names": [image], "sizeBytes": 1_500_000_000}] if name == USER_NODE else [],
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": _now()}],
+            },
+        }  # fmt: skip
+        self._api.put("/api/v1/nodes", node)
+        self._state.set_node(read_node_state(node))
+
+    def _add_builder(self, node: str) -> None:
+        pod = yaml.safe_load((DATA / "builder.yaml").read_text())
+        pod["metadata"]["name"] = f"{pod['metadata'].pop('generateName')}{node}"
+        self.create(pod)
+        self._start(pod, node)
+
+    def create(self, pod: Object) -> None:
+        """Store a pod that was admitted."""
+        self._number += 1
+        identity = {"namespace": NAMESPACE, "uid": f"uid-{self._number}", "creationTimestamp": _now()}
+        pod["metadata"].update(identity)
+        pod["spec"]["priority"] = self._priorities.get(pod["spec"].get("priorityClassName", ""), 0)
+        pod.setdefault("status", {"phase": "Pending"})
+        self._api.put(PODS, pod)
+
+    def place(self, pod: Object) -> Decision:
+        """Ask the model where kube-scheduler would bind it by the rendered profile that it names, and bind it there."""
+        profile = self._profiles[pod["spec"]["schedulerName"]]
+        decision = schedule(read_pod_state(pod), self._state, profile)
+        if decision.node is None:
+            raise DemoError(f"{pod['metadata']['name']} fits nowhere: {decision.message}")
+        self._start(pod, decision.node)
+        name, image = pod["metadata"]["name"], pod["spec"]["containers"][0]["image"]
+        scheduler, note = pod["spec"]["schedulerName"], f"Successfully assigned {NAMESPACE}/{name} to {decision.node}"
+        self._tell(pod, scheduler, "", "Scheduled", note)
+        self._tell(pod, "kubelet", decision.node, "Pulled", f'Container image "{image}" already present on machine')
+        return decision
+
+    def _start(self, pod: Object, node: str) -> None:
+        pod["spec"]["nodeName"] = node
+        container = pod["spec"]["containers"][0]["name"]
+        conditions = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+        pod["status"] = {
+            "phase": "Running",
+            "startTime": _now(),
+            "conditions": [{"type": name, "status": "True", "lastTransitionTime": _now()} for name in conditions],
+            "containerStatuses": [{"name": container, "ready": True, "state": {"running": {"startedAt": _now()}}}],
+        }
+        self._api.put(PODS, pod)
+        self._state.add_pod(read_pod_state(pod))
+
+    def _tell(self, pod: Object, controller: str, host: str, reason: str, note: str) -> None:
+        self._number += 1
+        name = f"{pod['metadata']['name']}.{self._number}"
+        about = {"kind": "Pod"} | {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
+        event = {
+            "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "creationTimestamp": _now()},
+            "eventTime": _now(micro=True), "regarding": about, "reason": reason, "note": note, "type": "Normal",
+            "reportingController": controller, "reportingInstance": host, "deprecatedSource": {"host": host},
+        }  # fmt: skip
+        self._api.put(EVENTS, event)
 
 
-def create_builders(cluster: ControlPlane) -> None:
-    """A builder on each node, Ready before the webhook looks: while it knows of none, its ring is made of all nodes."""
-    for name in NODES:
-        builder = yaml.safe_load((DATA / "builder.yaml").read_text())
-        builder["spec"]["nodeName"] = name
-        cluster.api.create(builder, NAMESPACE)
-    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    wait_until(lambda: sum(map(is_ready, cluster.api.get(pods)["items"])) == len(NODES), 30, "builders to be Ready")
+def _now(*, micro: bool = False) -> str:
+    text = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f" if micro else "%Y-%m-%dT%H:%M:%S")
+    return f"{text}Z"
 
 
-def is_ready(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod's condition Ready is true."""
-    return any(
-        one["type"] == "Ready" and one["status"] == "True" for one in pod.get("status", {}).get("conditions", ())
-    )
+# 3. to 5. One pod of each class
 
 
-def show_pod(stack: Stack, elsewhere: str, kind: str) -> bool:
-    """Create one pod, show what it became and where it went. False when it went anywhere else than promised."""
-    heading(f"{ {'user': 3, 'build': 4, 'placeholder': 5}[kind] }. A {kind} pod")
-    if kind == "placeholder":
-        return show_placeholder(stack, elsewhere)
-    body = yaml.safe_load((DATA / f"{kind}.yaml").read_text())
-    plain = stack.cluster.api.create(body, elsewhere, dryRun="All")
-    stored = stack.create_pod(body)
-    show_diff(plain, stored)
-    if kind == "user":
-        reason = (
-            "the pod keeps off nodes that are still pulling its image, and node-2 holds it: no user waits for a pull."
+@dataclass
+class Webhook:
+    """`roost webhook` with a certificate of its own."""
+
+    folder: Path
+    api: StandInApi
+    objects: list[Object]
+    _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def __enter__(self) -> Webhook:
+        authority = make_authority("demo", time.time(), 3600)
+        leaf = sign_leaf(authority, [LOOPBACK], time.time(), 3600)
+        (self.folder / "tls.crt").write_bytes(leaf.certificate_pem + leaf.authority_pem)
+        (self.folder / "tls.key").write_bytes(leaf.key_pem)
+        (self.folder / "policy.json").write_text(_data(self.objects, "policy.json"))
+        self._trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
+        self._port, self._metrics_port = _free_ports(2)
+        options = (
+            f"--policy={self.folder / 'policy.json'}", f"--release={RELEASE}", f"--namespace={NAMESPACE}",
+            f"--kubeconfig={self.api.kubeconfig}", f"--certificate-folder={self.folder}", "--drain-seconds=0",
+            f"--bind-address={LOOPBACK}", f"--port={self._port}", f"--metrics-port={self._metrics_port}",
+        )  # fmt: skip
+        self._stack.enter_context(_background(self.folder, "webhook", *options))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def wait_for_builders(self) -> None:
+        """Wait until the webhook is ready, and its ring has every node with a builder."""
+        full, url = (
+            f'roost_webhook_ring_nodes{{class="build"}} {len(NODES)}.0',
+            f"http://{LOOPBACK}:{self._metrics_port}",
         )
-        return show_landing(stack, body["metadata"]["name"], "node-2", [reason])
-    ring = rank_nodes(body["metadata"]["annotations"]["binder-repo"], NODES)
-    reasons = [
-        f"the repository's ring is {' > '.join(ring)}; the first holds its layers, so its builds meet there.",
-        "BinderHub's own term, which drives builds apart, was replaced. Requests were added, so that builds count.",
-    ]
-    promised = stored["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == ring[0]
-    return show_landing(stack, body["metadata"]["name"], ring[0], reasons) and promised
+        _wait(self.folder, "webhook", lambda: full in _get(f"{url}/metrics") and bool(_get(f"{url}/readyz")))
+
+    def admit(self, pod: Object) -> Object:
+        """Send a review of the pod's creation, as an API server does; the pod that its patch makes."""
+        pod = copy.deepcopy(pod)
+        pod["metadata"]["namespace"] = NAMESPACE
+        pod["spec"].setdefault("schedulerName", "default-scheduler")
+        request = {
+            "uid": "demo",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "name": pod["metadata"]["name"],
+            "namespace": NAMESPACE,
+            "operation": "CREATE",
+            "object": pod,
+        }
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        call = urllib.request.Request(
+            f"https://{LOOPBACK}:{self._port}/mutate", json.dumps(review).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(call, timeout=10, context=self._trust) as answer:
+            response = json.load(answer)["response"]
+        patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
+        admitted: Object = jsonpatch.apply_patch(pod, patch)
+        return admitted
 
 
-def show_placeholder(stack: Stack, elsewhere: str) -> bool:
-    """The rendered StatefulSet made it already; its terms were rendered, so that it doesn't depend on the webhook."""
-    api = stack.cluster.api
-    path = f"/api/v1/namespaces/{stack.namespace}/pods"
-
-    def find() -> Object | None:
-        found = api.list(path, labelSelector="component=user-placeholder")
-        return next((pod for pod in found if pod["spec"].get("nodeName")), None)
-
-    pod = wait_until(find, 30, "the placeholder to be bound")
-    bare = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": pod["metadata"]["name"], "labels": pod["metadata"]["labels"]},
-        "spec": {"containers": [{key: pod["spec"]["containers"][0][key] for key in ("name", "image", "resources")}]},
-    }
-    show_diff(api.create(bare, elsewhere, dryRun="All"), pod)
-    reasons = [
-        "node-3 is marked for placeholders, as the newest node of a pool will be. The StatefulSet's own terms say so,",
-        f"webhook or not. A user takes the seat at once: its priority is {pod['spec']['priority']}, a user's is 0.",
-    ]
-    return show_landing(stack, pod["metadata"]["name"], "node-3", reasons)
-
-
-def show_landing(stack: Stack, pod: str, promised: str, reasons: Sequence[str]) -> bool:
-    """Where a pod went, and why when that is where it should be; False when it isn't."""
-    node = stack.wait_for_node(pod)
-    say(f"It landed on {colour(node, '1;32')}.")
-    if node == promised:
+def show_pod(number: int, kind: str, webhook: Webhook, cluster: Cluster) -> bool:
+    """Admit and place one pod; False when it went anywhere else than promised."""
+    heading(f"{number}. A {kind} pod: what the webhook made of it, and where it went")
+    sent = cluster.placeholder if kind == "placeholder" else yaml.safe_load((DATA / f"{kind}.yaml").read_text())
+    if kind == "user":
+        promised = USER_NODE
+        reasons = [
+            f"the pod keeps off nodes that are still pulling its image, and {USER_NODE} holds it: no wait for a pull."
+        ]
+    elif kind == "build":
+        ring = rank_nodes(sent["metadata"]["annotations"]["binder-repo"], NODES)
+        promised = ring[0]
+        reasons = [
+            f"the repository's ring is {' > '.join(ring)}; the first holds its layers, so its builds meet there.",
+            "BinderHub's own term, which drives builds apart, was replaced. Requests were added, so that builds count.",
+        ]
+    else:
+        promised = PLACEHOLDER_NODE
+        reasons = [
+            f"{PLACEHOLDER_NODE} is marked for placeholders, as the newest node of a pool will be. Their StatefulSet",
+            "says so itself, webhook or not. A user takes a placeholder's room at once: its priority is higher.",
+        ]
+    admitted = webhook.admit(sent)
+    show_diff(_as_rendered(sent) if kind == "placeholder" else _as_sent(sent), admitted)
+    cluster.create(admitted)
+    decision = cluster.place(admitted)
+    say(f"It landed on {colour(str(decision.node), '1;32')}.")
+    if decision.node != promised:
+        say(colour(f"That is wrong: it should be on {promised}.", "31"))
+    else:
         say(f"Why: {reasons[0]}")
         for reason in reasons[1:]:
             say(reason)
-    else:
-        say(colour(f"That is wrong: it should be on {promised}.", "31"))
-    show_scores(stack, pod)
-    return node == promised
+    if decision.table is not None:
+        show_scores({node: points for node, points, _ in decision.table.rows()})
+    return decision.node == promised
 
 
-def show_scores(stack: Stack, pod: str) -> None:
-    """The real scheduler's own score table, from its log."""
-    table: dict[str, dict[str, int]] = collections.defaultdict(dict)
-    for match in _SCORE.finditer(stack.schedulers[0].log()):
-        if match["pod"] == pod:
-            table[match["node"]][match["plugin"]] = int(match["score"])
-    if not table:
-        say("(kube-scheduler scored nothing: exactly one node was feasible.)")
-        return
-    plugins = list(next(iter(table.values())))
-    shown = [plugin for plugin in plugins if len({row.get(plugin) for row in table.values()}) > 1]
-    say("kube-scheduler's points, where nodes differ: " + ("none do" if not shown else ""))
-    for node, row in sorted(table.items(), key=lambda item: -sum(item[1].values())):
-        say(
-            f"  {node:8} total {sum(row.values()):>14,}  "
-            + "  ".join(f"{plugin} {row.get(plugin, 0):,}" for plugin in shown)
-        )
+def _as_sent(pod: Object) -> Object:
+    return {**pod, "spec": {"schedulerName": "default-scheduler", **pod["spec"]}}
 
 
-def show_diff(before: Object, after: Object) -> None:
-    """What Roost changed: the pod as the API server alone stores it, against the pod as it stands now."""
-    old, new = (yaml.safe_dump(_essence(pod), sort_keys=True, width=110).splitlines() for pod in (before, after))
-    for line in difflib.unified_diff(old, new, lineterm="", n=2):
-        if line.startswith(("---", "+++", "@@")):
-            continue
-        code = {"+": "32", "-": "31"}.get(line[:1], "2")
-        say(colour(f"  {line}", code))
+def _as_rendered(pod: Object) -> Object:
+    """A placeholder as it would be without what Roost renders into it."""
+    return {**pod, "spec": {"schedulerName": "default-scheduler", "containers": pod["spec"]["containers"]}}
 
 
-def _essence(pod: Object) -> Object:
-    """What the pod's author and Roost had to say, without what every API server adds, and without secrets."""
-    pod = copy.deepcopy(pod)
-    metadata = {key: pod["metadata"].get(key) for key in ("annotations", "labels") if pod["metadata"].get(key)}
-    containers = [
-        {key: c[key] for key in ("name", "image", "resources") if key in c} for c in pod["spec"]["containers"]
-    ]
-    spec = {key: pod["spec"][key] for key in ("affinity", "nodeSelector", "schedulerName") if key in pod["spec"]}
-    return {"metadata": metadata, "spec": {**spec, "containers": containers}}
+# 6. The record
 
 
-def show_webhook_alone(values: Mapping[str, Any]) -> bool:
-    """Real TLS, real AdmissionReviews, no API server: the facts are empty, so gate and ring stay out."""
-    with tempfile.TemporaryDirectory() as directory, ReservedPort() as port, ReservedPort() as metrics_port:
-        folder = Path(directory)
-        policy = rendered_policy(values)
-        (folder / "policy.json").write_text(policy)
-        authority = make_authority("demo", time.time(), 3600)
-        leaf = sign_leaf(authority, [LOOPBACK], time.time(), 3600)
-        (folder / "tls.crt").write_bytes(leaf.certificate_pem + leaf.authority_pem)
-        (folder / "tls.key").write_bytes(leaf.key_pem)
-        (folder / "tls.key").chmod(0o600)
-        options = {
-            "policy": folder / "policy.json",
-            "release": RELEASE,
-            "namespace": NAMESPACE,
-            "certificate-folder": folder,
-            "bind-address": LOOPBACK,
-            "port": port.number,
-            "metrics-port": metrics_port.number,
-            "drain-seconds": 0,
-        }
-        command = [str(ROOST), "webhook", "--no-cluster", *(f"--{name}={value}" for name, value in options.items())]
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        try:
-            trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
-            wait_until(
-                lambda: _answers(f"http://{LOOPBACK}:{metrics_port.number}/readyz"), 30, "the webhook to be ready"
-            )
-            url = f"https://{LOOPBACK}:{port.number}/mutate"
-            return all(review(url, trust, kind) for kind in ("user", "build"))
-        finally:
-            process.terminate()
-            process.wait(30)
+@contextlib.contextmanager
+def record(folder: Path, api: StandInApi, objects: list[Object], database: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`roost record` into an SQLite file, until the block ends."""
+    (folder / "recorder.json").write_text(_data(objects, "recorder.json"))
+    (folder / "scheduler.yaml").write_text(_data(objects, "config.yaml"))
+    (port,) = _free_ports(1)
+    options = (
+        f"--settings={folder / 'recorder.json'}", f"--scheduler-config={folder / 'scheduler.yaml'}",
+        f"--database={database}", f"--kubeconfig={api.kubeconfig}", f"--bind-address={LOOPBACK}", f"--port={port}",
+    )  # fmt: skip
+    with _background(folder, "record", *options) as process:
+        _wait(folder, "record", lambda: bool(_get(f"http://{LOOPBACK}:{port}/readyz")))
+        yield process
 
 
-def rendered_policy(values: Mapping[str, Any]) -> str:
-    """policy.json out of the rendered ConfigMap."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(values, file)
-        file.flush()
-        command = [str(ROOST), "render", "-f", file.name, "--release", RELEASE, "--namespace", NAMESPACE]
-        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    documents: Sequence[Object] = [d for d in yaml.load_all(text, Loader=yaml.CSafeLoader) if d]
-    return str(next(d["data"]["policy.json"] for d in documents if "policy.json" in d.get("data", {})))
+def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes]) -> None:
+    """End the recorder, and ask what it stored."""
+    heading("6. What the recorder stored of it: roost why jupyter-ada")
+    command = [*ROOST, "why", "jupyter-ada", "--database", str(database)]
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not (story := subprocess.run(command, capture_output=True, text=True, check=False)).stdout:
+        if time.monotonic() > deadline:
+            raise DemoError(f"the recorder stored nothing: {story.stderr}{_log(folder, 'record')}")
+    # What it still holds back, it stores when it ends.
+    recorder.terminate()
+    recorder.wait(WAIT_SECONDS)
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        say(line)
 
 
-def review(url: str, trust: ssl.SSLContext, kind: str) -> bool:
-    """Send one AdmissionReview as an API server does, and show the pod that its patch makes. False: no patch came."""
-    heading(f"A {kind} pod")
-    pod = yaml.safe_load((DATA / f"{kind}.yaml").read_text())
-    pod["metadata"]["namespace"] = NAMESPACE
-    pod["spec"].setdefault("schedulerName", "default-scheduler")
-    request = {
-        "uid": "demo",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "name": pod["metadata"]["name"],
-        "namespace": NAMESPACE,
-        "operation": "CREATE",
-        "object": pod,
-    }
-    body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
-    call = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(call, timeout=10, context=trust) as answer:
-        response = json.load(answer)["response"]
-    if "patch" not in response:
-        say("The webhook sent no patch.")
-        return False
-    patched = jsonpatch.apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
-    show_diff(pod, patched)
-    return True
+# 7. The pages
 
 
-def _answers(url: str) -> bool:
+def _replay_options(folder: Path) -> tuple[str, ...]:
+    policies = ("--policy=z2jh", "--policy=recommended")
+    return (
+        *policies,
+        "--days=0.1",
+        "--seeds=1",
+        f"--results={folder / 'results'}",
+        f"--output={PAGES / 'replay.html'}",
+    )
+
+
+def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
+    """The report of a made-up hub's day, and the replay that ran meanwhile."""
+    heading("7. Two pages to open in a browser")
+    day = folder / "day.db"
+    store = Store.open(str(day))
+    write_story(store, Story(days=1.0, users_a_day=400.0))
+    store.close()
+    report = PAGES / "report.html"
+    options = ("--database", str(day), "--since", "2026-11-02", "--until", "2026-11-03", "--output", str(report))
+    subprocess.run([*ROOST, "report", *options], check=True)
+    say(f"{colour(str(report), '1')}: how a made-up hub's pods started in a day (roost report)")
+    if replay.wait(WAIT_SECONDS * 2):
+        raise DemoError(f"roost simulate ended with status {replay.returncode}: {_log(folder, 'simulate')}")
+    say(f"{colour(str(PAGES / 'replay.html'), '1')}: the same launches with Roost and without (roost simulate)")
+
+
+# Programs
+
+
+@contextlib.contextmanager
+def _background(folder: Path, command: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of ours until the block ends; what it says goes to a log in the folder."""
+    with (folder / f"{command}.log").open("wb") as log:
+        process = subprocess.Popen([*ROOST, command, *options], stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(WAIT_SECONDS)
+
+
+def _log(folder: Path, command: str) -> str:
+    return (folder / f"{command}.log").read_text()
+
+
+def _wait(folder: Path, command: str, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise DemoError(f"roost {command} isn't ready after {WAIT_SECONDS:.0f} s: {_log(folder, command)}")
+        time.sleep(0.05)
+
+
+def _get(url: str) -> str:
+    """A page's text; "" while there is none."""
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:
-            return bool(answer.status == 200)
+            return str(answer.read(), "utf-8") or "ok"
     except (urllib.error.URLError, OSError):
-        return False
+        return ""
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((LOOPBACK, 0))
+        return [int(one.getsockname()[1]) for one in sockets]
 
 
 if __name__ == "__main__":
-    if not shutil.which("go"):
-        print("demo: Go is not on the PATH; trying programs built before.", file=sys.stderr)
     sys.exit(main())

@@ -12,6 +12,7 @@ import math
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from roost.recorder.store.records import (
@@ -29,6 +30,7 @@ from roost.recorder.store.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from roost.recorder.store.database import Store
     from roost.recorder.store.records import Record
 
 US: Final = 1_000_000
@@ -42,6 +44,7 @@ IDLE_SECONDS: Final = 1800.0
 # Pending pods are tried this often.
 RETRY_SECONDS: Final = 15.0
 MIB: Final = 1 << 20
+_BATCH: Final = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,15 @@ def records(story: Story) -> Iterator[Record]:
             if not is_known and any(gap.from_us <= record.at_us < gap.to_us for gap in gaps):
                 continue
         yield record
+
+
+def write_story(store: Store, story: Story) -> None:
+    """Make the database's tables, and store all of it."""
+    store.migrate()
+    rows = records(story)
+    while batch := list(islice(rows, _BATCH)):
+        store.write(batch, {})
+    store.write((), {"pods": ("1", end_us(story))})
 
 
 def _gaps(story: Story) -> Iterator[GapRecord]:

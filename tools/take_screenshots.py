@@ -15,28 +15,19 @@ from roost.recorder.report.gather import gather
 from roost.recorder.report.page import make_page
 from roost.recorder.store.database import Store
 from tools import browser
-from tools.recorded_story import BEGIN, US, Story, end_us, records
+from tools.recorded_story import BEGIN, US, Story, write_story
 
 if TYPE_CHECKING:
     from selenium import webdriver
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
-BATCH: Final = 5000
 MOST_BYTES: Final = 150_000
 
 
 def example_store(folder: Path, story: Story | None = None) -> Store:
     """A database with the story in it."""
-    told = story or Story()
     store = Store.open(str(folder / "hub.db"))
-    store.migrate()
-    batch = []
-    for record in records(told):
-        batch.append(record)
-        if len(batch) == BATCH:
-            store.write(batch, {})
-            batch = []
-    store.write(batch, {"pods": ("1", end_us(told))})
+    write_story(store, story or Story())
     return store
 
 
