@@ -33,8 +33,9 @@ from roost_core.kube.pki import make_authority, sign_leaf
 from roost_core.placement.labels import attract_label, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.objects import read_node_state, read_pod_state
+from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from tools.demo_screen import colour, heading, say, show_diff, show_scores

@@ -67,6 +67,7 @@ def test_every_manifest_is_one_object_with_the_identity_read_from_its_head(varia
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.slow
 def test_compiled_templates_and_jinja_give_the_same_bytes(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = stream(rendered(VARIANTS[variant]))
     monkeypatch.setattr("generator.render.manifests.compiled", lambda: None)
@@ -170,6 +171,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
+@pytest.mark.slow
 def test_the_short_cut_prints_json_as_the_exact_way_does(value: object) -> None:
     try:
         expected: object = to_json_exactly(value)

@@ -263,6 +263,7 @@ def changed_defaults(draw: st.DrawFn) -> dict[str, object]:
 
 @settings(max_examples=150, deadline=None)
 @given(changed_defaults())
+@pytest.mark.slow
 def test_the_quick_look_and_jsonschema_agree(values: dict[str, object]) -> None:
     merged_ = Merged(values, merged().places)
     # jsonschema's own `pattern` lets a last newline pass; `explain` has ours.
@@ -271,6 +272,7 @@ def test_the_quick_look_and_jsonschema_agree(values: dict[str, object]) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(changed_defaults())
+@pytest.mark.slow
 def test_every_fault_is_one_line_with_a_place(values: dict[str, object]) -> None:
     for fault in find_faults(Merged(values, merged().places)):
         assert "\n" not in str(fault)
@@ -316,6 +318,7 @@ def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
+@pytest.mark.slow
 def test_finding_all_faults_never_fails_and_finds_the_schemas_whatever_stands_there(data: st.DataObject) -> None:
     junk = st.recursive(
         st.none() | st.booleans() | st.integers(-2, 200) | st.text(max_size=3),

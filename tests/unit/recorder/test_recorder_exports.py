@@ -196,6 +196,7 @@ def _pods(draw: st.DrawFn) -> list[Record]:
 
 @given(_pods())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_recorded_pods_are_the_same_launches_when_they_are_written_and_read(
     tmp_path: Path, records: list[Record]
 ) -> None:

@@ -274,6 +274,7 @@ def fresh_store(
 
 @given(st.lists(made_pods, min_size=1, max_size=12))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[], Store], pods: list[Made]) -> None:
     store = fresh_store()
     nodes: list[Record] = [node_record(number) for number in range(len(NODE_BEGINS))]

@@ -25,6 +25,8 @@ from benchmarks.never_worse import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {one.name: one for one in SCENARIOS}
 CASE = Case("a hub", "karpenter", 4)
 RUN = Run(

@@ -509,6 +509,7 @@ def test_new_nodes_are_enough_and_none_is_idle(sizes: list[int], booting: int, r
     kind=st.sampled_from([Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER]),
     least=st.integers(0, 2),
 )
+@pytest.mark.slow
 def test_looking_when_told_takes_the_same_nodes_away_at_the_same_moments_as_looking_always(
     ends: list[tuple[int, float]], kind: Autoscaler, least: int
 ) -> None:

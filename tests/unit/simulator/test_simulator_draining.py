@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from roost_core.placement.nodes import NodeFact
     from roost_core.scheduler.objects import NodeState
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 
 

@@ -190,6 +190,7 @@ def test_the_namespace_has_the_labels_that_classes_select_by(key: str) -> None:
     assert seen.users_nodes() == play(said, usual, small(nodes=4))[1].users_nodes()
 
 
+@pytest.mark.slow
 def test_every_shipped_policy_fits_the_usual_world() -> None:
     for name in policy_files():
         check_policy(policy(name), Assumptions(with_builds=True))

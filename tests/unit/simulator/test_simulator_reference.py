@@ -29,6 +29,8 @@ from tests.small_worlds import BEGIN, play, policy, without_pullers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+pytestmark = pytest.mark.slow
+
 PER_NODE = 66
 BOOT_SECONDS = 210.0
 LINGER_SECONDS = 600.0

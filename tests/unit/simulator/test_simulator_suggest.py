@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 AXES = (
     Axis(PLACEHOLDERS, (0, 10, 20, 40, 80)),
     *(Axis(name, (1, 11, 101, 1331, 10201)) for name in WEIGHED),

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
     from roost.simulator.sweep.run import Event, Work
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

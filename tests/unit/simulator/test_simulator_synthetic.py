@@ -16,6 +16,8 @@ from roost.simulator.trace.synthetic import BEGIN, synthetic_attempts
 from tests.recorded_data import LAUNCHES
 from tests.trace_figures import figures
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 SEEDS = range(4)
 HOURS = (302, 320, 349, 323, 344, 449, 672, 713, 727, 780, 623, 639, 762, 804, 774, 680, 641, 600, 601, 517, 482)

@@ -34,6 +34,8 @@ from tests.recorded_data import LAUNCHES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 NOON = datetime(2019, 5, 22, 12, tzinfo=UTC).timestamp()
 

@@ -394,6 +394,7 @@ def test_two_policies_meet_the_same_sessions_and_the_same_boots() -> None:
     assert packed.boots[:number] == spread.boots[:number]
 
 
+@pytest.mark.slow
 def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
     for sessions, mean in (("short", 22), ("mid", 36), ("long", 64)):
         _, world = play(

@@ -274,6 +274,7 @@ def test_a_leaf_for_other_names_is_replaced() -> None:
     leaders=st.lists(st.integers(0, 2)),
     losses=st.sets(st.integers(0, 59), max_size=2),
 )
+@pytest.mark.slow
 def test_every_api_server_trusts_every_replica_at_every_moment(
     steps: list[float], leaders: list[int], losses: set[int]
 ) -> None:

@@ -133,6 +133,7 @@ def test_the_short_way_answers_as_flask_does(body: bytes, method: str, content_t
 
 
 @given(body=st.one_of(st.binary(), JSON_VALUES), pieces=st.integers(1, 7))
+@pytest.mark.slow
 def test_any_body_is_answered_alike_and_without_a_5xx(body: bytes, pieces: int) -> None:
     short, flask = both_ways(request(body), pieces)
     assert short == flask
@@ -145,6 +146,7 @@ def test_the_short_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(path=PATHS)
+@pytest.mark.slow
 def test_any_path_gets_a_4xx(path: str) -> None:
     assert read_answer(converse(request(b"", path=f"/-{path}"), admission().review))[0] in (400, 404)
 

@@ -165,6 +165,7 @@ SLOW = {"matchExpressions": [*[expression("pool", "user")] * 8, expression("pool
 
 
 @pytest.mark.parametrize("make", [user_pod, build_pod])
+@pytest.mark.slow
 def test_the_dearest_review_within_bounds_takes_no_second_on_5000_nodes(make: Callable[..., Object]) -> None:
     taint = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
     nodes = [node(f"node-{index}", IMAGE, labels={"pool": "user"}, taints=(taint,)) for index in range(5000)]
@@ -264,6 +265,7 @@ def hostile_pods(draw: st.DrawFn) -> Object:
 
 
 @given(hostile_pods())
+@pytest.mark.slow
 def test_whatever_is_sent_is_admitted_and_its_answer_is_short(body: Object) -> None:
     desk = Desk(known=KNOWN)
     answer = desk.reviewer.review(as_go_writes(body))

@@ -492,6 +492,7 @@ def test_while_the_watch_is_broken_decisions_count_for_longer_and_cast_no_doubt(
     assert homes_of(desk.place(build_pod(name="last")))[0][1] == RING[1]
 
 
+@pytest.mark.slow
 def test_reviews_of_pods_that_never_come_move_no_home_once_it_is_seen() -> None:
     desk = Desk(known=FIVE)
     moved = 0
