@@ -18,17 +18,17 @@ from roost.pages.html_page import MissingPlotlyError
 from roost.pages.phrases import show_seconds
 from roost.simulator.reporting.formats import to_csv, to_json
 from roost.simulator.reporting.page import make_page
-from roost.simulator.reporting.tables import Told
+from roost.simulator.reporting.tables import ReportContext
 from roost.simulator.reporting.terminal import policy_lines, terminal_width, to_text
 from roost.simulator.setup.checks import AssumptionsError, check_images
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.setup.shipped import describe, policy_files, values_files
-from roost.simulator.sweep.asked import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
 from roost.simulator.sweep.dask_cluster import DaskCluster
-from roost.simulator.sweep.misfits import check_policy
+from roost.simulator.sweep.fit_checks import check_policy
 from roost.simulator.sweep.progress import Teller
+from roost.simulator.sweep.request import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
+from roost.simulator.sweep.result_store import ResultStore, StoreError
 from roost.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
-from roost.simulator.sweep.store_of_results import ResultStore, StoreError
 from roost.simulator.sweep.suggest import SuggestError, make_space, score_of, search, show_outcome, show_score, told_of
 from roost.simulator.sweep.summary import summarise
 from roost.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from roost.simulator.engine.results import RunResult
     from roost.simulator.sweep.run import Job, Spread
     from roost.simulator.sweep.suggest import Candidate, Score
-    from roost.simulator.sweep.summary import Summary, World
+    from roost.simulator.sweep.summary import Summary, WorldSetting
     from roost.simulator.sweep.survey import Survey, Trace
 
 # Lines about the trace that stderr gets; the report has all.
@@ -128,7 +128,7 @@ def _form(options: SimulateOptions) -> str:
     return options.form or SUFFIXES.get(Path(options.output or "").suffix.lower(), "text")
 
 
-def _read(options: SimulateOptions, worlds: Sequence[World], talk: Console) -> tuple[Trace, Survey]:
+def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Console) -> tuple[Trace, Survey]:
     trace = trace_of(options.traces, USUAL_DAYS if options.days is None else options.days)
     assumptions = worlds[0].assumptions
     with talk.status("Reading the trace"):
@@ -158,7 +158,7 @@ def _check(jobs: Sequence[Job]) -> None:
         check_policy(policy, assumptions)
 
 
-def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
+def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportContext]:
     policies, about, needs = load_policies(options.policies, options.values)
     worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
     needs = needed_of_nodes(needs)
@@ -184,7 +184,7 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, Told]:
         talk.print(
             f"{len(store.broken)} broken results were made anew, as {store.broken[0]}", markup=False, soft_wrap=True
         )
-    return summarise(results, worlds, needs), Told(about, str(trace), found, version())
+    return summarise(results, worlds, needs), ReportContext(about, str(trace), found, version())
 
 
 def _suggest(options: SimulateOptions, talk: Console) -> int:
@@ -239,7 +239,7 @@ def _results_folder(options: SimulateOptions) -> Path:
     return Path(cache) / "roost" / "simulate"
 
 
-def _write(options: SimulateOptions, summary: Summary, told: Told) -> int:
+def _write(options: SimulateOptions, summary: Summary, told: ReportContext) -> int:
     form = _form(options)
     width = terminal_width(shutil.get_terminal_size((120, 40)).columns, is_terminal=sys.stdout.isatty())
     text = _formatted(form, summary, told, width)
@@ -255,7 +255,7 @@ def _write(options: SimulateOptions, summary: Summary, told: Told) -> int:
     return 0
 
 
-def _formatted(form: str, summary: Summary, told: Told, width: int) -> str:
+def _formatted(form: str, summary: Summary, told: ReportContext, width: int) -> str:
     match form:
         case "html":
             return make_page(summary, told)

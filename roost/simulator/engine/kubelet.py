@@ -117,7 +117,7 @@ class Pull(NamedTuple):
     is_cold: bool
 
 
-class _Held:
+class _HeldImage:
     __slots__ = ("first_seen", "image", "last_used")
 
     def __init__(self, image: Image, first_seen: float) -> None:
@@ -151,7 +151,7 @@ class NodeImages:
         self._rates = PULLS[assumptions.pulls]
         self._since = since
         self._reports_compressed = reports_compressed
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _HeldImage] = {}
         # Running pods by image, of such on their way too.
         self._users: dict[str, int] = {}
         # Images that have each layer or will have it.
@@ -182,7 +182,7 @@ class NodeImages:
             finish, _, image, added_bytes = heappop(arrivals)
             name = image.name
             del self._coming[name]
-            self._held[name] = _Held(image, finish)
+            self._held[name] = _HeldImage(image, finish)
             self.disk_bytes += added_bytes
             place = (-self._reported_bytes(image), name)
             if self._is_reported(place):

@@ -66,7 +66,7 @@ _PREFERS_USER_NODES: Final = {
 }
 
 
-class _Kept(NamedTuple):
+class _PodTemplate(NamedTuple):
     """The last pod of one kind, for how long the next one would be the same, and what made it so."""
 
     state: PodState
@@ -95,7 +95,7 @@ class PodMaker:
         self._assumptions = assumptions
         self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
         self._memory = Memory()
-        self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
         self._named: dict[str, NodeTerm] = {}
         self._specs: dict[PodSpec, PodSpec] = {}
 
@@ -210,11 +210,11 @@ class PodMaker:
         state = copy_pod(known.state, name=name, uid=name, created=created)
         return state if known.met is None else self._with_warm_nodes(state, known.met, facts, created)
 
-    def _admit(self, body: JSONObject, before: _Kept | None, facts: Facts, now: float) -> _Kept:
+    def _admit(self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float) -> _PodTemplate:
         """The pod after the webhook; before: the last of its kind."""
         namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
         if self._rulebook is None or namespace != self._policy.namespace:
-            return _Kept(self._read(body))
+            return _PodTemplate(self._read(body))
         pod = read_pod(body, namespace)
         key = pod_key(namespace, pod.name)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are put in afterwards.
@@ -228,7 +228,7 @@ class PodMaker:
             state = self._read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
         nodes = facts.nodes if Reads.NODES in decision.reads else None
         is_warm = decision.pod_class is not None and Reads.WARM in self._rulebook.rules[decision.pod_class].reads
-        return _Kept(state, decision.reads, nodes, decision.operations, pod if is_warm else None)
+        return _PodTemplate(state, decision.reads, nodes, decision.operations, pod if is_warm else None)
 
     def _with_warm_nodes(self, state: PodState, pod: Pod, facts: Facts, now: float) -> PodState:
         """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""

@@ -12,18 +12,33 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from roost.simulator.engine.autoscaler import make_node_scaler
+from roost.simulator.engine.autoscaler import NoAutoscaler
+from roost.simulator.engine.cluster_autoscaler import ClusterAutoscaler
+from roost.simulator.engine.karpenter import Karpenter
 from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER
+from roost.simulator.setup.assumptions import Autoscaler
 from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, Taint
 
 if TYPE_CHECKING:
+    from roost.simulator.engine.autoscaler import NodeScaler
     from roost.simulator.engine.world import SimNode, World
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost_core.scheduler.objects import NodeState
 
 # What a cordon adds to a node's taints.
 CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
 # Kinds of pods that nobody makes anew: they end where they are.
 STAYING: Final = (USER, BUILD)
 _HOUR: Final = 3600.0
+
+
+def make_node_scaler(assumptions: Assumptions, template: NodeState, since: float) -> NodeScaler:
+    """The autoscaler that the assumptions name. template: a node as its group has it; since: when its loop began."""
+    if assumptions.autoscaler is Autoscaler.CLUSTER_AUTOSCALER:
+        return ClusterAutoscaler(assumptions, template, since)
+    if assumptions.autoscaler is Autoscaler.KARPENTER:
+        return Karpenter(assumptions, template, since)
+    return NoAutoscaler()
 
 
 class Scaling:

@@ -12,14 +12,14 @@ from roost.simulator.reporting.tables import data, figures, notices, tables
 from roost.simulator.sweep.summary import MEASURES
 
 if TYPE_CHECKING:
-    from roost.simulator.reporting.tables import Told
+    from roost.simulator.reporting.tables import ReportContext
     from roost.simulator.sweep.summary import Summary
 
 SCHEMA: Final = "roost.hub.jupyter.org/simulation"
 VERSION: Final = 1
 
 
-def to_json(summary: Summary, told: Told) -> str:
+def to_json(summary: Summary, told: ReportContext) -> str:
     """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and the page's `tables`.
 
     `notices`: what must be known before the figures are believed. `needs`: policy -> assumptions that it alone has

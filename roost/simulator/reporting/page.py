@@ -12,14 +12,14 @@ from roost.simulator.sweep.summary import MEASURES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost.simulator.reporting.tables import Told
+    from roost.simulator.reporting.tables import ReportContext
     from roost.simulator.sweep.summary import Summary
 
 TITLE: Final = "What these values would have done"
 _NOTHING: Final = "No server started in this replay."
 
 
-def make_page(summary: Summary, told: Told) -> str:
+def make_page(summary: Summary, told: ReportContext) -> str:
     """The whole page. Raises MissingPlotlyError."""
     return render(
         title=TITLE,
@@ -35,7 +35,7 @@ def make_page(summary: Summary, told: Told) -> str:
     )
 
 
-def _about(summary: Summary, told: Told) -> str:
+def _about(summary: Summary, told: ReportContext) -> str:
     seeds = ", ".join(map(str, summary.seeds))
     world = summary.worlds[0]
     run = summary.runs[0, summary.policies[0]][0]
@@ -50,7 +50,7 @@ def _number(number: int, what: str) -> str:
     return f"{number} {what if number == 1 else what.removesuffix('y') + 'ies'}"
 
 
-def _notices(summary: Summary, told: Told) -> list[str]:
+def _notices(summary: Summary, told: ReportContext) -> list[str]:
     found = notices(summary, told)
     if len(summary.policies) > MOST_LINES:
         found.append(f"Plots with lines show the first {MOST_LINES} policies; bars and tables have all.")

@@ -40,7 +40,7 @@ SENSITIVE: Final = ("cold", "node_hours", "wait_p95")
 MOST_STEPS: Final = 400
 
 
-class Told(NamedTuple):
+class ReportContext(NamedTuple):
     """What a report is made of beside the figures."""
 
     # Policy -> what it is, in a line.
@@ -94,7 +94,7 @@ def show_cell(cell: Cell, unit: Unit) -> str:
     return show_amount(float(cell), unit)
 
 
-def tables(summary: Summary, told: Told) -> list[Table]:
+def tables(summary: Summary, told: ReportContext) -> list[Table]:
     """Every table; those without rows too."""
     return [
         side_by_side(summary),
@@ -113,7 +113,7 @@ def tables(summary: Summary, told: Told) -> list[Table]:
     ]
 
 
-def notices(summary: Summary, told: Told) -> list[str]:
+def notices(summary: Summary, told: ReportContext) -> list[str]:
     """What must be known before the figures are believed; a sentence or two each."""
     found = []
     for place, world in enumerate(summary.worlds):
@@ -220,7 +220,7 @@ def hour_medians(summary: Summary, policy: str) -> list[dict[str, float]]:
     return rows
 
 
-def _policies(summary: Summary, told: Told) -> Table:
+def _policies(summary: Summary, told: ReportContext) -> Table:
     columns: tuple[Column, ...] = (Column("policy", "policy", Unit.TEXT), Column("about", "what it is", Unit.TEXT))
     rows: list[tuple[Cell, ...]] = list(told.policies.items())
     if summary.needs:
@@ -330,7 +330,7 @@ def _bounds() -> Table:
     return Table("bounds", "Bounds", columns, rows)
 
 
-def _input(told: Told) -> Table:
+def _input(told: ReportContext) -> Table:
     columns = (
         Column("what", "what", Unit.TEXT),
         Column("number", "number", Unit.COUNT),
@@ -358,7 +358,7 @@ def _input(told: Told) -> Table:
     return Table("input", "What was read", columns, rows)
 
 
-def _caches(told: Told) -> Table:
+def _caches(told: ReportContext) -> Table:
     columns = (
         Column("images", "images it holds", Unit.COUNT),
         Column("lru", "least recently used goes (LRU)", Unit.SHARE),
@@ -368,7 +368,7 @@ def _caches(told: Told) -> Table:
     return Table("caches", "Attempts that would find their image in one shared cache", columns, rows)
 
 
-def _disks(told: Told) -> Table:
+def _disks(told: ReportContext) -> Table:
     columns = (
         Column("disk_bytes", "disk, without shared layers", Unit.BYTES),
         Column("lru", "least recently used goes (LRU)", Unit.SHARE),
@@ -378,7 +378,7 @@ def _disks(told: Told) -> Table:
     return Table("disk_caches", "The same by bytes, up to a node's disk", columns, rows)
 
 
-def _covers(told: Told) -> Table:
+def _covers(told: ReportContext) -> Table:
     columns = (
         Column("images", "yesterday's most popular images", Unit.COUNT),
         Column("share", "today's attempts of them", Unit.SHARE),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from roost.simulator.reporting.tables import Told
+    from roost.simulator.reporting.tables import ReportContext
     from roost.simulator.sweep.summary import Measure, Summary, Value
 
 # Of a bar, in characters.
@@ -37,7 +37,7 @@ _FIGURE_WIDTH: Final = 28
 _CELL_WIDTH: Final = 25
 
 
-def to_text(summary: Summary, told: Told, width: int, *, colour: bool = False) -> str:
+def to_text(summary: Summary, told: ReportContext, width: int, *, colour: bool = False) -> str:
     """Everything as text of so many columns."""
     console = Console(width=width, force_terminal=colour, no_color=not colour, highlight=False)
     with console.capture() as captured:
@@ -45,7 +45,7 @@ def to_text(summary: Summary, told: Told, width: int, *, colour: bool = False) -
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
 
 
-def render(summary: Summary, told: Told, width: int) -> RenderableType:
+def render(summary: Summary, told: ReportContext, width: int) -> RenderableType:
     """What `rich` draws in so many columns."""
     return Group(*_parts(summary, told, width))
 
@@ -64,7 +64,7 @@ def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDT
     return drawn[:place] + BOUND_MARK + drawn[place + 1 :]
 
 
-def _parts(summary: Summary, told: Told, width: int) -> Iterator[RenderableType]:
+def _parts(summary: Summary, told: ReportContext, width: int) -> Iterator[RenderableType]:
     yield Text(_head(summary, told), style="bold")
     for policy in summary.policies:
         if needed := summary.needs_of(policy):
@@ -84,7 +84,7 @@ def _parts(summary: Summary, told: Told, width: int) -> Iterator[RenderableType]
     yield from _skipped(told)
 
 
-def _skipped(told: Told) -> Iterator[RenderableType]:
+def _skipped(told: ReportContext) -> Iterator[RenderableType]:
     """All that was skipped or odd in the trace."""
     counts = told.survey.counts if told.survey is not None else None
     if counts is not None and (counts.skipped or counts.notes):
@@ -93,7 +93,7 @@ def _skipped(told: Told) -> Iterator[RenderableType]:
             yield Text(sentence)
 
 
-def _head(summary: Summary, told: Told) -> str:
+def _head(summary: Summary, told: ReportContext) -> str:
     seeds = len(summary.seeds)
     world = "" if not summary.worlds[0].setting else f", {summary.worlds[0].name}"
     runs = summary.runs[0, summary.policies[0]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.simulator.sweep.run import Failed, SweepError, done, read_event
+from roost.simulator.sweep.run import ReplayFailure, SweepError, done, read_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,8 +79,12 @@ def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[Event]:  #
         try:
             yield read_event(future.result())
         except distributed.KilledWorker:
-            yield Failed(keys[future.key], "worker after worker vanished while replaying it; mostly out of memory")
+            yield ReplayFailure(
+                keys[future.key], "worker after worker vanished while replaying it; mostly out of memory"
+            )
         except ImportError as error:
-            yield Failed(keys[future.key], f"a worker can't load Roost ({error}): install the same version there")
+            yield ReplayFailure(
+                keys[future.key], f"a worker can't load Roost ({error}): install the same version there"
+            )
         # Results are kept here; the cluster need not hold them.
         future.release()

@@ -9,8 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.progress import TimeRemainingColumn as TimeLeft
 
 from roost.pages.phrases import show_span
-from roost.simulator.sweep.run import Done
 from roost.simulator.sweep.run import Progress as Moved
+from roost.simulator.sweep.run import ReplayEnd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class Meter:
         """Take in what happened."""
         if isinstance(event, Moved):
             self._under_way[event.key] = min(event.attempts, self._attempts)
-        elif isinstance(event, Done):
+        elif isinstance(event, ReplayEnd):
             self._under_way.pop(event.key, None)
             if event.was_kept:
                 self.kept += 1

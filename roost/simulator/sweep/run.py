@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from roost.simulator.engine.results import RunResult
-from roost.simulator.sweep.store_of_results import ResultStore, code_fingerprint, result_key
+from roost.simulator.sweep.result_store import ResultStore, code_fingerprint, result_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ class Progress(NamedTuple):
     attempts: int
 
 
-class Done(NamedTuple):
+class ReplayEnd(NamedTuple):
     """A replay ended."""
 
     key: str
@@ -93,14 +93,14 @@ class Done(NamedTuple):
     was_kept: bool = False
 
 
-class Failed(NamedTuple):
+class ReplayFailure(NamedTuple):
     """A replay ended badly."""
 
     key: str
     why: str
 
 
-Event = Progress | Done | Failed
+Event = Progress | ReplayEnd | ReplayFailure
 
 
 class Work(Protocol):
@@ -177,14 +177,14 @@ def run_sweep(
             wanted[job.key] = job
         else:
             found[job.key] = kept
-            tell(Done(job.key, kept, was_kept=True))
+            tell(ReplayEnd(job.key, kept, was_kept=True))
     if wanted:
         events = spread(list(wanted.values()), work)
         try:
             for event in events:
-                if isinstance(event, Failed):
+                if isinstance(event, ReplayFailure):
                     raise SweepError(f"{wanted[event.key]}: {event.why}")
-                if isinstance(event, Done):
+                if isinstance(event, ReplayEnd):
                     found[event.key] = event.result
                     if store is not None:
                         store.put(event.key, wanted[event.key].about, event.result)
@@ -271,7 +271,7 @@ class _Pool:
         if self._lost[job.key] >= MOST_LOST:
             code = worker.process.exitcode or 0
             how = f"by signal {-code} (9: mostly out of memory; fewer --jobs need less)" if code < 0 else f"with {code}"
-            yield Failed(job.key, f"the process that replayed it ended {how}, {MOST_LOST} times")
+            yield ReplayFailure(job.key, f"the process that replayed it ended {how}, {MOST_LOST} times")
         else:
             self._waiting.appendleft(job)
         self._workers.append(self._start())
@@ -301,9 +301,9 @@ def read_event(event: tuple[Any, ...]) -> Event:
         case ("progress", key, attempts):
             return Progress(key, attempts)
         case ("done", key, result):
-            return Done(key, RunResult.from_json(result))
+            return ReplayEnd(key, RunResult.from_json(result))
         case (_, key, why):
-            return Failed(key, why)
+            return ReplayFailure(key, why)
     raise AssertionError(event)
 
 

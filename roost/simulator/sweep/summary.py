@@ -240,7 +240,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class WorldSetting:
     """One setting of the sweep."""
 
     # What differs from the usual assumptions.
@@ -257,7 +257,7 @@ class World:
 class Summary:
     """The results of a sweep by world and policy; every seed has all of them. The first world is told in full."""
 
-    worlds: Sequence[World]
+    worlds: Sequence[WorldSetting]
     policies: Sequence[str]
     seeds: Sequence[int]
     # (place in worlds, policy) -> results in the order of seeds.
@@ -332,7 +332,7 @@ class Summary:
 
 
 def summarise(
-    results: Sequence[RunResult], worlds: Sequence[World], needs: Mapping[str, Mapping[str, Any]] | None = None
+    results: Sequence[RunResult], worlds: Sequence[WorldSetting], needs: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Summary:
     """Raises KeyError where a policy lacks a seed in a world. needs: as Summary.needs."""
     policies = list(dict.fromkeys(result.policy for result in results))
@@ -346,7 +346,7 @@ def summarise(
     return Summary(worlds, policies, seeds, runs, needs or {})
 
 
-def value_of(world: World, name: str) -> object:
+def value_of(world: WorldSetting, name: str) -> object:
     """An assumption's value in a world."""
     return getattr(world.assumptions, name)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from roost.simulator.trace.counts import show
-from roost.simulator.trace.records import Launch, Odd
+from roost.simulator.trace.records import LaunchDetails, OddLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,16 +40,16 @@ _LONGEST: Final = 4096
 _HASH: Final = re.compile(r"[0-9a-f]{40}", re.ASCII)
 
 
-def read_launch(provider: object, spec: object, ref: object) -> Launch:
-    """What was launched. Raises Odd when it can't be told.
+def read_launch(provider: object, spec: object, ref: object) -> LaunchDetails:
+    """What was launched. Raises OddLine when it can't be told.
 
     The repository is folded where the provider folds names; the image is not, since BinderHub hashes names as typed.
     With a resolved ref (from version 4 on) the image is that of the ref, whatever branch was asked for.
     """
     if not isinstance(provider, str) or not 0 < len(provider) <= _LONGEST:
-        raise Odd("`provider` isn't a name")
+        raise OddLine("`provider` isn't a name")
     if not isinstance(spec, str) or not 0 < len(spec) <= _LONGEST:
-        raise Odd("`spec` isn't a text of 1 to 4096 characters")
+        raise OddLine("`spec` isn't a text of 1 to 4096 characters")
     typed, asked = split_spec(provider, spec)
     repository = unquote(typed).removesuffix(".git")
     if provider in _FOLDING:
@@ -62,7 +62,7 @@ def read_launch(provider: object, spec: object, ref: object) -> Launch:
         image = f"{provider}/{typed}@{asked}"
     if provider not in PROVIDERS:
         notes = (f"provider {show(provider)} isn't known: its names are taken as they are",)
-    return Launch(f"{provider}/{repository}", image, notes=notes)
+    return LaunchDetails(f"{provider}/{repository}", image, notes=notes)
 
 
 def split_spec(provider: str, spec: str) -> tuple[str, str]:

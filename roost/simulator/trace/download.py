@@ -208,7 +208,7 @@ def _bring(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
         options.say(f"{wanted.name}: {fault}; trying once more from its beginning")
 
 
-class _Passing(Exception):  # noqa: N818 - a try that failed, of several
+class _TransientFault(Exception):  # noqa: N818 - a try that failed, of several
     """May be better in a while."""
 
     def __init__(self, why: str, pause_seconds: float = 0.0) -> None:
@@ -226,7 +226,7 @@ def _retried(name: str, options: Options, attempt: Callable[[], _T], part: Binar
         before = part.seek(0, os.SEEK_END) if part is not None else 0
         try:
             return attempt()
-        except _Passing as passing:
+        except _TransientFault as passing:
             why, pause_seconds = str(passing), passing.pause_seconds
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             why, pause_seconds = _short(error), 0.0
@@ -270,7 +270,7 @@ def _index_content(archive: Archive) -> bytes:
 
 
 def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> None:
-    """One try: add to `part` what is missing of it. Raises _Passing, DownloadError, urllib3's and the disk's errors."""
+    """Add to `part` what is missing. Raises _TransientFault, DownloadError, urllib3's and the disk's errors."""
     tag_file = _tag_of(options, wanted)
     have = part.seek(0, os.SEEK_END)
     is_noted = have and tag_file.is_file() and not tag_file.is_symlink()
@@ -287,7 +287,7 @@ def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
             if match is not None and int(match[2]) == have:
                 return
             part.truncate(0)
-            raise _Passing("the part that is here is no beginning of it")
+            raise _TransientFault("the part that is here is no beginning of it")
         _check_status(response, archive, wanted.name, (200, 206))
         total = _expected_total(response, have)
         if response.status == 200:
@@ -301,15 +301,15 @@ def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
         response.close()
     size = part.seek(0, os.SEEK_END)
     if total is not None and size != total:
-        raise _Passing(f"found {size} of {total} bytes")
+        raise _TransientFault(f"found {size} of {total} bytes")
 
 
 def _expected_total(response: urllib3.BaseHTTPResponse, have: int) -> int | None:
-    """Bytes of the whole file, as the answer says. Raises _Passing when it is an answer to another question."""
+    """Bytes of the whole file, as the answer says. Raises _TransientFault when it is an answer to another question."""
     if response.status == 206:
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if match is None or match[1] is None or int(match[1]) != have:
-            raise _Passing("the server sent another part than was asked for")
+            raise _TransientFault("the server sent another part than was asked for")
         return int(match[2])
     length = response.headers.get("Content-Length", "")
     return int(length) if length.isascii() and length.isdecimal() else None
@@ -322,7 +322,7 @@ def _check_status(response: urllib3.BaseHTTPResponse, archive: Archive, name: st
     if response.status not in _PASSING:
         raise DownloadError(f"{found}, expected 200.")
     after = response.headers.get("Retry-After", "")
-    raise _Passing(f"HTTP {response.status}", float(after) if after.isascii() and after.isdecimal() else 0.0)
+    raise _TransientFault(f"HTTP {response.status}", float(after) if after.isascii() and after.isdecimal() else 0.0)
 
 
 def _blocks(response: urllib3.BaseHTTPResponse, most: int) -> Iterable[bytes]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from roost.simulator.chance import Chance
-    from roost.simulator.trace.records import Launch, Record
+    from roost.simulator.trace.records import LaunchDetails, Record
 
 # A record so far ahead of those before is believed once the next one agrees: a single wrong year must not make all the
 # rest late, nor the replay a hundred years long.
@@ -71,7 +71,7 @@ class Spreader:
         # Rounded time -> draws taken; several files may have launches at the same one.
         self._taken: dict[int, int] = {}
 
-    def spread(self, records: Iterable[Record]) -> Iterator[tuple[float, int, Launch]]:
+    def spread(self, records: Iterable[Record]) -> Iterator[tuple[float, int, LaunchDetails]]:
         """(moment, line, launch) of records in order of time; holds those of one rounded time."""
         group: list[Record] = []
         group_stamp = float("-inf")
@@ -95,7 +95,9 @@ class Spreader:
         if group:
             yield from self._placed(group, finest, float("inf"))
 
-    def _placed(self, group: list[Record], finest: int, next_stamp: float) -> Iterator[tuple[float, int, Launch]]:
+    def _placed(
+        self, group: list[Record], finest: int, next_stamp: float
+    ) -> Iterator[tuple[float, int, LaunchDetails]]:
         stamp = group[0].stamp
         span = min(float(finest or SECOND), next_stamp - stamp)
         key, uniform = int(stamp), self._chance.uniform

@@ -20,13 +20,13 @@ from roost.simulator.trace.attempt import Attempt
 from roost.simulator.trace.counts import InputCounts, TraceError, show
 from roost.simulator.trace.files import MOST_LINE_BYTES, STDIN, TOO_LONG, Breakage, name_of, open_bytes, read_lines
 from roost.simulator.trace.order import LATE, Spreader, in_order
-from roost.simulator.trace.records import Odd, Record, read_stamp
+from roost.simulator.trace.records import OddLine, Record, read_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from roost.simulator.trace.records import Launch
+    from roost.simulator.trace.records import LaunchDetails
 
 # So late a line may be behind a later one and still be played at its time.
 DEFAULT_SORT_WINDOW_SECONDS: Final = 600.0
@@ -37,7 +37,7 @@ _MOST_BRACKETS: Final = 200
 # So many lines in a row that can't be used: the rest is no trace either.
 MOST_USELESS_LINES: Final = 1_000_000
 # (moment, line, launch); the line is below 1 where no single one made it.
-Placed: TypeAlias = "tuple[float, int, Launch]"
+Placed: TypeAlias = "tuple[float, int, LaunchDetails]"
 
 
 def open_trace(
@@ -188,12 +188,12 @@ def _records(path: Path, counts: InputCounts, skip: Skip) -> Iterator[Record]:
                     try:
                         yield reader.read(text, number)
                         last_used = number
-                    except Odd as odd:
+                    except OddLine as odd:
                         skip(str(odd), file, number)
                         if number - last_used > MOST_USELESS_LINES:
                             found = f"{MOST_USELESS_LINES} lines in a row that are no launches; the last: {odd}"
                             raise TraceError(file, number, found) from None
-                    except _Sniffed:
+                    except _SnifferFile:
                         yield from _sniffed(file, batch[index:], batches, number, counts=counts, skip=skip)
                         return
         except Breakage as breakage:
@@ -202,7 +202,7 @@ def _records(path: Path, counts: InputCounts, skip: Skip) -> Iterator[Record]:
             skip(str(breakage), file, number + 1)
 
 
-class _Sniffed(Exception):  # noqa: N818 - the file is of another kind, which is no error
+class _SnifferFile(Exception):  # noqa: N818 - the file is of another kind, which is no error
     """The first known line is scheduler-sniffer's."""
 
 
@@ -214,16 +214,16 @@ class _LineReader:
         self._known = False
         self._text: object = None
         self._stamp, self._resolution = 0.0, 0
-        self._launches: dict[tuple[str, str, str], Launch] = {}
+        self._launches: dict[tuple[str, str, str], LaunchDetails] = {}
 
     def read(self, text: bytes, number: int) -> Record:
-        """Raises Odd for a line that can't be used, _Sniffed for another kind of file."""
+        """Raises OddLine for a line that can't be used, _SnifferFile for another kind of file."""
         try:
             entry = orjson.loads(text)
         except orjson.JSONDecodeError:
-            raise Odd(_why_no_json(text)) from None
+            raise OddLine(_why_no_json(text)) from None
         if type(entry) is not dict:
-            raise Odd("no JSON object")
+            raise OddLine("no JSON object")
         schema, version = entry.get("schema"), entry.get("version")
         if schema == trace_archive.SCHEMA:
             launch = self._archive(entry, version, number)
@@ -233,11 +233,11 @@ class _LineReader:
         elif schema is None:
             if entry.get("object") in _SNIFFED and type(entry.get("name")) is str:
                 if self._known:
-                    raise Odd("a line of scheduler-sniffer among launches: give it as a file of its own")
-                raise _Sniffed
-            raise Odd("no `schema`")
+                    raise OddLine("a line of scheduler-sniffer among launches: give it as a file of its own")
+                raise _SnifferFile
+            raise OddLine("no `schema`")
         else:
-            raise Odd(f"schema {show(schema)} isn't known")
+            raise OddLine(f"schema {show(schema)} isn't known")
         moment = entry.get("timestamp")
         if moment != self._text or type(moment) is not str:
             self._stamp, self._resolution = read_stamp(moment)
@@ -248,12 +248,12 @@ class _LineReader:
         self._known = True
         return Record(self._stamp, number, self._resolution, launch)
 
-    def _archive(self, entry: dict[str, Any], version: object, number: int) -> Launch:
+    def _archive(self, entry: dict[str, Any], version: object, number: int) -> LaunchDetails:
         self._check(entry, trace_archive.FIELDS, trace_archive.SCHEMA, version, number)
         status = entry.get("status")
         if status != "success":
             if status != "failure":
-                raise Odd(f"`status` is {show(status)}, neither success nor failure")
+                raise OddLine(f"`status` is {show(status)}, neither success nor failure")
             self._counts.note("`status` is failure: played all the same, somebody asked", self._file, number)
         provider, spec = entry.get("provider"), entry.get("spec")
         ref = entry.get("ref", "") if version in trace_archive.WITH_REF else ""
@@ -277,7 +277,7 @@ class _LineReader:
         number: int,
     ) -> None:
         if type(version) is not int or version not in fields:
-            raise Odd(f"version {show(version)} of {schema} isn't known")
+            raise OddLine(f"version {show(version)} of {schema} isn't known")
         if not entry.keys() <= fields[version]:
             for name in sorted(entry.keys() - fields[version]):
                 self._counts.note(f"field {show(name)} isn't of version {version}: not used", self._file, number)

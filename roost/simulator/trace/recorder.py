@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.simulator.trace.counts import show
-from roost.simulator.trace.records import Launch, Odd
+from roost.simulator.trace.records import LaunchDetails, OddLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,26 +39,26 @@ _MOST_MEMORY_BYTES: Final = 10**15
 _MOST_SECONDS: Final = 366 * 86400.0
 
 
-def read_launch(entry: Mapping[str, Any]) -> Launch:
-    """What was launched; amounts that can't be are left out and noted. Raises Odd when the line isn't a user's launch.
+def read_launch(entry: Mapping[str, Any]) -> LaunchDetails:
+    """What was launched; impossible amounts are left out and noted. Raises OddLine when the line isn't a user's launch.
 
     `repository` is "" where no pod said which it belongs to, as on a hub without BinderHub. A session lasts from ready
     to gone; in version 1, which doesn't tell when a pod was ready, the wait for its start is in it.
     """
     if entry.get("class", _USER) != _USER:
-        raise Odd(f"class {show(entry['class'])} isn't `user`")
+        raise OddLine(f"class {show(entry['class'])} isn't `user`")
     repository, ref, image = (_text(entry, key) for key in ("repository", "ref", "image"))
     folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository
     if not image:
         if not repository:
-            raise Odd("neither `image` nor `repository` is known")
+            raise OddLine("neither `image` nor `repository` is known")
         image = f"{repository}@{ref}" if ref else repository
     notes: list[str] = []
     seconds = _amount(entry, "seconds", _MOST_SECONDS, notes)
     if entry["version"] != 1:
         ready_seconds = _amount(entry, "ready_seconds", _MOST_SECONDS, notes)
         seconds = None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds)
-    return Launch(
+    return LaunchDetails(
         folded.removesuffix(".git"),
         image,
         _whole(_amount(entry, "image_bytes", _MOST_IMAGE_BYTES, notes)),
@@ -74,7 +74,7 @@ def _text(entry: Mapping[str, Any], key: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str) or len(found) > _LONGEST:
-        raise Odd(f"`{key}` isn't a text of up to {_LONGEST} characters")
+        raise OddLine(f"`{key}` isn't a text of up to {_LONGEST} characters")
     return found
 
 

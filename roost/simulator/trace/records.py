@@ -11,11 +11,11 @@ _EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
 
 
-class Odd(Exception):  # noqa: N818 - it is counted, not told as an error
+class OddLine(Exception):  # noqa: N818 - it is counted, not told as an error
     """A line can't be used; the text is the reason."""
 
 
-class Launch(NamedTuple):
+class LaunchDetails(NamedTuple):
     """What was launched: an Attempt without number and moment."""
 
     repository: str
@@ -37,20 +37,20 @@ class Record(NamedTuple):
     line: int
     # EXACT, SECOND or MINUTE: a whole minute may be either a time to the second or one rounded down to the minute.
     resolution: int
-    launch: Launch
+    launch: LaunchDetails
 
 
 def read_stamp(text: object) -> tuple[float, int]:
-    """(seconds since 1970, resolution) of an ISO 8601 time, UTC unless it says otherwise. Raises Odd."""
+    """(seconds since 1970, resolution) of an ISO 8601 time, UTC unless it says otherwise. Raises OddLine."""
     if not isinstance(text, str) or len(text) > 40 or "T" not in text[:12]:
-        raise Odd("`timestamp` isn't an ISO 8601 time")
+        raise OddLine("`timestamp` isn't an ISO 8601 time")
     try:
         moment = datetime.fromisoformat(text)
         stamp = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise Odd("`timestamp` isn't an ISO 8601 time") from None
+        raise OddLine("`timestamp` isn't an ISO 8601 time") from None
     if not _EARLIEST <= stamp < _LATEST:
-        raise Odd("`timestamp` is not between the years 2000 and 2100")
+        raise OddLine("`timestamp` is not between the years 2000 and 2100")
     if "." in text or "," in text:
         return stamp, EXACT
     return stamp, SECOND if stamp % 60 else MINUTE

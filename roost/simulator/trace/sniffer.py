@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.recorder.answers.sniffer import SnifferReport, read_lines
 from roost.recorder.store.records import Phase, PhaseRecord, PodRecord, Record
-from roost.simulator.trace.records import EXACT, Launch
+from roost.simulator.trace.records import EXACT, LaunchDetails
 from roost.simulator.trace.records import Record as Timed
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def _keep(record: Record, pods: dict[str, PodRecord], phases: dict[str, dict[Pha
         phases.setdefault(record.pod_uid, {})[record.phase] = record.at_us
 
 
-def _launch(pod: PodRecord, reached: Mapping[Phase, int]) -> Launch:
+def _launch(pod: PodRecord, reached: Mapping[Phase, int]) -> LaunchDetails:
     workload = workload_of(pod.name)
     begin_us = next((reached[phase] for phase in _BEGINS if phase in reached), None)
     end_us = reached.get(Phase.TERMINATING, pod.deleted_us)
     seconds = None
     if begin_us is not None and end_us is not None and end_us >= begin_us:
         seconds = (end_us - begin_us) / _US
-    return Launch(workload, workload, session_seconds=seconds)
+    return LaunchDetails(workload, workload, session_seconds=seconds)

@@ -114,11 +114,11 @@ def synthetic_attempts(
     if not 0 < days < 100_000 or not 0 < launches_per_day < 1e9:
         raise ValueError(f"found {days} days of {launches_per_day} launches, accepted are numbers above 0")
     end = begin + days * _DAY
-    for number, (moment, _, repository, image) in enumerate(_World(seed, launches_per_day, begin).launches(end)):
+    for number, (moment, _, repository, image) in enumerate(_MadeUpHub(seed, launches_per_day, begin).launches(end)):
         yield Attempt(number, moment, repository, image)
 
 
-class _World:
+class _MadeUpHub:
     def __init__(self, seed: int, launches_per_day: float, begin: float) -> None:
         self._begin = begin
         self._per_second = launches_per_day / _DAY

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.simulator.sweep.dask_cluster import DaskCluster
-from roost.simulator.sweep.run import Done, LocalProcesses, SweepError, run_sweep
-from roost.simulator.sweep.store_of_results import ResultStore
+from roost.simulator.sweep.result_store import ResultStore
+from roost.simulator.sweep.run import LocalProcesses, ReplayEnd, SweepError, run_sweep
 from tests.harness.ports import ReservedPort
 from tests.simulated import job, slow_start_work, work
 
@@ -93,7 +93,7 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) 
     found = run_sweep(jobs, DaskCluster(cluster.address), store, work=slow_start_work, tell=tell)
     assert victim.wait(10) == -signal.SIGKILL
     assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, LocalProcesses(2), work=work)]
-    assert len([event for event in seen if isinstance(event, Done)]) == len(jobs)
+    assert len([event for event in seen if isinstance(event, ReplayEnd)]) == len(jobs)
     assert len(list(store.folder.glob("*.json"))) == len(jobs)
 
 

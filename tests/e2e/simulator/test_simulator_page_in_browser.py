@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.simulator.reporting.page import make_page
-from roost.simulator.reporting.tables import Told
+from roost.simulator.reporting.tables import ReportContext
 from roost.simulator.setup.assumptions import Assumptions
-from roost.simulator.sweep.summary import World, summarise
+from roost.simulator.sweep.summary import WorldSetting, summarise
 from roost.simulator.sweep.survey import Survey
 from roost.simulator.trace.offline import CacheRow, CoverRow
 from tests.simulated import SCALES, result
@@ -31,10 +31,10 @@ if browser.missing() and os.environ.get("CI"):
 pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "all there")
 
 WORLDS = [
-    World({}, Assumptions()),
-    World({"sessions": "short"}, Assumptions(sessions="short")),
-    World({"sessions": "long"}, Assumptions(sessions="long")),
-    World({"pushes_per_day": 0.1}, Assumptions(pushes_per_day=0.1)),
+    WorldSetting({}, Assumptions()),
+    WorldSetting({"sessions": "short"}, Assumptions(sessions="short")),
+    WorldSetting({"sessions": "long"}, Assumptions(sessions="long")),
+    WorldSetting({"pushes_per_day": 0.1}, Assumptions(pushes_per_day=0.1)),
 ]
 
 
@@ -58,7 +58,7 @@ def make(folder: Path, scales: Mapping[str, float], *, hours: int = 72) -> Path:
     survey.counts.skip("no launch: another schema", "launches.jsonl", 17, 20)
     about = dict.fromkeys(scales, "A policy that is made up.")
     page = folder / "page.html"
-    page.write_text(make_page(summarise(results, WORLDS), Told(about, "launches.jsonl.gz", survey, "0.1")))
+    page.write_text(make_page(summarise(results, WORLDS), ReportContext(about, "launches.jsonl.gz", survey, "0.1")))
     return page
 
 

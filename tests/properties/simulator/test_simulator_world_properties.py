@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roost.simulator.engine.results import PARTS, TOTAL
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
-from roost.simulator.sweep.summary import MEASURES, World, summarise
+from roost.simulator.sweep.summary import MEASURES, WorldSetting, summarise
 from roost.simulator.trace.attempt import Attempt
 from tests.small_worlds import BEGIN, MANAGED, SEAT_BYTES, comparable, play, with_seats
 
@@ -100,7 +100,7 @@ def test_no_figure_is_beyond_its_bound(
 ) -> None:
     world = replace(world, shared_share=shared)
     result, _ = play(attempts, policy, world, seed)
-    summary = summarise([result], [World({}, world)])
+    summary = summarise([result], [WorldSetting({}, world)])
     for measure in MEASURES:
         value = summary.value(measure.key, result.policy)
         if value is None or value.bound is None or (result.background_pulls and measure.bound in AHEAD):

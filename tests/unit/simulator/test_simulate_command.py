@@ -13,7 +13,7 @@ import pytest
 from roost.__main__ import main
 from roost.simulator.setup.checks import AssumptionsError
 from roost.simulator.setup.shipped import assumptions_of, policy_files
-from roost.simulator.sweep.asked import make_worlds, needed_of_nodes
+from roost.simulator.sweep.request import make_worlds, needed_of_nodes
 from roost.simulator.sweep.suggest import Candidate, Outcome, Score
 
 if TYPE_CHECKING:

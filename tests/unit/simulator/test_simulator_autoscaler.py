@@ -9,16 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.simulator.engine.autoscaler import (
-    EMPTY_AT_ONCE,
-    ClusterAutoscaler,
-    Karpenter,
-    Looked,
-    NoAutoscaler,
-    NodeScaler,
-    make_node_scaler,
-    plan_scale_up,
-)
+from roost.simulator.engine.autoscaler import NoAutoscaler, NodeScaler, ScalingDecision
+from roost.simulator.engine.cluster_autoscaler import EMPTY_AT_ONCE, ClusterAutoscaler, plan_scale_up
+from roost.simulator.engine.karpenter import Karpenter
+from roost.simulator.engine.scaling import make_node_scaler
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_core.scheduler.state import ClusterState
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
@@ -179,7 +173,7 @@ def play(
     since: float = 0.0,
     waiting: Iterable[PodState] = (),
     step: float | None = None,
-) -> list[tuple[float, Looked]]:
+) -> list[tuple[float, ScalingDecision]]:
     """Look when the machine says, or every `step` seconds, and do what it says; what it did, and when."""
     told, now = [], since
     while now <= until:
@@ -202,7 +196,7 @@ def test_the_loop_turns_every_ten_seconds_from_its_start_on() -> None:
 
 
 def test_an_empty_node_goes_when_it_was_unneeded_for_ten_minutes() -> None:
-    assert play(scaler(), ClusterState([node("a")]), 10_000) == [(600.0, Looked(0, ("a",), (), None))]
+    assert play(scaler(), ClusterState([node("a")]), 10_000) == [(600.0, ScalingDecision(0, ("a",), (), None))]
 
 
 def test_the_group_keeps_its_least_number_of_nodes_and_is_not_looked_at_for_nothing() -> None:
@@ -228,7 +222,7 @@ def test_nothing_goes_for_ten_minutes_after_a_scale_up() -> None:
     machine.look(state, [], NONE, 0.0)
     asked = machine.look(state, [user(f"w{number}", cpu="4") for number in range(2)], NONE, 590.0)
     assert (asked.request, asked.remove, asked.look_again) == (1, (), 600.0)
-    assert machine.look(state, [], NONE, 600.0) == Looked(0, (), (), 1190.0)
+    assert machine.look(state, [], NONE, 600.0) == ScalingDecision(0, (), (), 1190.0)
     assert machine.look(state, [], NONE, 1180.0).remove == ()
     assert machine.look(state, [], NONE, 1190.0).remove == ("a",)
 
@@ -301,11 +295,11 @@ def test_a_node_that_never_comes_is_given_up_after_a_quarter_of_an_hour_and_the_
     machine, state, waiting = scaler(), ClusterState(), [user("w")]
     assert machine.look(state, waiting, NONE, 0.0).request == 1
     booting = {"n": 0.0}
-    assert machine.look(state, waiting, booting, 890.0) == Looked(0, (), (), 900.0)
-    assert machine.look(state, waiting, booting, 900.0) == Looked(0, (), ("n",), 1200.0)
+    assert machine.look(state, waiting, booting, 890.0) == ScalingDecision(0, (), (), 900.0)
+    assert machine.look(state, waiting, booting, 900.0) == ScalingDecision(0, (), ("n",), 1200.0)
     assert machine.look(state, waiting, NONE, 1200.0).request == 1
     again = machine.look(state, waiting, {"n": 1200.0}, 2100.0)
-    assert again == Looked(0, (), ("n",), 2700.0)
+    assert again == ScalingDecision(0, (), ("n",), 2700.0)
 
 
 def test_who_drains_a_node_takes_it_away_and_the_least_number_is_kept_without_it() -> None:
@@ -319,7 +313,7 @@ def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None
     waiting = [user(f"w{number}") for number in range(30)]
     old = [replace(one, created=100.0) for one in tainted]
     assert scaler().look(ClusterState([*tainted, node("a")]), waiting, NONE, 899.0).request > 0
-    assert scaler().look(ClusterState([*old, node("a")]), waiting, NONE, 1001.0) == Looked(0, (), (), 1020.0)
+    assert scaler().look(ClusterState([*old, node("a")]), waiting, NONE, 1001.0) == ScalingDecision(0, (), (), 1020.0)
     # Three are always allowed, and so are few among many.
     assert scaler().look(ClusterState([*old[:3], node("a")]), waiting, NONE, 1001.0).request > 0
 
@@ -332,7 +326,7 @@ def test_the_assumptions_choose_whose_rules_hold() -> None:
     assert isinstance(made(Autoscaler.KARPENTER), Karpenter)
     none = made(Autoscaler.NONE)
     assert isinstance(none, NoAutoscaler)
-    assert none.look(ClusterState(), [user("w")], NONE, 0.0) == Looked()
+    assert none.look(ClusterState(), [user("w")], NONE, 0.0) == ScalingDecision()
 
 
 @pytest.mark.parametrize("kind", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
@@ -391,7 +385,7 @@ def test_a_preferred_anti_affinity_gets_a_new_node_too() -> None:
 def test_an_empty_node_goes_after_consolidate_after_and_a_second_look() -> None:
     state, machine = ClusterState([node("a")]), karpenter()
     machine.pods_changed("a", 100.0)
-    assert machine.look(state, [], NONE, 110.0) == Looked(0, (), (), 150.0)
+    assert machine.look(state, [], NONE, 110.0) == ScalingDecision(0, (), (), 150.0)
     machine.pods_changed("a", 120.0)
     assert machine.look(state, [], NONE, 150.0).remove == ()
     assert machine.look(state, [], NONE, 170.0).remove == ("a",)
@@ -417,7 +411,7 @@ def test_the_node_with_the_fewest_pods_is_moved_first_and_one_at_a_time() -> Non
     nodes = [node("a"), node("b"), node("big", cpu="20")]
     pods = [seat("s1", on="a"), seat("s2", on="a"), seat("t", on="b"), user("u", on="big")]
     looked = karpenter().look(ClusterState(nodes, pods), [], NONE, 1000.0)
-    assert looked == Looked(0, ("b",), (), 1010.0)
+    assert looked == ScalingDecision(0, ("b",), (), 1010.0)
 
 
 @pytest.mark.parametrize(("rows", "goes"), [(10, 1), (11, 2), (20, 2), (21, 3), (40, 4), (60, 4)])
@@ -453,7 +447,7 @@ def test_no_share_in_use_keeps_a_node_whose_pods_fit_elsewhere() -> None:
 
 def test_a_node_under_its_startup_taint_is_not_consolidated() -> None:
     state = ClusterState([node("a", taints=[STARTUP])])
-    assert karpenter().look(state, [], NONE, 1000.0) == Looked()
+    assert karpenter().look(state, [], NONE, 1000.0) == ScalingDecision()
 
 
 def test_preferred_anti_affinity_stops_consolidation() -> None:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from roost.simulator.engine.autoscaler import ClusterAutoscaler, Karpenter, Looked, make_node_scaler
+from roost.simulator.engine.autoscaler import ScalingDecision
+from roost.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost.simulator.engine.group_template import STABLE_SECONDS, CopiedTemplate
+from roost.simulator.engine.karpenter import Karpenter
+from roost.simulator.engine.scaling import make_node_scaler
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.state import ClusterState
@@ -141,5 +144,5 @@ def test_a_node_that_will_be_copied_is_looked_at_when_it_is_old_enough() -> None
     scaler = ClusterAutoscaler(WORLD, CLOUD, NOW)
     young = there("a", {KEY: "true"}, ready_for=15)
     looked = scaler.look(full(young), [wants("In", "true")], {}, NOW)
-    assert looked == Looked(0, (), (), NOW + 50)
+    assert looked == ScalingDecision(0, (), (), NOW + 50)
     assert scaler.look(full(young), [wants("In", "true")], {}, NOW + 50).request == 1

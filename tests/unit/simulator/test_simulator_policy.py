@@ -15,7 +15,7 @@ from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.checks import AssumptionsError
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.setup.shipped import policy_files
-from roost.simulator.sweep.misfits import check_policy
+from roost.simulator.sweep.fit_checks import check_policy
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
 from tests.small_worlds import MANAGED, attempt, in_order, play, policy, small

@@ -21,12 +21,12 @@ from roost.simulator.engine.kubelet import Image
 from roost.simulator.engine.results import RunResult
 from roost.simulator.reporting.formats import to_csv, to_json
 from roost.simulator.reporting.page import make_page
-from roost.simulator.reporting.tables import Told, show_amount, show_range, show_value, tables
+from roost.simulator.reporting.tables import ReportContext, show_amount, show_range, show_value, tables
 from roost.simulator.reporting.terminal import BOUND_MARK, bar, to_text
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.sweep.progress import Meter
-from roost.simulator.sweep.run import Done, Progress
-from roost.simulator.sweep.summary import ALL_BOUNDS, MEASURES, Summary, World, summarise
+from roost.simulator.sweep.run import Progress, ReplayEnd
+from roost.simulator.sweep.summary import ALL_BOUNDS, MEASURES, Summary, WorldSetting, summarise
 from roost.simulator.sweep.survey import Survey
 from roost.simulator.trace.offline import (
     best_hits,
@@ -40,9 +40,9 @@ from roost.simulator.trace.offline import (
 from tests.simulated import BEGIN, SCALES, result
 
 WORLDS = [
-    World({}, Assumptions()),
-    World({"sessions": "short"}, Assumptions(sessions="short")),
-    World({"sessions": "long"}, Assumptions(sessions="long")),
+    WorldSetting({}, Assumptions()),
+    WorldSetting({"sessions": "short"}, Assumptions(sessions="short")),
+    WorldSetting({"sessions": "long"}, Assumptions(sessions="long")),
 ]
 SESSIONS = {"short": 0.9, "mid": 1.0, "long": 1.3}
 
@@ -59,8 +59,8 @@ def summary(seeds: int = 3, worlds: int = 3) -> Summary:
     )
 
 
-def told(found: Survey | None = None) -> Told:
-    return Told({name: f"what {name} is" for name in SCALES}, "launches.jsonl.gz", found, "0.1")
+def told(found: Survey | None = None) -> ReportContext:
+    return ReportContext({name: f"what {name} is" for name in SCALES}, "launches.jsonl.gz", found, "0.1")
 
 
 def test_a_figure_is_the_median_and_range_over_seeds_beside_its_bound() -> None:
@@ -129,8 +129,8 @@ def test_a_missing_seed_is_no_summary() -> None:
 def test_worlds_are_in_order_of_what_was_varied() -> None:
     assert summary().varied() == {"sessions": [1, 0, 2]}
     many = [
-        World({}, Assumptions()),
-        *(World({"pushes_per_day": x}, Assumptions(pushes_per_day=x)) for x in (0.1, 0.02)),
+        WorldSetting({}, Assumptions()),
+        *(WorldSetting({"pushes_per_day": x}, Assumptions(pushes_per_day=x)) for x in (0.1, 0.02)),
     ]
     runs = [result(setting=world.setting) for world in many]
     assert summarise(runs, many).varied() == {"pushes_per_day": [0, 2, 1]}
@@ -216,7 +216,7 @@ def test_text_has_every_policy_and_figure_and_fits(width: int) -> None:
 
 def test_names_are_no_markup() -> None:
     one = summarise([result("[red]x[/red]")], WORLDS[:1])
-    text = to_text(one, Told({}, "[bold]t", None, ""), 120)
+    text = to_text(one, ReportContext({}, "[bold]t", None, ""), 120)
     blocks = sum(measure.is_headline for measure in one.occurring())
     assert text.count("[red]x[/red]") == blocks + 1
     assert text.startswith("[bold]t")
@@ -254,7 +254,7 @@ def test_tables_have_a_cell_a_column() -> None:
 def test_the_page_asks_no_network_and_escapes_names() -> None:
     attack = "<script>alert(1)</script>"
     one = summarise([result(attack)], WORLDS[:1])
-    page = make_page(one, Told({attack: attack}, attack, None, "0.1"))
+    page = make_page(one, ReportContext({attack: attack}, attack, None, "0.1"))
     assert attack not in page
     assert "default-src &#39;none&#39;" in page
     assert not re.search(r'(?:src|href)="(?!#|data:)', page.partition('<script type="application/json"')[0])
@@ -271,12 +271,12 @@ def test_what_is_left_is_reckoned_without_kept_results() -> None:
     now = [0.0]
     meter = Meter(3, 100, lambda: now[0])
     now[0] = 70.0
-    meter.note(Done("a", result(), was_kept=True))
+    meter.note(ReplayEnd("a", result(), was_kept=True))
     assert (meter.total, meter.done, meter.seconds_left()) == (200, 0, None)
     now[0] = 80.0
     meter.note(Progress("b", 50))
     assert (meter.done, meter.seconds_left()) == (50, 30.0)
-    meter.note(Done("b", result()))
+    meter.note(ReplayEnd("b", result()))
     assert (meter.done, meter.ended, meter.kept) == (100, 1, 1)
 
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.simulator.setup.assumptions import Assumptions
+from roost.simulator.sweep.result_store import ResultStore, StoreError, code_fingerprint, deciding_files
 from roost.simulator.sweep.run import (
-    Done,
-    Failed,
     Job,
     LocalProcesses,
     Progress,
+    ReplayEnd,
+    ReplayFailure,
     SweepError,
     done,
     make_jobs,
     replay_job,
     run_sweep,
 )
-from roost.simulator.sweep.store_of_results import ResultStore, StoreError, code_fingerprint, deciding_files
 from roost.simulator.sweep.survey import trace_of
 from roost.simulator.trace.counts import TraceError
 from tests.simulated import (
@@ -53,7 +53,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def in_this_process(jobs: Sequence[Job], work: Work) -> Iterator[Event]:
     for one in jobs:
-        yield Done(one.key, work(one, None))
+        yield ReplayEnd(one.key, work(one, None))
 
 
 def test_each_policy_runs_under_each_seed_and_world_and_seeds_come_one_after_the_other() -> None:
@@ -179,7 +179,7 @@ for module in list(sys.modules.values()):
     ours = {"roost", "roost_core", "generator", "webhook"}
     paths = {Path(line).resolve() for line in loaded.stdout.splitlines() if line}
     mine = {path for path in paths if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ours}
-    around = {ROOT / "roost/simulator/sweep" / name for name in ("replay.py", "run.py", "store_of_results.py")}
+    around = {ROOT / "roost/simulator/sweep" / name for name in ("replay.py", "run.py", "result_store.py")}
     around |= {path for path in mine if path.name == "__init__.py" and path.read_text().count("\n") <= 1}
     assert mine - around - {path.resolve() for path in deciding_files()} == set()
     assert ROOT / "roost/recorder/answers/sniffer.py" in mine
@@ -187,7 +187,7 @@ for module in list(sys.modules.values()):
 
 def test_results_of_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     before = code_fingerprint()
-    monkeypatch.setattr("roost.simulator.sweep.store_of_results.version", lambda: "99")
+    monkeypatch.setattr("roost.simulator.sweep.result_store.version", lambda: "99")
     code_fingerprint.cache_clear()
     after = code_fingerprint()
     code_fingerprint.cache_clear()
@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_results_and_a_second_run_goes_on(tmp_path: Path) -> None:
 import signal
 import sys
 from pathlib import Path
-from roost.simulator.sweep.store_of_results import ResultStore
+from roost.simulator.sweep.result_store import ResultStore
 from roost.simulator.sweep.run import LocalProcesses, run_sweep
 from tests import simulated
 
@@ -249,8 +249,8 @@ def test_a_failed_event_ends_what_still_runs() -> None:
 
     def events(jobs: Sequence[Job], _work: Work) -> Iterator[Event]:
         try:
-            yield Failed(jobs[0].key, "why")
-            yield Done(jobs[0].key, result())
+            yield ReplayFailure(jobs[0].key, "why")
+            yield ReplayEnd(jobs[0].key, result())
         finally:
             closed.append(True)
 

@@ -12,7 +12,7 @@ from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption, show_assumption
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.setup.shipped import assumptions_of, describe, policy_files
-from roost.simulator.sweep.summary import World
+from roost.simulator.sweep.summary import WorldSetting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ def make_worlds(
     sessions: str = "",
     vary: Sequence[str] = (),
     needs: Mapping[str, Mapping[str, Any]] | None = None,
-) -> list[World]:
+) -> list[WorldSetting]:
     """The world that is told in full, then those with one assumption changed. Raises AssumptionsError.
 
     settings: NAME=VALUE each. sessions: lengths with commas between. vary: NAME=VALUE,VALUE each. needs: policy ->
@@ -144,7 +144,7 @@ def _needed(
     return found
 
 
-def _world(values: Mapping[str, Any], place: str) -> World:
+def _world(values: Mapping[str, Any], place: str) -> WorldSetting:
     usual = asdict(Assumptions())
     assumptions = make_assumptions(values, place)
-    return World({name: value for name, value in values.items() if value != usual[name]}, assumptions)
+    return WorldSetting({name: value for name, value in values.items() if value != usual[name]}, assumptions)

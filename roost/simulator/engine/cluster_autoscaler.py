@@ -1,0 +1,271 @@
+"""When Cluster Autoscaler asks for nodes, and when it takes them away.
+
+Sources: its FAQ and code (static_autoscaler.go, filter_out_schedulable.go, binpacking_estimator.go, planner.go,
+eligibility.go), v1.34.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, inf
+from typing import TYPE_CHECKING, Final
+
+from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
+from roost.simulator.engine.rooms import Room, count_staying, is_daemon, place, place_all, pods_waiting, rooms_coming
+from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
+from roost_core.scheduler.objects import CPU, MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.scheduler.state import ClusterState
+
+# Pods below it ask for no node and hold none (--expendable-pods-priority-cutoff).
+PRIORITY_CUTOFF: Final = -10
+# --max-empty-bulk-delete, --max-drain-parallelism.
+EMPTY_AT_ONCE: Final = 10
+DRAINED_AT_ONCE: Final = 1
+# --ok-total-unready-count, --max-total-unready-percentage: beyond both, nothing is done at all.
+UNREADY_ALLOWED: Final = 3
+UNREADY_SHARE_ALLOWED: Final = 0.45
+# --initial-node-group-backoff-duration, --max-…, and --node-group-backoff-reset-timeout, seconds.
+BACK_OFF_SECONDS: Final = 300.0
+MAX_BACK_OFF_SECONDS: Final = 1800.0
+BACK_OFF_RESET_SECONDS: Final = 10800.0
+
+
+def plan_scale_up(
+    state: ClusterState,
+    unschedulable: Iterable[PodState],
+    template: NodeState,
+    *,
+    booting: int,
+    max_nodes: int,
+) -> int:
+    """How many nodes Cluster Autoscaler asks for now.
+
+    Pods that fit on a node that is there or on its way don't count. The rest is packed onto new ones as the template
+    has them, the largest first: a pod that requires a label which the template lacks brings none, whatever label new
+    nodes get (see `group_template`). Preferred terms count for nothing; neither do startup taints.
+    """
+    pods = pods_waiting(unschedulable, PRIORITY_CUTOFF)
+    room_left = max_nodes - len(state.rows) - booting
+    if not pods or room_left <= 0:
+        return 0
+    rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
+    left = place(pods, rooms + rooms_coming(template, booting))
+    if not left:
+        return 0
+    left.sort(key=lambda pod: -_size(pod.spec, template))
+    new: list[Room] = []
+    hopeless: set[int] = set()
+    for pod in left:
+        if id(pod.spec) in hopeless or place([pod], new) == []:
+            continue
+        room = rooms_coming(template, 1, booting + len(new))[0]
+        if not room.fits(pod.spec):
+            hopeless.add(id(pod.spec))
+        elif len(new) == room_left:
+            break
+        else:
+            room.take(pod)
+            new.append(room)
+    return len(new)
+
+
+def _size(spec: PodSpec, template: NodeState) -> float:
+    return sum(
+        amount / template.allocatable[name]
+        for name, amount in spec.requests
+        if name in (CPU, MEMORY) and template.allocatable.get(name)
+    )
+
+
+@dataclass(slots=True)
+class _NodeFacts:
+    """What one node's pods decide; kept until they change."""
+
+    # A pod that may not be moved is there.
+    held: bool
+    # Share of CPU or memory that is asked for, the greater.
+    utilisation: float
+    # To be placed elsewhere.
+    movable: tuple[PodState, ...]
+
+
+def _read_node(row: NodeRow) -> _NodeFacts:
+    movable: list[PodState] = []
+    expendable: list[PodState] = []
+    for pod in row.pods.values():
+        if pod.priority < PRIORITY_CUTOFF:
+            # As if it weren't there.
+            expendable.append(pod)
+        elif is_daemon(pod):
+            continue
+        elif not _is_movable(pod):
+            return _NodeFacts(True, 1.0, ())
+        else:
+            movable.append(pod)
+    utilisation = 0.0
+    for name in (CPU, MEMORY):
+        allocatable = row.allocatable.get(name, 0)
+        if allocatable:
+            spare = sum(dict(pod.spec.requests).get(name, 0) for pod in expendable)
+            utilisation = max(utilisation, (row.requested.get(name, 0) - spare) / allocatable)
+    return _NodeFacts(False, utilisation, tuple(movable))
+
+
+def _is_movable(pod: PodState) -> bool:
+    said = pod.annotations.get(SAFE_TO_EVICT_ANNOTATION)
+    return said == "true" or (pod.owner is not None and said != "false")
+
+
+class ClusterAutoscaler:
+    """Cluster Autoscaler over one node group."""
+
+    def __init__(self, assumptions: Assumptions, template: NodeState, since: float = 0.0) -> None:
+        self._world = assumptions
+        self._template = CopiedTemplate(template)
+        self._since = since
+        self.room_matters = False
+        # Nodes that could go, and since when.
+        self.unneeded_since: dict[str, float] = {}
+        self._scaled_up_at = -inf
+        # After a node that never came, none is asked for until then.
+        self._backs_off_until = -inf
+        self._back_off_seconds = 0.0
+        # More nodes could go by now than may go at once.
+        self._more_is_due = False
+
+    def turn_after(self, now: float, *, pods_wait: bool) -> float:
+        """The next turn of its loop, at `now` or later."""
+        del pods_wait
+        loop = self._world.autoscaler_loop_seconds
+        return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
+
+    def pods_changed(self, node: str, now: float) -> None:
+        """It reads that from the cluster itself."""
+
+    def look(
+        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+    ) -> ScalingDecision:
+        """One turn of its loop."""
+        world = self._world
+        late = tuple(name for name, asked in booting.items() if asked + world.give_up_boot_seconds <= now + ROUNDING)
+        if late:
+            self._back_off(now)
+        coming = len(booting) - len(late)
+        moments = [asked + world.give_up_boot_seconds for name, asked in booting.items() if name not in late]
+        if not self._is_healthy(state, now):
+            return ScalingDecision(0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now))
+        request = 0
+        template = self._template.find(state, now)
+        if now >= self._backs_off_until:
+            waiting = list(unschedulable)
+            request = plan_scale_up(state, waiting, template, booting=coming, max_nodes=world.max_nodes)
+            change = self._template.next_change(state, now, world.autoscaler_loop_seconds) if waiting else None
+            if change is not None:
+                moments.append(change)
+        else:
+            moments.append(self._backs_off_until)
+        if request:
+            # In such a turn nothing goes, and nobody looks what could.
+            self._scaled_up_at = now
+            moments += [now + world.give_up_boot_seconds, now + world.autoscaler_loop_seconds]
+            return ScalingDecision(request, (), late, self._earliest(moments, now))
+        removed = self._plan_scale_down(state, coming, now)
+        moments += [since + world.unneeded_seconds for since in self.unneeded_since.values()]
+        return ScalingDecision(0, removed, late, self._earliest(moments, now))
+
+    def _earliest(self, moments: Iterable[float], now: float) -> float | None:
+        """The first turn behind the earliest of the moments that are still to come."""
+        cooled = self._scaled_up_at + self._world.after_scale_up_seconds
+        later = [moment for moment in moments if moment > now + ROUNDING]
+        if self.unneeded_since and cooled > now + ROUNDING:
+            later.append(cooled)
+        elif self._more_is_due:
+            later.append(now + self._world.autoscaler_loop_seconds)
+        return self.turn_after(min(later), pods_wait=False) if later else None
+
+    def _back_off(self, now: float) -> None:
+        fresh = now > self._backs_off_until + BACK_OFF_RESET_SECONDS
+        self._back_off_seconds = BACK_OFF_SECONDS if fresh else min(2 * self._back_off_seconds, MAX_BACK_OFF_SECONDS)
+        self._backs_off_until = now + self._back_off_seconds
+
+    def _is_healthy(self, state: ClusterState, now: float) -> bool:
+        """Not while too many nodes have been there long and are still not ready; a startup taint is not ready."""
+        unready = sum(
+            (not row.node.fact.ready or any(taint.key.startswith(STARTUP_TAINTS) for taint in row.node.fact.taints))
+            and row.node.created + self._world.give_up_boot_seconds < now
+            for row in state.rows.values()
+            if row.node.fact.taints or not row.node.fact.ready
+        )
+        return unready <= UNREADY_ALLOWED or unready <= UNREADY_SHARE_ALLOWED * len(state.rows)
+
+    def _plan_scale_down(self, state: ClusterState, coming: int, now: float) -> tuple[str, ...]:
+        """Which nodes go now; keeps count of how long each could have gone."""
+        unneeded = self._find_unneeded(state)
+        self.unneeded_since = {name: self.unneeded_since.get(name, now) for name in unneeded}
+        world = self._world
+        self._more_is_due = False
+        if now < self._scaled_up_at + world.after_scale_up_seconds - ROUNDING:
+            return ()
+        spare = count_staying(state) + coming - world.min_nodes
+        removed: list[str] = []
+        allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
+        due = [name for name, since in self.unneeded_since.items() if since + world.unneeded_seconds <= now + ROUNDING]
+        for name in sorted(due, key=lambda one: not unneeded[one]):
+            is_empty = unneeded[name]
+            if len(removed) >= spare:
+                break
+            if allowed[is_empty] and len(removed) < EMPTY_AT_ONCE:
+                allowed[is_empty] -= 1
+                removed.append(name)
+            else:
+                self._more_is_due = True
+        for name in removed:
+            del self.unneeded_since[name]
+        return tuple(removed)
+
+    def _find_unneeded(self, state: ClusterState) -> dict[str, bool]:
+        """Nodes that could go, all of them together, and whether each is empty."""
+        known = state.memo((ClusterAutoscaler, "node"))
+        threshold = self._world.unneeded_utilisation
+        candidates: list[tuple[NodeRow, _NodeFacts]] = []
+        for name, row in state.rows.items():
+            facts = known.get(name)
+            if facts is None:
+                facts = known[name] = _read_node(row)
+            if not facts.held and facts.utilisation < threshold and not row.node.fact.unschedulable:
+                candidates.append((row, facts))
+        self.room_matters = any(facts.movable for _, facts in candidates)
+        if not candidates:
+            return {}
+        # Those that were unneeded before come first, then empty ones: so the same node stays unneeded.
+        candidates.sort(key=lambda one: (one[0].name not in self.unneeded_since, bool(one[1].movable)))
+        rooms: dict[str, Room] | None = None
+        unneeded: dict[str, bool] = {}
+        for row, facts in candidates:
+            # With those that it would take from nodes before it.
+            given = rooms[row.name].pods if rooms is not None else []
+            if facts.movable or given:
+                if rooms is None:
+                    rooms = {one.name: Room.of(one) for one in state.rows.values() if one.name not in unneeded}
+                room = rooms.pop(row.name)
+                if not place_all((*facts.movable, *given), partial(_first, tuple(rooms.values()))):
+                    rooms[row.name] = room
+                    continue
+            elif rooms is not None:
+                del rooms[row.name]
+            unneeded[row.name] = not facts.movable
+        return unneeded
+
+
+def _first(rooms: Iterable[Room], pod: PodState) -> Room | None:
+    spec = pod.spec
+    return next((room for room in rooms if room.fits(spec)), None)

@@ -1,0 +1,230 @@
+"""When Karpenter asks for nodes, and when it takes them away.
+
+Sources: its documentation (Disruption, Scheduling) and code, v1.8.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost.simulator.engine.group_template import STARTUP_TAINTS
+from roost.simulator.engine.rooms import Room, count_staying, is_daemon, place_all, pods_waiting, rooms_coming
+from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.scheduler.matching import node_term_matches
+from roost_core.scheduler.objects import CPU, MEMORY
+from roost_core.scheduler.pod_queries import PodQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import NodeState, NodeTerm, PodState, WeightedPodTerm
+    from roost_core.scheduler.state import ClusterState
+
+# Pods are gathered so long before nodes are asked for (BATCH_IDLE_DURATION).
+BATCH_SECONDS: Final = 1.0
+# A move is checked a second time after so long, and is done if it still holds.
+VALIDATION_SECONDS: Final = 15.0
+# Of the nodes, so many may be disrupted at once, rounded up (a NodePool's default budget).
+DISRUPTED_SHARE: Final = 0.1
+DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
+
+
+class Karpenter:
+    """Karpenter over one NodePool of one instance type, with consolidationPolicy WhenEmptyOrUnderutilized.
+
+    Preferred terms are demands that are given up one by one, where nothing meets them. Nodes are only taken away, never
+    replaced: there is no cheaper type. First empty ones go, all that the budget allows; else several whose pods all fit
+    elsewhere; else one. A user holds its node (`do-not-disrupt`, and nothing would make the pod anew), so only nodes
+    with placeholders alone are ever moved, and several at once from eleven nodes on, for the budget is a tenth of them.
+    """
+
+    def __init__(self, assumptions: Assumptions, template: NodeState, since: float = 0.0) -> None:
+        self._world = assumptions
+        self._template = template
+        self._since = since
+        self.room_matters = False
+        # When a pod came to each node last, or left it.
+        self._changed_at: dict[str, float] = {}
+
+    def turn_after(self, now: float, *, pods_wait: bool) -> float:
+        """Pods are gathered for a second; nodes to be taken away are looked for every loop."""
+        if pods_wait:
+            return now + BATCH_SECONDS
+        loop = self._world.autoscaler_loop_seconds
+        return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
+
+    def pods_changed(self, node: str, now: float) -> None:
+        """The node isn't consolidated until `consolidateAfter` has passed without another change."""
+        self._changed_at[node] = now
+
+    def look(
+        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+    ) -> ScalingDecision:
+        """One turn of both loops, the provisioner's and the disruption controller's."""
+        world = self._world
+        patience = world.give_up_boot_seconds
+        late = tuple(name for name, asked in booting.items() if asked + patience <= now + ROUNDING)
+        moments = [asked + patience for name, asked in booting.items() if name not in late]
+        coming = len(booting) - len(late)
+        request = self._plan_scale_up(state, unschedulable, coming)
+        if request:
+            moments += [now + patience, now + world.autoscaler_loop_seconds]
+            return ScalingDecision(request, (), late, self.turn_after(min(moments), pods_wait=False))
+        removed, due = self._plan_scale_down(state, now)
+        moments += due
+        if removed:
+            moments.append(now + world.autoscaler_loop_seconds)
+        later = [moment for moment in moments if moment > now + ROUNDING]
+        return ScalingDecision(0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None)
+
+    def _plan_scale_up(self, state: ClusterState, unschedulable: Iterable[PodState], coming: int) -> int:
+        # It knows no cut-off.
+        pods = pods_waiting(unschedulable, -(2**31))
+        if not pods:
+            return 0
+        template = self._template
+        pods.sort(key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY)))
+        rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()] + rooms_coming(template, coming)
+        allowed = self._world.max_nodes - len(rooms)
+        new: list[Room] = []
+        for pod in pods:
+            fresh = rooms_coming(template, 1, coming + len(new))[0]
+            found = _Demands(pod, state, rooms).find([*rooms, *new], fresh if len(new) < allowed else None)
+            if found is not None:
+                found.take(pod)
+                if found is fresh:
+                    new.append(fresh)
+        return len(new)
+
+    def _plan_scale_down(self, state: ClusterState, now: float) -> tuple[tuple[str, ...], list[float]]:
+        """Nodes to take away, and the moments at which others may be looked at."""
+        world = self._world
+        rest = world.consolidate_after_seconds + VALIDATION_SECONDS
+        self._changed_at = {name: moment for name, moment in self._changed_at.items() if name in state.rows}
+        known = state.memo((Karpenter, "node"))
+        candidates: list[_Candidate] = []
+        due: list[float] = []
+        for name, row in state.rows.items():
+            movable = known.get(name, _UNREAD)
+            if movable is _UNREAD:
+                movable = known[name] = _read_pods(row)
+            fact = row.node.fact
+            if movable is None or fact.unschedulable or any(one.key.startswith(STARTUP_TAINTS) for one in fact.taints):
+                continue
+            ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
+            if ripe <= now + ROUNDING:
+                candidates.append((row, movable))
+            else:
+                due.append(ripe)
+        self.room_matters = any(movable for _, movable in candidates)
+        staying = count_staying(state)
+        # Nodes that drain use up the budget, though draining itself asks for none.
+        budget = ceil(DISRUPTED_SHARE * len(state.rows)) - (len(state.rows) - staying)
+        spare = min(staying - world.min_nodes, budget)
+        if spare <= 0 or not candidates:
+            return (), due
+        empty = [row.name for row, movable in candidates if not movable]
+        if empty:
+            return tuple(empty[:spare]), due
+        # Whom it costs least to move comes first.
+        candidates.sort(key=lambda one: len(one[1]))
+        if len(several := self._find_several(candidates[:spare], state)) > 1:
+            return several, due
+        for candidate in candidates:
+            if self._fit_elsewhere([candidate], state):
+                return (candidate[0].name,), due
+        return (), due
+
+    def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
+        """The most of the first nodes that can go together, by halving as Karpenter does: fewer may fit, too."""
+        least, most, found = 2, len(candidates), 0
+        while least <= most:
+            number = (least + most) // 2
+            if self._fit_elsewhere(candidates[:number], state):
+                found, least = number, number + 1
+            else:
+                most = number - 1
+        return tuple(row.name for row, _ in candidates[:found])
+
+    def _fit_elsewhere(self, candidates: Sequence[_Candidate], state: ClusterState) -> bool:
+        """Whether all pods of these nodes fit on the others, and none would rather have a new node."""
+        leaving = {row.name for row, _ in candidates}
+        rooms = [Room.of(one) for one in state.rows.values() if one.name not in leaving]
+        fresh = rooms_coming(self._template, 1)[0]
+
+        def find(pod: PodState) -> Room | None:
+            found = _Demands(pod, state, rooms).find(rooms, fresh)
+            # One that would rather have a new node keeps the old one.
+            return None if found is fresh else found
+
+        return place_all((pod for _, movable in candidates for pod in movable), find)
+
+
+# A node that may go, with the pods that would have to move.
+_Candidate = tuple["NodeRow", tuple["PodState", ...]]
+_UNREAD: Final = object()
+
+
+def _read_pods(row: NodeRow) -> tuple[PodState, ...] | None:
+    """The pods that would have to move; None: one of them may not."""
+    movable = [pod for pod in row.pods.values() if not is_daemon(pod)]
+    held = any(pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true" for pod in movable)
+    return None if held else tuple(movable)
+
+
+class _Demands:
+    """What one pod asks for, preferences included, as Karpenter gives them up: the heaviest of each kind first."""
+
+    def __init__(self, pod: PodState, state: ClusterState, rooms: Sequence[Room]) -> None:
+        self._pod = pod
+        self._rooms = rooms
+        spec = pod.spec
+
+        def queries(terms: Sequence[WeightedPodTerm]) -> list[PodQuery]:
+            # Of one group all nodes share zone and region, so only terms about single nodes tell them apart.
+            near = [one for one in terms if one.term.topology_key == HOSTNAME_LABEL]
+            near.sort(key=lambda one: -one.weight)
+            return [PodQuery((state.condition_of(one.term, pod.namespace),)) for one in near]
+
+        self._near = queries(spec.preferred_affinity)
+        self._far = queries(spec.preferred_anti_affinity)
+        self._nodes = [one.term for one in sorted(spec.preferred_node_terms, key=lambda one: -one.weight)]
+        self._counts = {query: state.count_pods(query) for query in (*self._near, *self._far)}
+
+    def find(self, rooms: Sequence[Room], fresh: Room | None) -> Room | None:
+        """The first room that meets the demands, a fresh one when no other does; else with fewer demands."""
+        near, far, nodes = list(self._near), list(self._far), list(self._nodes)
+        while True:
+            for room in rooms:
+                if self._meets(room, near, far, nodes):
+                    return room
+            if fresh is not None and self._meets(fresh, near, far, nodes):
+                return fresh
+            given_up = near or far or nodes
+            if not given_up:
+                return None
+            del given_up[0]
+
+    def _meets(self, room: Room, near: list[PodQuery], far: list[PodQuery], nodes: list[NodeTerm]) -> bool:
+        if not room.fits(self._pod.spec):
+            return False
+        # Of preferred node terms only the heaviest is a demand.
+        if nodes and not node_term_matches(nodes[0], room.name, room.labels):
+            return False
+        return all(map(self._starts_or_finds(room), near)) and not any(self._number(query, room) for query in far)
+
+    def _starts_or_finds(self, room: Room) -> Callable[[PodQuery], bool]:
+        def holds(query: PodQuery) -> bool:
+            if self._number(query, room):
+                return True
+            # The first of its kind has no company to join.
+            return query.finds(self._pod) and not any(self._number(query, one) for one in self._rooms)
+
+        return holds
+
+    def _number(self, query: PodQuery, room: Room) -> int:
+        return self._counts[query].get(room.name, 0) + sum(map(query.finds, room.pods))

@@ -1,0 +1,146 @@
+"""Try pods on nodes that are there, on their way or only thought of, as autoscalers simulate: with filters alone.
+
+Required terms about other pods are not looked at: no policy has any. Nodes that somebody drains (cordoned ones) are no
+room for pods, and are left to whoever drains them; they count for the greatest number of nodes, not for the least.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost.simulator.engine.group_template import STARTUP_TAINTS
+from roost_core.scheduler.matching import is_kept_off, node_matches, tolerates_cordon
+from roost_core.scheduler.objects import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from roost_core.placement.selectors import Taint
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.scheduler.state import ClusterState
+
+_DAEMON_SET: Final = "DaemonSet"
+
+
+class Room:
+    """A node with what is left on it, to try pods on."""
+
+    __slots__ = ("cordoned", "free", "free_pods", "labels", "name", "pods", "taints")
+
+    def __init__(self, name: str, node: NodeState, *, ignored_taints: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.labels = node.fact.labels
+        self.taints: tuple[Taint, ...] = node.fact.taints
+        if ignored_taints and self.taints:
+            self.taints = tuple(taint for taint in self.taints if not taint.key.startswith(ignored_taints))
+        self.cordoned = node.fact.unschedulable
+        self.free = dict(node.allocatable)
+        self.free_pods = self.free.pop(PODS, 0)
+        # Those that were tried and stay.
+        self.pods: list[PodState] = []
+
+    @classmethod
+    def of(cls, row: NodeRow, ignored_taints: tuple[str, ...] = ()) -> Room:
+        """A node of the cluster: pods that room is being made for there take theirs already."""
+        room = cls(row.name, row.node, ignored_taints=ignored_taints)
+        free = room.free
+        for name, amount in row.requested.items():
+            free[name] = free.get(name, 0) - amount
+        room.free_pods -= len(row.pods)
+        for pod in row.nominated.values():
+            room.take(pod)
+        room.pods.clear()
+        return room
+
+    def fits(self, spec: PodSpec) -> bool:
+        """Tell whether a pod with that spec has room here and may be here."""
+        if self.free_pods < 1:
+            return False
+        free = self.free
+        for name, amount in spec.requests:
+            if amount and amount > free.get(name, 0):
+                return False
+        if self.cordoned and not tolerates_cordon(spec.tolerations):
+            return False
+        return not (self.taints and is_kept_off(spec.tolerations, self.taints)) and node_matches(
+            spec, self.name, self.labels
+        )
+
+    def take(self, pod: PodState) -> None:
+        """A pod is here from now on."""
+        free = self.free
+        for name, amount in pod.spec.requests:
+            free[name] = free.get(name, 0) - amount
+        self.free_pods -= 1
+        self.pods.append(pod)
+
+    def give_back(self, pod: PodState) -> None:
+        """The opposite of `take`, for the last one taken."""
+        for name, amount in pod.spec.requests:
+            self.free[name] += amount
+        self.free_pods += 1
+        self.pods.pop()
+
+
+def place(pods: Iterable[PodState], rooms: Sequence[Room]) -> list[PodState]:
+    """Put each pod into the first room where it fits, and give those that fit nowhere."""
+    left = []
+    hopeless: set[int] = set()
+    for pod in pods:
+        # Of pods that ask the same, the second fits nowhere when the first didn't.
+        if id(pod.spec) in hopeless:
+            left.append(pod)
+            continue
+        for room in rooms:
+            if room.fits(pod.spec):
+                room.take(pod)
+                break
+        else:
+            hopeless.add(id(pod.spec))
+            left.append(pod)
+    return left
+
+
+def place_all(pods: Iterable[PodState], find: Callable[[PodState], Room | None]) -> bool:
+    """Put every pod into the room that is found for it; when one has none, leave the rooms as they were: False."""
+    taken: list[tuple[Room, PodState]] = []
+    for pod in pods:
+        found = find(pod)
+        if found is not None:
+            found.take(pod)
+            taken.append((found, pod))
+        else:
+            for room, one in reversed(taken):
+                room.give_back(one)
+            return False
+    return True
+
+
+def count_staying(state: ClusterState) -> int:
+    """How many nodes nobody drains."""
+    return sum(not row.node.fact.unschedulable for row in state.rows.values())
+
+
+def is_daemon(pod: PodState) -> bool:
+    """Whether a DaemonSet owns the pod: it goes with its node, and asks for none."""
+    return pod.owner is not None and pod.owner.kind == _DAEMON_SET
+
+
+def pods_waiting(unschedulable: Iterable[PodState], cutoff: int) -> list[PodState]:
+    """The pods that may ask for a node, the most important first.
+
+    Not those that wait for a pre-emption to make room, those below the cut-off, and DaemonSets' pods.
+    """
+    found = [
+        pod
+        for pod in unschedulable
+        if pod.priority >= cutoff and not pod.nominated_node and not pod.node_name and not is_daemon(pod)
+    ]
+    found.sort(key=lambda pod: -pod.priority)
+    return found
+
+
+def rooms_coming(template: NodeState, number: int, first: int = 0) -> list[Room]:
+    """So many nodes on their way, as their group's template has them; startup taints count for nothing."""
+    return [Room(f"coming {first + index}", template, ignored_taints=STARTUP_TAINTS) for index in range(number)]
