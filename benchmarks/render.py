@@ -25,7 +25,6 @@ from tests.harness.binaries import ensure_binary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GOAL: Final = 1.0
 SETS: Final = 200
 KUBE_VERSION: Final = "v1.37.2"
 
@@ -80,7 +79,7 @@ def count_objects(output: Path) -> int:
     return sum(bool(one) for one in yaml.load_all(output.read_text(), yaml.CSafeLoader))
 
 
-def measure(title: str, values: Path | None, folder: Path, rounds: int) -> tuple[list[list[str]], str]:
+def measure(title: str, values: Path | None, folder: Path, rounds: int, goal: float) -> tuple[list[list[str]], str]:
     """Rows of the table, and the line of the ratio."""
     found: dict[str, list[tuple[float, float]]] = {}
     outputs = {name: folder / f"{name.split()[0]}.yaml" for name in commands(values)}
@@ -105,8 +104,8 @@ def measure(title: str, values: Path | None, folder: Path, rounds: int) -> tuple
         ratios([one[part] for one in found["roost render"]], [one[part] for one in found["helm template"]])
         for part in (0, 1)
     )
-    goal = verdict(median(clock), at_most=GOAL)
-    return rows, f"{title}: roost / helm, wall {spread(clock)}x  {goal}; CPU {spread(processor)}x"
+    told = verdict(median(clock), at_most=goal)
+    return rows, f"{title}: roost / helm, wall {spread(clock)}x  {told}; CPU {spread(processor)}x"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -119,8 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         many = Path(scratch) / "many.yaml"
         many.write_text(values_of_many_sets())
         parts = [
-            measure("default values", None, Path(scratch), given.rounds),
-            measure(f"{SETS} placeholder sets", many, Path(scratch), given.rounds),
+            measure("default values", None, Path(scratch), given.rounds, 1.5),
+            measure(f"{SETS} placeholder sets", many, Path(scratch), given.rounds, 1.0),
         ]
     print(table(["values", "program", "wall ms", "CPU ms", "objects"], [row for rows, _ in parts for row in rows]))
     print("\n".join(["", *(line for _, line in parts)]))

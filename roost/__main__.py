@@ -12,7 +12,7 @@ import os
 import sys
 
 from generator.faults import GeneratorError, UsageError
-from roost import plain_render
+from roost import cli
 
 DONE = 0
 FAULTY = 1
@@ -52,11 +52,7 @@ def _write_nowhere() -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        # click costs as much time as a whole render: a plain `roost render` goes without.
-        options = plain_render.parse(arguments)
-        if options is not None:
-            return plain_render.run(options)
-        return import_cli(arguments)
+        return cli.run(arguments)
     except UsageError as error:
         sys.stderr.write(f"{error}\n")
         return WRONG_USAGE
@@ -78,13 +74,6 @@ def _speak_utf8() -> None:
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
-
-
-def import_cli(arguments: list[str]) -> int:
-    """Run the whole command line, with its help and its checks of arguments."""
-    from roost.cli import run  # noqa: PLC0415 - see above: only when it is needed
-
-    return run(arguments)
 
 
 if __name__ == "__main__":

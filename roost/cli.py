@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from functools import wraps
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from generator.values.merge import Settings
 from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
-from roost import plain_render
-from roost.plain_render import RenderOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from roost.commands.render import RenderOptions
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # 9999-12-31T23:59:59.999999Z, the last that a date can tell.
@@ -94,6 +94,8 @@ def _values_options(command: Callable[..., int]) -> Callable[..., int]:
         release: Release,
         **rest: Any,  # noqa: ANN401 - click's
     ) -> int:
+        from roost.commands.render import RenderOptions  # noqa: PLC0415 - other commands needn't load the generator
+
         return command(options=RenderOptions(files, Settings(jsons, values, strings), release), **rest)
 
     return with_values
@@ -101,6 +103,8 @@ def _values_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
+        from importlib import metadata  # noqa: PLC0415 - takes a fifth of a whole render
+
         try:
             click.echo(metadata.version("roost"))
         except metadata.PackageNotFoundError:
@@ -129,9 +133,7 @@ def _render(*, options: RenderOptions, output_dir: str | None) -> int:
     roost render -f values.yaml --release hub --namespace hub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
     """
-    if output_dir is None:
-        return plain_render.run(options)
-    return _call("render_folder", options, output_dir)
+    return _call("render", options, output_dir)
 
 
 @cli.command("validate", short_help="Print every fault and warning of the values.")

@@ -12,7 +12,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from generator.compile.compiled import compiled
 from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
 
@@ -42,10 +41,6 @@ _PARTLY: Final[Schema] = {"required": []}
 @cache
 def read_schema() -> Schema:
     """The chart's schema."""
-    module = compiled()
-    if module is not None:
-        precompiled: Schema = module.SCHEMA
-        return precompiled
     schema: Schema = json.loads((chart_folder() / "values.schema.json").read_text(encoding="utf-8"))
     return schema
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateSyntaxError, UndefinedError, nodes
+from jinja2 import (
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    StrictUndefined,
+    TemplateSyntaxError,
+    UndefinedError,
+    nodes,
+)
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from generator.render.functions import (
@@ -30,7 +40,8 @@ from generator.render.functions import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+    from jinja2.bccache import Bucket
 
 __all__ = [
     "KEYS",
@@ -58,6 +69,7 @@ __all__ = [
 SUFFIX: Final = ".yaml.j2"
 # Holds macros only; never rendered by itself.
 MACROS: Final = f"_macros{SUFFIX}"
+_THIS_FILE: Final = Path(__file__).read_text(encoding="utf-8")
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
@@ -86,10 +98,39 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
         return callable(obj)
 
 
+class CompiledTemplates(FileSystemBytecodeCache):
+    """Templates as Jinja2 compiled them, in the user's cache folder: compiling takes longer than all else of a render.
+
+    A template that changed is compiled anew, and so are all when this file changed. Where nothing can be kept, each
+    render compiles.
+    """
+
+    def get_source_checksum(self, source: str) -> str:
+        """Tell one version of a template from another, as this file compiles it."""
+        return super().get_source_checksum(_THIS_FILE + source)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a compiled template, or go without: the disk may be full or read-only."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def _compiled_templates() -> CompiledTemplates | None:
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(cache) / "roost" / "templates"
+        # What lies here is run: nobody else may write it.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return CompiledTemplates(str(folder))
+
+
 def make_environment(root: Path) -> RestrictedEnvironment:
     """Make the environment for the templates in the folder `root`. One serves any number of renders."""
     environment = RestrictedEnvironment(
         loader=FileSystemLoader(root),
+        bytecode_cache=_compiled_templates(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

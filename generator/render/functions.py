@@ -2,8 +2,7 @@
 
 Twin of `generator/compile/chart.py`: whatever a filter or function here gives, the Go template that the compiler writes
 gives too, so `roost render` and `helm template` agree. Hence Go's rules: a missing key reads as nil (None), an
-attribute of nil is a fault, numbers print as Go's encoding/json prints a float64. Free of Jinja2: compiled templates
-call these too, and its import takes longer than a render.
+attribute of nil is a fault, numbers print as Go's encoding/json prints a float64.
 """
 
 from __future__ import annotations

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from generator.compile.compiled import compiled
 from generator.faults import Fault, GeneratorError, ValuesError
-from generator.locations import chart_folder
+from generator.locations import chart_folder, templates_folder
+from generator.render.environment import make_environment, render_template, template_names
 from generator.render.functions import TemplateError, context
 from generator.render.order import rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from generator.render.environment import RestrictedEnvironment
     from generator.values.release import Release
 
 _SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
@@ -79,27 +81,16 @@ def render_texts(values: Mapping[str, object], release: Release) -> Iterator[tup
     """Yield each template's name and what it gives for `values`. Raises ValuesError when a template refuses them."""
     given = context(values, release, read_chart())
     try:
-        yield from _compiled_texts(given) or _texts_by_jinja(given)
+        environment, names = _environment(templates_folder())
+        for name in names:
+            yield name, render_template(environment, name, given)
     except TemplateError as error:
         raise ValuesError([Fault("values", 0, "", str(error))]) from error
 
 
-def _compiled_texts(given: Mapping[str, object]) -> list[tuple[str, str]]:
-    module = compiled()
-    texts = []
-    for name, template in module.TEMPLATES.items() if module else ():
-        try:
-            texts.append((name, template(given)))
-        except TemplateError as error:
-            raise TemplateError(str(error), template=name) from error
-    return texts
-
-
-def _texts_by_jinja(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    # Jinja2's import takes longer than a render: only where the compiled templates don't fit.
-    from generator.render.jinja_render import render_by_jinja  # noqa: PLC0415
-
-    return render_by_jinja(given)
+@cache
+def _environment(folder: Path) -> tuple[RestrictedEnvironment, list[str]]:
+    return make_environment(folder), template_names(folder)
 
 
 def stream(manifests: Sequence[Manifest]) -> str:
@@ -133,9 +124,6 @@ def parse_document(text: str, name: str) -> dict[str, object]:
 
 def read_chart() -> Chart:
     """Read the chart's versions."""
-    module = compiled()
-    if module is not None:
-        return Chart(*module.CHART)
     version = app_version = ""
     for line in (chart_folder() / "Chart.yaml").read_text(encoding="utf-8").splitlines():
         key, _, value = line.partition(":")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from generator.compile.compiled import compiled
 from generator.faults import Fault, UsageError, ValuesError
 from generator.locations import chart_folder
-from generator.values.merge import NO_SETTINGS, Merged, Settings, merge_values
-from generator.values.sources import MAX_FILE_BYTES, LateSource, LoadedFile
+from generator.values.loader import load
+from generator.values.merge import NO_SETTINGS, Merged, Settings, coalesce, merge_values
+from generator.values.sources import MAX_FILE_BYTES, LoadedFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ def read_what_loads(
     unread: list[UsageError] = []
     for name in files:
         try:
-            loaded.append(_load(name))
+            loaded.append(load(read_file(name), name))
         except ValuesError as error:
             faults.extend(error.faults)
         except UsageError as error:
@@ -49,30 +50,15 @@ def read_what_loads(
     return merge_values(read_defaults(), loaded, settings), faults, unread
 
 
+@cache
 def read_defaults() -> LoadedFile:
-    """The chart's own values.yaml."""
-    module = compiled()
-    if module is None:
-        return _load_defaults()
-    return LoadedFile(module.DEFAULTS, LateSource(DEFAULTS_NAME, lambda: _load_defaults().source))
-
-
-def _load_defaults() -> LoadedFile:
-    from generator.values.loader import load  # noqa: PLC0415 - YAML's import takes a good part of a render
-
-    return load((chart_folder() / "values.yaml").read_bytes(), DEFAULTS_NAME)
-
-
-def _load(name: str) -> LoadedFile:
-    from generator.values.loader import load  # noqa: PLC0415 - see above
-
-    return load(read_file(name), name)
+    """The chart's own values.yaml, without its nulls."""
+    file = load((chart_folder() / "values.yaml").read_bytes(), DEFAULTS_NAME)
+    return LoadedFile(coalesce({}, file.values), file.source)
 
 
 def parse_values(data: bytes, name: str) -> Merged:
     """`read_values` for one file that was read already: a pipe gives its bytes only once."""
-    from generator.values.loader import load  # noqa: PLC0415 - see above
-
     return merge_values(read_defaults(), [load(data, name)])
 
 

@@ -1,4 +1,4 @@
-"""Hold values together with where they were written; knows nothing of YAML, whose import takes longer than a render."""
+"""Hold values together with where they were written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
     from generator.faults import Path
 
@@ -31,20 +31,6 @@ class Source:
         went into a list, which hides earlier files (lists replace).
         """
         raise NotImplementedError
-
-
-class LateSource(Source):
-    """A file that is only read once somebody asks for a line."""
-
-    __slots__ = ("_open",)
-
-    def __init__(self, name: str, open_source: Callable[[], Source]) -> None:
-        super().__init__(name)
-        self._open = open_source
-
-    def find(self, path: Path) -> tuple[int, int, bool]:
-        """See `Source.find`."""
-        return self._open().find(path)
 
 
 class ValueSource(Source):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from generator.compile.chart import CompileError, check_fresh, write_chart
-from generator.compile.python import check_python, write_python
 from generator.faults import GeneratorError
 from generator.locations import checkout
 
@@ -14,8 +13,7 @@ def run(*, only_check: bool) -> int:
     """Write the chart's generated files, or tell whether they are fresh."""
     root = checkout()
     try:
-        chart, module = (check_fresh, check_python) if only_check else (write_chart, write_python)
-        stale = [*chart(root), *module(root)]
+        stale = check_fresh(root) if only_check else write_chart(root)
     except CompileError as error:
         raise GeneratorError(str(error)) from None
     for path in stale:

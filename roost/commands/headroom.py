@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
-    from roost.plain_render import RenderOptions
+    from roost.commands.render import RenderOptions
     from roost_core.placement.headroom_windows import Window
 
 DAY_SECONDS: Final = 86_400

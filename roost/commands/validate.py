@@ -13,7 +13,7 @@ from generator.values.files import read_what_loads
 from generator.values.release import check_release
 
 if TYPE_CHECKING:
-    from roost.plain_render import RenderOptions
+    from roost.commands.render import RenderOptions
 
 
 def run(options: RenderOptions, *, strict: bool) -> int:

@@ -5,7 +5,7 @@ So a text that Helm makes of a value with `toJson` is the text that this makes o
 
 from __future__ import annotations
 
-import json
+import json.encoder
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ def _go_number(number: float) -> str:
 
 
 def _go_string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).translate(_GO_ESCAPES)
+    return json.encoder.encode_basestring(text).translate(_GO_ESCAPES)
 
 
 def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:

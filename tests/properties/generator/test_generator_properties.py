@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import HealthCheck, assume, event, example, given, reject, settings
 
 from generator.checks.lint import lint
 from generator.checks.schema import find_faults
 from generator.faults import ValuesError
 from generator.locations import chart_folder
-from generator.render.manifests import Identity, render, stream
+from generator.render.manifests import Identity, render
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
@@ -72,13 +71,3 @@ def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(values: di
     )
     assert isinstance(policy, dict)
     read_settings(policy["policy.json"].encode())
-
-
-@settings(SLOW, max_examples=30)
-@given(overrides(DEFAULTS))
-def test_compiled_templates_and_jinja_agree_on_whatever_fits_the_schema(values: dict[str, object]) -> None:
-    merged = merged_of(values)
-    ours = stream(render(merged.values, RELEASE))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("generator.render.manifests.compiled", lambda: None)
-        assert stream(render(merged.values, RELEASE)) == ours

@@ -11,12 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.compile import compiled as compiled_module
-from generator.compile.fingerprint import fingerprint
-from generator.compile.python import compile_python
 from generator.faults import GeneratorError, UsageError, ValuesError
-from generator.locations import chart_folder, checkout
+from generator.locations import chart_folder
 from generator.render.diff import compare, parse_manifests, read_folder, show
+from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, to_json, to_json_exactly
 from generator.render.manifests import Identity, Manifest, documents, render, stream
 from generator.render.order import rank
@@ -66,32 +64,26 @@ def test_every_manifest_is_one_object_with_the_identity_read_from_its_head(varia
         assert read.namespace in {"", "jhub"}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.slow
-def test_compiled_templates_and_jinja_give_the_same_bytes(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = stream(rendered(VARIANTS[variant]))
-    monkeypatch.setattr("generator.render.manifests.compiled", lambda: None)
-    assert stream(rendered(VARIANTS[variant])) == ours
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user who has rendered nothing yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
 
 
-def test_the_compiled_module_is_fresh() -> None:
-    root = checkout()
-    module = root / "generator" / "compile" / "compiled_templates.py"
-    assert module.read_text() == compile_python(root), "run: roost chart"
+def test_a_template_is_compiled_once_and_anew_when_it_changes(home: Path) -> None:
+    template = home / "a.yaml.j2"
+    for text in ("a: 1\n", "a: 2\n"):
+        template.write_text(text)
+        for _ in range(2):
+            assert render_template(make_environment(home), "a.yaml.j2", {}) == text
+        assert len(list((home / "cache/roost/templates").iterdir())) == 1
 
 
-def test_an_edited_template_counts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chart, templates = checkout() / "chart", tmp_path / "templates"
-    templates.mkdir()
-    (templates / "a.yaml.j2").write_text('apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "mine"\n')
-    assert fingerprint(templates, chart) != fingerprint(checkout() / "templates", chart)
-    monkeypatch.setattr("generator.compile.compiled.templates_folder", lambda: templates)
-    monkeypatch.setattr("generator.render.jinja_render.templates_folder", lambda: templates)
-    compiled_module.compiled.cache_clear()
-    try:
-        assert [manifest.identity.name for manifest in rendered()] == ["mine"]
-    finally:
-        compiled_module.compiled.cache_clear()
+def test_templates_render_where_none_can_be_kept(home: Path) -> None:
+    (home / "a.yaml.j2").write_text("a: 1\n")
+    (home / "cache").write_text("no folder")
+    assert render_template(make_environment(home), "a.yaml.j2", {}) == "a: 1\n"
 
 
 def test_a_disabled_chart_renders_nothing() -> None:

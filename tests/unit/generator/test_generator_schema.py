@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from generator.checks.all_faults import find_all_faults
-from generator.checks.schema import find_faults, matches, read_schema, satisfies
+from generator.checks.schema import find_faults, matches, satisfies
 from generator.checks.schema_faults import explain
 from generator.faults import UsageError
 from generator.locations import chart_folder
-from generator.values.files import read_defaults
 from generator.values.loader import LoadedFile, load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
 from generator.values.release import Release
@@ -282,12 +281,6 @@ def test_every_fault_is_one_line_with_a_place(values: dict[str, object]) -> None
 
 def test_a_keyword_that_is_not_known_is_left_to_jsonschema() -> None:
     assert not satisfies("x", {"type": "string", "contentEncoding": "base64"}, {})
-
-
-def test_what_was_compiled_is_what_the_files_say() -> None:
-    assert read_schema() == SCHEMA
-    assert coalesce({}, read_defaults().values) == coalesce({}, DEFAULTS.values)
-    assert read_defaults().source.find(("webhook", "replicas"))[1] == DEFAULTS.source.find(("webhook", "replicas"))[1]
 
 
 def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:

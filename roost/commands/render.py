@@ -1,0 +1,54 @@
+"""`roost render`: the manifests that values ask for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from generator.checks.lint import check
+from generator.checks.schema import validate
+from generator.render.manifests import Manifest, render, stream
+from generator.values.files import read_values
+from generator.values.merge import Settings
+from generator.values.release import Release, check_release
+
+if TYPE_CHECKING:
+    from generator.faults import Fault
+    from generator.values.merge import Merged
+
+
+class RenderOptions(NamedTuple):
+    """What `roost render` was asked for."""
+
+    files: tuple[str, ...] = ()
+    settings: Settings = Settings()
+    release: Release = Release()
+
+
+def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
+    """Manifests of merged values, and what `roost validate` warns of. Raises GeneratorError."""
+    check_release(release)
+    validate(merged)
+    warnings = check(merged, release)
+    return render(merged.values, release), warnings
+
+
+def manifests(options: RenderOptions) -> list[Manifest]:
+    """Everything from file names to manifests; warnings go to stderr. Raises GeneratorError."""
+    check_release(options.release)
+    made, warnings = make(read_values(options.files, options.settings), options.release)
+    sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
+    return made
+
+
+def run(options: RenderOptions, output_dir: str | None) -> int:
+    """Write all manifests to stdout, or replace the folder `output_dir` by them and a kustomization."""
+    made = manifests(options)
+    if output_dir is None:
+        sys.stdout.write(stream(made))
+        return 0
+    from generator.render.output import write_folder  # noqa: PLC0415 - ctypes shows in a render to stdout
+
+    write_folder(made, output_dir)
+    sys.stderr.write(f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n")
+    return 0
