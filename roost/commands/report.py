@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from roost.pages.html_page import MissingPlotlyError
 from roost.recorder.report.formats import to_csv, to_json, to_openmetrics
 from roost.recorder.report.gather import Report, gather
 from roost.recorder.report.page import make_page
@@ -22,7 +21,7 @@ def run(database: str, since_us: int | None, until_us: int | None, form: str, ou
         store = Store.open_for_reading(database)
         report = gather(store, since_us, until_us)
         text = _write(report, form, f"{store.engine.url.database or ''}")
-    except (StoreError, MissingPlotlyError) as error:
+    except StoreError as error:
         print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     if output is None or output == "-":

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 
 from generator.values.files import read_values
-from roost.pages.html_page import MissingPlotlyError
 from roost.pages.phrases import show_seconds
 from roost.simulator.reporting.formats import to_csv, to_json
 from roost.simulator.reporting.page import make_page
@@ -54,7 +53,6 @@ FAULTS: Final = (
     SweepError,
     StoreError,
     AssumptionsError,
-    MissingPlotlyError,
     SuggestError,
     UnknownPolicyError,
 )

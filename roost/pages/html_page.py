@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from roost.pages.table import Cell, Column, Table
 
 
-class MissingPlotlyError(Exception):
-    """The package that draws isn't installed; the message says how to get it."""
-
-
 class Tile(NamedTuple):
     """One number at the head of the page."""
 
@@ -71,13 +67,15 @@ def render(
 ) -> str:
     """The whole page, of the parts that have something in them. show: a cell for people.
 
-    more_css: variables of colours of its own. Raises MissingPlotlyError.
+    more_css: variables of colours of its own.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
     template = environment.from_string(_own("page.html.j2"))
     sections = [section for section in (_section(part, figures, tables) for part in parts) if section is not None]
-    plotly, script = (_plotly(), _own("page.js")) if sections else ("", "")
+    # The end of a script element, were it in one of its strings, would end ours.
+    plotly = _own("plotly-basic.min.js").replace("</script", "<\\/script") if sections else ""
+    script = _own("page.js") if sections else ""
     return template.render(
         title=title,
         about=about,
@@ -118,13 +116,3 @@ def _script_safe(value: object) -> str:
 
 def _own(name: str) -> str:
     return (resources.files("roost.pages") / name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    """Plotly's script, as its Python package carries it; nothing else of the package is loaded."""
-    try:
-        text = (resources.files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-    except (ModuleNotFoundError, FileNotFoundError):
-        raise MissingPlotlyError("--format html needs the package plotly: pip install plotly") from None
-    # The end of a script element, were it in one of its strings, would end ours.
-    return text.replace("</script", "<\\/script")

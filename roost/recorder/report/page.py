@@ -108,7 +108,7 @@ _PARTS: Final = (
 
 
 def make_page(report: Report, about: str) -> str:
-    """The whole page. about: which database, by which version. Raises MissingPlotlyError."""
+    """The whole page. about: which database, by which version."""
     return render(
         title=TITLE,
         about=_span(report),

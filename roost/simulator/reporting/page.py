@@ -20,7 +20,7 @@ _NOTHING: Final = "No server started in this replay."
 
 
 def make_page(summary: Summary, told: ReportContext) -> str:
-    """The whole page. Raises MissingPlotlyError."""
+    """The whole page."""
     return render(
         title=TITLE,
         about=_about(summary, told),

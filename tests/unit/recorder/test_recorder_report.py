@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
+from importlib import resources
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import plotly.graph_objects as go  # type: ignore[import-untyped]  # it has no t
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plotly.offline import get_plotlyjs_version  # type: ignore[import-untyped]  # it has no types
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from roost.__main__ import main
@@ -577,6 +579,11 @@ def test_bindings_whose_verdict_is_unknown_do_not_count() -> None:
     words = {str(verdict): number for verdict, number in zip(Verdict, (9, 1, 90), strict=True)}
     assert agreement(words) == 0.9
     assert agreement({"unknown": 3}) is None
+
+
+def test_the_script_that_draws_is_the_release_whose_words_are_checked() -> None:
+    script = (resources.files("roost.pages") / "plotly-basic.min.js").read_text(encoding="utf-8")
+    assert f"plotly.js (basic - minified) v{get_plotlyjs_version()}\n" in script[:200]
 
 
 def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
