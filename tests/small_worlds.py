@@ -18,8 +18,8 @@ from roost.simulator.trace.attempt import Attempt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from roost.simulator.engine.entities import SimNode, SimPod
     from roost.simulator.engine.results import RunResult
-    from roost.simulator.engine.world import SimNode, SimPod
     from roost.simulator.setup.policy import Policy
 
 BEGIN = 1_558_483_200.0
@@ -122,13 +122,13 @@ class WatchedWorld(World):
         assert self.now >= before, "time went back"
         self.steps += 1
 
-    def _bind(self, pod: SimPod, node_name: str) -> None:
+    def bind(self, pod: SimPod, node_name: str) -> None:
         had_image = False
         if pod.launch is not None:
             had_image = self.nodes[node_name].images.has(pod.launch.image, self.now)
         number = None if pod.launch is None else pod.launch.attempt.number
         self.bindings.append(Binding(self.now - BEGIN, pod.key, pod.kind, node_name, number, had_image))
-        super()._bind(pod, node_name)
+        super().bind(pod, node_name)
         row = self.state.rows[node_name]
         assert len(row.pods) <= row.max_pods
         assert all(amount <= row.allocatable.get(name, 0) for name, amount in row.requested.items())
@@ -139,9 +139,9 @@ class WatchedWorld(World):
         self.totals[attempt.number] = self.now - attempt.moment
         return seconds
 
-    def _leave(self, pod: SimPod) -> None:
+    def preempt(self, pod: SimPod) -> None:
         self.preempted.append(pod.state.name)
-        super()._leave(pod)
+        super().preempt(pod)
 
     def boot_seconds(self) -> float:
         seconds = super().boot_seconds()

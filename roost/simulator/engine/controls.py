@@ -7,7 +7,7 @@ plans several times a minute and a replay plays ten days in one.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 
 from roost.controllers.contract.actions import (
     Action,
@@ -32,12 +32,17 @@ from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL,
 from roost_core.scheduler.objects import ContainerState, Owner, PodState, copy_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from roost.controllers.contract.planner import Planner
-    from roost.simulator.engine.world import SimNode, SimPod, World
-    from roost.simulator.setup.policy import PullerSet
+    from roost.simulator.engine.entities import SimNode, SimPod
+    from roost.simulator.engine.kubelets import Kubelets
+    from roost.simulator.engine.measures import Measures
+    from roost.simulator.engine.placeholder_sets import PlaceholderSets
+    from roost.simulator.engine.pods import PodMaker
+    from roost.simulator.setup.policy import Policy, PullerSet
     from roost_core.placement.nodes import NodeFact
+    from roost_core.scheduler.objects import NodeState
 
 GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
 # Between two plans of one controller, seconds, when news come all the time: the gate's news are few.
@@ -46,10 +51,37 @@ PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
 DEMAND_PACE_SECONDS: Final = 60.0
 
 
+class ControlledWorld(Protocol):
+    """What the controllers see of a replay, and what they do there."""
+
+    now: float
+    policy: Policy
+    measures: Measures
+    nodes: dict[str, SimNode]
+    # As the API server has them, and with what happened to each.
+    pods: dict[str, PodState]
+    sim_pods: dict[str, SimPod]
+    sets: PlaceholderSets
+    kubelets: Kubelets
+    maker: PodMaker
+
+    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Let something happen at that moment."""
+        ...
+
+    def change_node(self, node: SimNode, state: NodeState) -> None:
+        """Labels or taints of a node are others now."""
+        ...
+
+    def evict(self, pod: SimPod) -> None:
+        """A placeholder goes."""
+        ...
+
+
 class Controls:
     """The controllers of one replay."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControlledWorld) -> None:
         self._world = world
         policy = world.policy
         document = policy.controllers or {}
@@ -194,13 +226,13 @@ class Controls:
             one.name: StatefulSetState(
                 one.name,
                 one.name,
-                world.replicas[one.name],
-                len(world.seats[one.name]),
-                is_rolling=world.is_rolling(one.name),
+                world.sets.replicas[one.name],
+                len(world.sets.pods[one.name]),
+                is_rolling=world.sets.is_rolling(one.name),
                 requests=one.requests,
                 container=one.container,
             )
-            for one in world.placeholders.values()
+            for one in world.sets.sets.values()
         }
         nodes = {name: node.state for name, node in world.nodes.items()}
         return Snapshot(policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets)
@@ -222,14 +254,13 @@ class Controls:
                 world.measures.result.moves += 1
                 world.evict(pod)
             case ScaleSet():
-                if action.name not in world.replicas:
+                if action.name not in world.sets.replicas:
                     return Outcome.GONE
-                world.replicas[action.name] = action.replicas
-                world.fill_seats(action.name)
+                world.sets.scale(action.name, action.replicas)
             case ResizeSet():
-                if action.name not in world.replicas:
+                if action.name not in world.sets.replicas:
                     return Outcome.GONE
-                world.resize_seats(action.name, action.container, action.requests)
+                world.sets.resize(action.name, action.container, action.requests)
             case CreatePod():
                 return self._begin_pull(action.body)
             case DeletePod():
@@ -252,7 +283,7 @@ class Controls:
         name = state.name
         state = replace(state, uid=name, node_name=node.name, created=world.now)
         world.pods[state.key] = state
-        finish = world.background_pull(node, pull.reference or pull.image)
+        finish = world.kubelets.background_pull(node, pull.reference or pull.image)
         world.at(finish, self._pulled, (node, state))
         return Outcome.DONE
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from roost.simulator.engine.autoscaler import NoAutoscaler
 from roost.simulator.engine.cluster_autoscaler import ClusterAutoscaler
@@ -20,10 +20,16 @@ from roost.simulator.setup.assumptions import Autoscaler
 from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, Taint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from roost.simulator.engine.autoscaler import NodeScaler
-    from roost.simulator.engine.world import SimNode, World
+    from roost.simulator.engine.bounds import BoundsMeter
+    from roost.simulator.engine.controls import Controls
+    from roost.simulator.engine.entities import SimNode, SimPod
+    from roost.simulator.engine.scheduling import Scheduling
     from roost.simulator.setup.assumptions import Assumptions
     from roost_core.scheduler.objects import NodeState
+    from roost_core.scheduler.state import ClusterState
 
 # What a cordon adds to a node's taints.
 CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
@@ -41,10 +47,50 @@ def make_node_scaler(assumptions: Assumptions, template: NodeState, since: float
     return NoAutoscaler()
 
 
+class ScaledWorld(Protocol):
+    """What the autoscaler sees of a replay, and what it does there."""
+
+    now: float
+    assumed: Assumptions
+    state: ClusterState
+    nodes: dict[str, SimNode]
+    scheduling: Scheduling
+    controls: Controls
+    bounds: BoundsMeter
+
+    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Let something happen at that moment."""
+        ...
+
+    def template(self, name: str) -> NodeState:
+        """A node as its group's template has it."""
+        ...
+
+    def boot_seconds(self) -> float:
+        """How long the next node takes to come."""
+        ...
+
+    def join(self) -> SimNode:
+        """A node is there."""
+        ...
+
+    def remove_node(self, node: SimNode) -> None:
+        """A node goes, with what runs there."""
+        ...
+
+    def change_node(self, node: SimNode, state: NodeState) -> None:
+        """A node is cordoned."""
+        ...
+
+    def evict(self, pod: SimPod) -> None:
+        """A placeholder goes."""
+        ...
+
+
 class Scaling:
     """The autoscaler of one replay, from the moment at which it is made."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ScaledWorld) -> None:
         self._world = world
         self._scaler = make_node_scaler(world.assumed, world.template("template"), world.now)
         # Nodes on their way, and when each was asked for.
@@ -91,7 +137,7 @@ class Scaling:
             return
         self._looks_at = None
         world, now = self._world, self._world.now
-        waiting = [pod.state for pod in world.unschedulable.values()]
+        waiting = [pod.state for pod in world.scheduling.unschedulable.values()]
         found = self._scaler.look(world.state, waiting, self.booting, now)
         for name in found.give_up:
             del self.booting[name]

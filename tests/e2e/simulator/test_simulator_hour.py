@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from roost.simulator.engine.world import SimPod
+    from roost.simulator.engine.entities import SimPod
     from roost.simulator.trace.attempt import Attempt
     from roost_core.scheduler.objects import NodeState
 
@@ -109,9 +109,9 @@ class HourWorld(WatchedWorld):
 
     quiet = LAUNCHES
 
-    def _leave(self, pod: SimPod) -> None:
+    def preempt(self, pod: SimPod) -> None:
         self.quiet = min(self.quiet, self.measures.result.admitted - 1)
-        super()._leave(pod)
+        super().preempt(pod)
 
     def template(self, name: str) -> NodeState:
         node = super().template(name)

@@ -15,7 +15,7 @@ from tests.small_worlds import BEGIN, WatchedWorld, attempt, comparable, in_orde
 from tests.small_worlds import without_pullers as bare
 
 if TYPE_CHECKING:
-    from roost.simulator.engine.world import SimNode
+    from roost.simulator.engine.entities import SimNode
     from roost_core.placement.nodes import NodeFact
     from roost_core.scheduler.objects import NodeState
 
@@ -124,7 +124,7 @@ class Nominating(WatchedWorld):
 
     def change_node(self, node: SimNode, state: NodeState) -> None:
         if state.fact.unschedulable and self.nominated == []:
-            self.nominated.append([pod.state.nominated_node for pod in self.unschedulable.values()])
+            self.nominated.append([pod.state.nominated_node for pod in self.scheduling.unschedulable.values()])
         super().change_node(node, state)
 
     def __init__(self, *given: Any) -> None:
@@ -140,7 +140,7 @@ class Seeing(WatchedWorld):
     def change_node(self, node: SimNode, state: NodeState) -> None:
         super().change_node(node, state)
         if state.fact.unschedulable and self.told is None:
-            nodes = self._current_facts().nodes
+            nodes = self.facts.current().nodes
             assert nodes is not None
             self.told = nodes.get_node(node.name), self.controls._snapshot().nodes[node.name].fact
 

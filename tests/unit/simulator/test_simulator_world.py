@@ -273,10 +273,9 @@ def play_with_a_seat_at(after: float, seats: Policy, said: list[Any]) -> tuple[R
         world = WatchedWorld(policy, assumptions, seed)
 
         def want(name: str) -> None:
-            world.replicas[name] = 1
-            world.fill_seats(name)
+            world.sets.scale(name, 1)
 
-        world.at(BEGIN + after, want, next(iter(world.replicas)))
+        world.at(BEGIN + after, want, next(iter(world.sets.replicas)))
         return world
 
     # Somebody who comes late lets the world be seen until then.
@@ -519,10 +518,9 @@ def test_placeholders_that_never_find_room_wait_until_the_end() -> None:
 def test_hundreds_of_placeholders_less_are_no_matter() -> None:
     world = WatchedWorld(with_seats("z2jh-placeholders-packed", 500), small(600, 1, node_pods=1000), 1)
     world.play(in_order((0, "a")))
-    (name,) = world.replicas
-    world.replicas[name] = 0
-    world.fill_seats(name)
-    assert not world.seats[name]
+    (name,) = world.sets.replicas
+    world.sets.scale(name, 0)
+    assert not world.sets.pods[name]
 
 
 @pytest.mark.parametrize(("name", "cold_why"), [("recommended", {}), ("z2jh", {ELSEWHERE: 1})])

@@ -1,0 +1,100 @@
+"""What a replay is about: launches, pods and nodes, with what happened to each so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roost.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
+
+if TYPE_CHECKING:
+    from roost.simulator.engine.kubelet import NodeImages
+    from roost.simulator.setup.policy import PlaceholderSet
+    from roost.simulator.trace.attempt import Attempt
+    from roost_core.scheduler.objects import NodeState, PodState
+
+
+class Launch:
+    """One admitted attempt, through all its tries."""
+
+    __slots__ = ("attempt", "image", "spent", "tries_left", "waited_for_node")
+
+    def __init__(self, attempt: Attempt, image: str, tries_left: int) -> None:
+        self.attempt = attempt
+        self.image = image
+        self.tries_left = tries_left
+        # Seconds of the tries that failed, by part of the wait.
+        self.spent = {QUEUE: 0.0, NODE_WAIT: 0.0, PULL_WAIT: 0.0, PULL: 0.0}
+        self.waited_for_node = False
+
+    def note_try(self, pod: SimPod, now: float) -> None:
+        """A try ended before its server was up: remember what it waited for."""
+        spent, bound = self.spent, pod.bound_at
+        if bound is None:
+            # No room came in all that time.
+            self.waited_for_node = True
+            spent[NODE_WAIT] += now - pod.created
+            return
+        self.waited_for_node |= pod.waited_for_node
+        spent[NODE_WAIT if pod.waited_for_node else QUEUE] += bound - pod.created
+        turn = min(now, max(bound, pod.pull_begins))
+        spent[PULL_WAIT] += turn - bound
+        spent[PULL] += now - turn
+
+
+class SimPod:
+    """One pod with what happened to it so far."""
+
+    __slots__ = (
+        "bound_at", "builds", "created", "failures", "has_home", "in_queue", "key", "kind", "launch", "node", "order",
+        "owner", "pull_begins", "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since",
+        "warm_class",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, state: PodState, created: float, order: int) -> None:
+        self.kind = kind
+        self.state = state
+        # `namespace/name`.
+        self.key = state.key
+        self.created = created
+        # Among pods of equal priority the older goes first.
+        self.order = order
+        self.launch: Launch | None = None
+        self.owner: PlaceholderSet | None = None
+        # What a build pod builds.
+        self.builds: Attempt | None = None
+        self.node: SimNode | None = None
+        self.bound_at: float | None = None
+        # When its node's kubelet turns to its image.
+        self.pull_begins = 0.0
+        self.ready_at: float | None = None
+        # Failed tries in a row, the moment of the last, and that of the next if it is known.
+        self.failures = 0
+        self.tried_at = 0.0
+        self.retries_at: float | None = None
+        self.waits_since: float | None = None
+        self.waited_for_node = False
+        self.in_queue = False
+        # Facts count it for its class's homes.
+        self.has_home = False
+        # "": none with a warm set.
+        self.warm_class = ""
+
+
+class SimNode:
+    """One node that has joined."""
+
+    __slots__ = (
+        "collects_at", "images", "joined_at", "name", "pods", "pullers", "shows_at", "state", "users",
+    )  # fmt: skip
+
+    def __init__(self, state: NodeState, images: NodeImages, now: float) -> None:
+        self.name = state.name
+        self.state = state
+        self.images = images
+        self.joined_at = now
+        self.pods: dict[str, SimPod] = {}
+        self.users = 0
+        # DaemonSet -> its pod here.
+        self.pullers: dict[str, PodState] = {}
+        self.collects_at: float | None = None
+        self.shows_at: float | None = None

@@ -1,0 +1,88 @@
+"""Keep sets of placeholders as the StatefulSet controller does: so many pods of one size, made anew when they go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost.simulator.engine.entities import SimPod
+    from roost.simulator.setup.policy import PlaceholderSet
+
+
+class PlaceholderWorld(Protocol):
+    """Makes and takes away the pods of sets."""
+
+    def post_placeholder(self, one: PlaceholderSet, name: str) -> SimPod:
+        """Create a pod of that set."""
+        ...
+
+    def remove(self, pod: SimPod) -> None:
+        """A pod is gone."""
+        ...
+
+
+class PlaceholderSets:
+    """All sets of one replay."""
+
+    def __init__(self, world: PlaceholderWorld, sets: Iterable[PlaceholderSet]) -> None:
+        self._world = world
+        # By name of the set; the pods by their own names.
+        self.sets: dict[str, PlaceholderSet] = {one.name: one for one in sets}
+        self.replicas: dict[str, int] = {one.name: one.replicas for one in self.sets.values()}
+        self.pods: dict[str, dict[str, SimPod]] = {name: {} for name in self.sets}
+
+    def fill(self, name: str) -> None:
+        """Do as the StatefulSet controller: as many placeholders as wanted; the last ones go first."""
+        wanted, there = self.replicas[name], self.pods[name]
+        one = self.sets[name]
+        for index in range(wanted):
+            pod_name = f"{name}-{index}"
+            if pod_name not in there:
+                pod = self._world.post_placeholder(one, pod_name)
+                pod.owner = one
+                there[pod_name] = pod
+        for index in range(len(there) - 1, wanted - 1, -1):
+            surplus = there.pop(f"{name}-{index}", None)
+            if surplus is not None:
+                # Nobody makes it anew.
+                surplus.owner = None
+                self._world.remove(surplus)
+        if one.revision:
+            self.roll(name)
+
+    def scale(self, name: str, replicas: int) -> None:
+        """A StatefulSet is to have so many pods."""
+        self.replicas[name] = replicas
+        self.fill(name)
+
+    def resize(self, name: str, container: str, requests: Mapping[str, str]) -> None:
+        """A StatefulSet's pods are to ask for something else."""
+        self.sets[name] = self.sets[name].resized(container, requests)
+        self.roll(name)
+
+    def is_rolling(self, name: str) -> bool:
+        """Whether pods of another size than the set's are there."""
+        revision = self.sets[name].revision
+        return bool(revision) and any(_revision_of(pod) != revision for pod in self.pods[name].values())
+
+    def roll(self, name: str) -> None:
+        """Do as the StatefulSet controller: from the last one on each starts anew when those after it are ready."""
+        there, revision = self.pods[name], self.sets[name].revision
+        for index in range(len(there) - 1, -1, -1):
+            pod = there.get(f"{name}-{index}")
+            if pod is not None and _revision_of(pod) != revision:
+                self._world.remove(pod)
+            if pod is None or pod.bound_at is None or _revision_of(pod) != revision:
+                return
+
+    def pod_gone(self, pod: SimPod) -> None:
+        """A placeholder is gone: its set makes it anew."""
+        if pod.owner is not None:
+            self.pods[pod.owner.name].pop(pod.state.name, None)
+            self.fill(pod.owner.name)
+
+
+def _revision_of(pod: SimPod) -> int:
+    return 0 if pod.owner is None else pod.owner.revision

@@ -1,0 +1,194 @@
+"""Run kube-scheduler in a replay: its queue, its back-off, and the pods that no node fits.
+
+Where a pod goes is decided by `roost_core.scheduler`, as in a cluster. Owned here: which pods are tried, and when.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from roost.simulator.engine.pods import PLACEHOLDER, USER
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.objects import copy_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roost.simulator.engine.entities import SimNode, SimPod
+    from roost.simulator.engine.measures import Measures
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.setup.policy import Policy
+    from roost_core.scheduler.cycle import Decision
+    from roost_core.scheduler.objects import PodState
+    from roost_core.scheduler.state import ClusterState
+
+# kube-scheduler tries everything again that has waited so long.
+FLUSH_SECONDS: Final = 300.0
+# Kinds of pods that fit nowhere; all are forgotten when there are more.
+_MOST_HOPELESS: Final = 512
+
+
+class SchedulingWorld(Protocol):
+    """What the scheduler reads, and whom it tells."""
+
+    now: float
+    assumed: Assumptions
+    policy: Policy
+    state: ClusterState
+    measures: Measures
+    # As the API server has them, and with what happened to each.
+    pods: dict[str, PodState]
+    sim_pods: dict[str, SimPod]
+
+    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Let something happen at that moment."""
+        ...
+
+    def bind(self, pod: SimPod, node_name: str) -> None:
+        """A pod has its node."""
+        ...
+
+    def preempt(self, pod: SimPod) -> None:
+        """A pod must make room."""
+        ...
+
+    def pod_waits(self, pod: SimPod) -> None:
+        """No node fits."""
+        ...
+
+    def give_up_if_late(self, pod: SimPod) -> None:
+        """The spawner's patience with a user's pod has ended."""
+        ...
+
+
+class Scheduling:
+    """kube-scheduler of one replay."""
+
+    def __init__(self, world: SchedulingWorld) -> None:
+        self._world = world
+        # Pods that no node fits, by key, in order of their coming.
+        self.unschedulable: dict[str, SimPod] = {}
+        self._queue: list[tuple[int, int, SimPod]] = []
+        # Grows with whatever may let a pod fit that didn't.
+        self._chances = 0
+        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere, and the spec, kept so
+        # that its id stays its own.
+        self._hopeless: dict[tuple[object, ...], tuple[int, object]] = {}
+        # Scheduler -> the node at which its next search begins.
+        self._starts: dict[str, int] = {}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a pod is to be tried."""
+        return bool(self._queue)
+
+    def enqueue(self, pod: SimPod) -> None:
+        """Have a pod tried at the next `run`."""
+        if not pod.in_queue:
+            pod.in_queue = True
+            heappush(self._queue, (-pod.state.priority, pod.order, pod))
+
+    def run(self) -> None:
+        """Try all pods that are due, the most important first, then the oldest."""
+        queue = self._queue
+        while queue:
+            _, _, pod = heappop(queue)
+            pod.in_queue = False
+            if pod.bound_at is not None or self._world.sim_pods.get(pod.key) is not pod:
+                continue
+            state = pod.state
+            kind = (id(state.spec), state.priority, state.scheduler_name, state.nominated_node)
+            if self._hopeless.get(kind, (-1, None))[0] == self._chances:
+                self._unfit(pod)
+                continue
+            profile = self._world.policy.profile_of(state.scheduler_name)
+            decision = schedule(state, self._world.state, profile, start=self._starts.get(state.scheduler_name, 0))
+            self._starts[state.scheduler_name] = decision.next_start
+            if decision.node is not None:
+                self._world.bind(pod, decision.node)
+            else:
+                if decision.nomination is None:
+                    if len(self._hopeless) > _MOST_HOPELESS:
+                        self._hopeless.clear()
+                    self._hopeless[kind] = self._chances, state.spec
+                self._unfit(pod, decision)
+
+    def _unfit(self, pod: SimPod, decision: Decision | None = None) -> None:
+        """Note a try that failed; make room where pre-emption found some."""
+        now = self._world.now
+        pod.failures += 1
+        pod.tried_at = now
+        if pod.waits_since is None:
+            pod.waits_since = now
+            pod.state = copy_pod(pod.state, unschedulable_since=now)
+            self._world.pods[pod.key] = pod.state
+            self._world.at(now + FLUSH_SECONDS, self._flush, pod)
+            if pod.launch is not None:
+                self._world.at(
+                    pod.created + self._world.assumed.start_timeout_seconds, self._world.give_up_if_late, pod
+                )
+        self.unschedulable[pod.key] = pod
+        nomination = decision.nomination if decision is not None else None
+        if nomination is not None:
+            pod.state = copy_pod(pod.state, nominated_node=nomination.node)
+            self._world.pods[pod.key] = pod.state
+            self._world.state.add_pod(pod.state)
+            for victim in nomination.victims:
+                found = self._world.sim_pods.get(victim.key)
+                if found is not None and not found.state.leaving:
+                    result = self._world.measures.result
+                    result.placeholder_preemptions += found.kind == PLACEHOLDER
+                    result.users_preempted += found.kind == USER
+                    self._world.preempt(found)
+            return
+        if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
+            self._drop_nomination(pod)
+        self._world.pod_waits(pod)
+
+    def _makes_room(self, node: str) -> bool:
+        row = self._world.state.rows.get(node)
+        return row is not None and any(one.leaving for one in row.pods.values())
+
+    def _drop_nomination(self, pod: SimPod) -> None:
+        if self._world.state.get_pod(pod.key) is not None:
+            self._world.state.remove_pod(pod.key)
+        pod.state = copy_pod(pod.state, nominated_node="")
+        self._world.pods[pod.key] = pod.state
+
+    def retry(self, node: SimNode | None = None) -> None:
+        """Something changed for the better, on that node only if one is given: pods that fitted nowhere try again."""
+        self._chances += 1
+        assumed = self._world.assumed
+        for pod in self.unschedulable.values():
+            if pod.in_queue or pod.retries_at is not None or (node is not None and not self.might_fit(pod, node)):
+                continue
+            rest = min(assumed.max_backoff_seconds, assumed.backoff_seconds * 2 ** min(pod.failures - 1, 8))
+            if pod.tried_at + rest > self._world.now:
+                pod.retries_at = pod.tried_at + rest
+                self._world.at(pod.retries_at, self._enqueue_again, pod)
+            else:
+                self.enqueue(pod)
+
+    def _enqueue_again(self, pod: SimPod) -> None:
+        pod.retries_at = None
+        if pod.bound_at is None and self._world.sim_pods.get(pod.key) is pod:
+            self.enqueue(pod)
+
+    def _flush(self, pod: SimPod) -> None:
+        """kube-scheduler tries again what has waited for long, whether or not anything changed."""
+        if pod.bound_at is None and self._world.sim_pods.get(pod.key) is pod:
+            self.enqueue(pod)
+            self._world.at(self._world.now + FLUSH_SECONDS, self._flush, pod)
+
+    def might_fit(self, pod: SimPod, node: SimNode) -> bool:
+        """As kube-scheduler's queueing hint: does what it asks for fit now where something went?"""
+        row = self._world.state.rows.get(node.name)
+        if row is None or pod.state.nominated_node == node.name:
+            return True
+        if len(row.pods) >= row.max_pods or row.node.fact.unschedulable:
+            return False
+        requested, allocatable = row.requested, row.allocatable
+        return all(
+            requested.get(name, 0) + amount <= allocatable.get(name, 0) for name, amount in pod.state.spec.requests
+        )

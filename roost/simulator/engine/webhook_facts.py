@@ -1,0 +1,80 @@
+"""Keep what the webhook is told of the cluster: nodes, the homes of repositories, and warm sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.placement.copies import Copier
+from roost_core.placement.nodes import Nodes
+from webhook.rules.facts import Facts, Homes, WarmFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost.simulator.engine.entities import SimPod
+    from roost.simulator.engine.pods import PodMaker
+    from roost.simulator.setup.policy import Policy
+    from roost_core.placement.nodes import NodeFact
+
+_copy_facts: Final = Copier(Facts)
+
+
+class WebhookFacts:
+    """The facts of one replay; changes are put in when they are asked for."""
+
+    def __init__(self, policy: Policy, maker: PodMaker, labels: Mapping[str, Mapping[str, str]]) -> None:
+        """Without nodes. labels: those of namespaces, by name."""
+        self._maker = maker
+        # Without nodes the webhook is told of no warm sets either.
+        self._reads_nodes = policy.webhook is None or policy.webhook.reads_nodes
+        self._known_nodes = Nodes()
+        warm = {name: WarmFacts() for name in maker.warm_classes} if self._reads_nodes else {}
+        told = self._known_nodes if self._reads_nodes else None
+        self._facts: Facts = Facts(nodes=told, homes=Homes(), warm=warm, namespaces=labels)
+        self._home_changes: dict[str, Any] = {}
+        # By class, changes that the facts' warm sets don't show yet.
+        self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
+        self._has_homes = bool(maker.homes)
+
+    def tell_pod(self, pod: SimPod) -> None:
+        """A pod was created or bound."""
+        if self._has_homes:
+            home = self._maker.home_pod(pod.state)
+            if home is not None:
+                pod.has_home = True
+                self._home_changes[pod.key] = home
+        if self._warm_changes:
+            warm = self._maker.warm_pod(pod.state)
+            if warm is not None:
+                pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
+
+    def forget_pod(self, pod: SimPod) -> None:
+        """A pod is gone."""
+        if pod.has_home:
+            self._home_changes[pod.key] = None
+        if pod.warm_class:
+            self._warm_changes[pod.warm_class][pod.key] = None
+
+    def tell_node(self, name: str, fact: NodeFact | None) -> None:
+        """A node is another now; None: it went."""
+        self._known_nodes = nodes = self._known_nodes.updated({name: fact})
+        warm = self._facts.warm
+        if fact is None:
+            warm = {one: found.without_nodes((name,)) for one, found in warm.items()}
+        # A builder is Ready on every node.
+        builders = dict.fromkeys(self._maker.homes, nodes.names)
+        told = nodes if self._reads_nodes else None
+        self._facts = replace(self._facts, nodes=told, builder_nodes=builders, warm=warm)
+
+    def current(self) -> Facts:
+        """The facts of now."""
+        if self._home_changes:
+            self._facts = _copy_facts(self._facts, homes=self._facts.homes.updated(self._home_changes))
+            self._home_changes = {}
+        for name, changes in self._warm_changes.items():
+            if changes:
+                before = self._facts.warm.get(name) or WarmFacts()
+                self._facts = _copy_facts(self._facts, warm={**self._facts.warm, name: before.updated(changes)})
+                changes.clear()
+        return self._facts
