@@ -1,7 +1,9 @@
-"""Tell every change of one kind of object, in order, from where an earlier run stopped, and say when some were missed.
+"""Tell every change of one kind of object, in order, by list-then-watch.
 
-Unlike a watch cache it folds nothing together: a pod that came and went within a second is told of as often as the API
-server tells of it. Its consumer may be slow: nothing more is read until it has taken what it was given.
+Resumes after a dropped watch, lists again when the server has forgotten where we were (410), waits longer after each
+failure, and notices a connection that died silently. A gapless stream goes on from where an earlier run stopped, and
+says when changes were missed or may have happened before they were told. Its consumer may be slow: nothing more is
+read until it has taken what it was given. (docs/decisions/0002-webhook-server.md says why not kubernetes.informer.)
 """
 
 from __future__ import annotations
@@ -18,25 +20,36 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.kube.watch_cache import (
-    FIRST_BACKOFF_SECONDS,
-    GONE,
-    LAST_BACKOFF_SECONDS,
-    PAGE_OBJECTS,
-    SHORT_WATCH_SECONDS,
-    SILENCE_SECONDS,
-    UNMARKED_WATCH_SECONDS,
-    WATCH_SECONDS,
-    object_key,
-)
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from roost_core.kube.client import Client, JSONObject
 
 log = logging.getLogger(__name__)
+
+
+# Objects a page: parsing a page holds the interpreter, and reviews wait for it. 100 nodes are some 5 ms.
+PAGE_OBJECTS: Final = 100
+# The server ends a watch after this long, and we resume: spreads load over API servers that were restarted.
+WATCH_SECONDS: Final = 300
+# The server sends a bookmark a minute; silence of more than two means that the connection is dead.
+SILENCE_SECONDS: Final = 150.0
+# Events come without bookmarks: the server has no cache of them. Their watches end well before silence means anything.
+UNMARKED_WATCH_SECONDS: Final = 90
+FIRST_BACKOFF_SECONDS: Final = 0.5
+LAST_BACKOFF_SECONDS: Final = 30.0
+# A server (or a proxy before it) that ends watches sooner, without an event, is asked ever more seldom.
+SHORT_WATCH_SECONDS: Final = 1.0
+FORBIDDEN: Final = 403
+GONE: Final = 410
+# Whoever took nothing for so long, or heard nothing, may be told of what happened long before.
+LATE_SECONDS: Final = 1.0
+# A server that had something to say would have said it by now.
+QUIET_SECONDS: Final = 30.0
+FORGOTTEN: Final = "the API server had forgotten what came after the last position"
+RESTORED: Final = "it was restored from a backup, or is another one"
 
 
 class Change(StrEnum):
@@ -57,8 +70,8 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One thing told by a stream."""
+class Notice:
+    """One thing that a stream tells."""
 
     kind: str
     change: Change
@@ -73,12 +86,6 @@ class Told:
     is_late: bool = False
 
 
-# Whoever took nothing for so long, or heard nothing, may be told of what happened long before.
-LATE_SECONDS: Final = 1.0
-# A server that had something to say would have said it by now.
-QUIET_SECONDS: Final = 30.0
-FORGOTTEN: Final = "the API server had forgotten what came after the last position"
-RESTORED: Final = "it was restored from a backup, or is another one"
 _WATCHED: Final = {"ADDED": Change.ADDED, "MODIFIED": Change.MODIFIED, "DELETED": Change.DELETED}
 
 
@@ -91,16 +98,21 @@ class EventStream:
         path: str,
         kind: str,
         read: Callable[[JSONObject], Any],
-        tell: Callable[[Told], None],
+        tell: Callable[[Notice], None],
         *,
+        selectors: Mapping[str, str] | None = None,
+        gapless: bool = True,
         position: str = "",
         has_bookmarks: bool = True,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Prepare. position: the version where an earlier run stopped; "": there was none.
+        """Prepare. `kind` is a word for logs and metrics.
 
+        selectors: `labelSelector` and `fieldSelector` as the API has them. gapless: False for a consumer to whom a new
+        list says enough; then nothing is told as lost or late. position: the version where an earlier run stopped, ""
+        when there was none; for gapless streams.
         has_bookmarks: whether the server tells every minute that nothing happened; it does for all kinds but Events.
         """
         self.kind = kind
@@ -108,6 +120,8 @@ class EventStream:
         self._path = path
         self._read = read
         self._tell = tell
+        self._selectors = dict(selectors or {})
+        self._is_gapless = gapless
         self._on_error = on_error
         self._watch_seconds = WATCH_SECONDS if has_bookmarks else UNMARKED_WATCH_SECONDS
         self._has_bookmarks = has_bookmarks
@@ -120,6 +134,7 @@ class EventStream:
         # Why what comes after `_version` can't be had; "" as long as it can.
         self._lost = ""
         self._fault = ""
+        self._is_forbidden = False
         self._heard_at = clock()
 
     @property
@@ -132,8 +147,13 @@ class EventStream:
         """What the last try failed of; "" while all is well."""
         return self._fault
 
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the last try was refused for want of rights."""
+        return self._is_forbidden
+
     def age_seconds(self) -> float:
-        """Seconds since the server was last heard of."""
+        """Seconds since the server was last heard of, bookmarks counted: up to a minute or so is normal."""
         return self._clock() - self._heard_at
 
     def run(self, stop: threading.Event) -> None:
@@ -144,33 +164,47 @@ class EventStream:
                 if not self._is_listed:
                     self._list(stop)
                 if self._watch(stop):
+                    # Only a watch that ended well, and not at once, proves that all is well.
                     backoff_seconds = FIRST_BACKOFF_SECONDS
                     continue
             except ClusterError as error:
                 self._note_failure(error)
             except Exception as error:  # noqa: BLE001 - whatever it is: a thread that ends leaves a consumer that is deaf
+                self._doubt()
                 self._note_failure(ClusterError(_unforeseen(error)))
-            stop.wait(backoff_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
+            stop.wait(backoff_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - spreads replicas, keeps no secret
             backoff_seconds = min(2 * backoff_seconds, LAST_BACKOFF_SECONDS)
 
     def _note_failure(self, error: ClusterError) -> None:
         self._on_error(self.kind)
-        if isinstance(error, ApiError) and error.status == GONE:
+        status = error.status if isinstance(error, ApiError) else None
+        self._is_forbidden = status == FORBIDDEN
+        if status == GONE:
             if self._version:
                 self._say(Change.LOST, self._lost or FORGOTTEN)
-            self._version = self._lost = ""
-            self._is_listed = False
+            self._forget_place()
         fault = str(error)
         if fault != self._fault:
             self._fault = fault
-            log.warning("stream broken kind=%s: %s", self.kind, fault)
+            # Without a place to keep, 410 is how a watch that slept too long ends: nothing to mend.
+            level = logging.INFO if status == GONE and not self._is_gapless else logging.WARNING
+            log.log(level, "watch broken kind=%s: %s", self.kind, fault)
 
-    def _say(self, change: Change, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see Told.item
-        self._tell(Told(self.kind, change, key, item, self._version, self._wall()))
+    def _forget_place(self) -> None:
+        self._version = self._lost = ""
+        self._is_listed = False
+
+    def _doubt(self) -> None:
+        """Where we stood is in doubt: list again, unless every change must be told from there on."""
+        if not self._is_gapless:
+            self._forget_place()
+
+    def _say(self, change: Change, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see Notice.item
+        self._tell(Notice(self.kind, change, key, item, self._version, self._wall()))
 
     def _list(self, stop: threading.Event) -> None:
         """Tell of everything: as it was at the position, so that the watch can go on from there without a hole."""
-        query: dict[str, str | int | bool] = {"limit": PAGE_OBJECTS}
+        query: dict[str, str | int | bool] = {**self._selectors, "limit": PAGE_OBJECTS}
         if self._version:
             self._find_late()
             query |= {"resourceVersion": self._version, "resourceVersionMatch": "Exact"}
@@ -188,14 +222,16 @@ class EventStream:
                 self._hear()
                 self._say(Change.SYNCED)
                 return
-            page = self._client.get(self._path, {"limit": PAGE_OBJECTS, "continue": token})
+            page = self._client.get(self._path, {**self._selectors, "limit": PAGE_OBJECTS, "continue": token})
 
     def _watch(self, stop: threading.Event) -> bool:
         """Watch until the server ends it; False when it did so at once and without a word."""
         opened_at = self._clock()
         was_told = False
-        self._find_late()
+        if self._is_gapless:
+            self._find_late()
         query: dict[str, str | int | bool] = {
+            **self._selectors,
             "watch": True,
             "allowWatchBookmarks": True,
             "resourceVersion": self._version,
@@ -208,9 +244,14 @@ class EventStream:
             self._handle(line)
             was_told = True
             listens_since = self._clock()
-        if not self._has_bookmarks and self._clock() - listens_since >= QUIET_SECONDS:
-            self._mark(before)
-        return was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
+        ended_well = was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
+        if self._is_gapless:
+            if not self._has_bookmarks and self._clock() - listens_since >= QUIET_SECONDS:
+                self._mark(before)
+        elif ended_well:
+            # Without bookmarks this is all that is heard of a kind that doesn't change.
+            self._hear()
+        return ended_well
 
     def _mark(self, version: int) -> None:
         """Say that all up to this version was told, in the place of a bookmark.
@@ -228,8 +269,10 @@ class EventStream:
             event = orjson.loads(line)
             change, item = event["type"], event["object"]
         except (ValueError, KeyError, TypeError):
+            self._doubt()
             raise ClusterError("the watch sent something that is no event") from None
         if change == "ERROR":
+            self._doubt()
             raise ApiError(int(item.get("code") or 0), f"watch ended: {item.get('reason')}")
         began_at = self._clock()
         version = str(item["metadata"]["resourceVersion"])
@@ -242,10 +285,10 @@ class EventStream:
             is_late = _number(version) <= self._late_until
             # Only what can be read was heard: a stream that fails of the same line again and again grows old.
             self._hear()
-            # Told with its own version: whoever stores it may go on after it.
-            self._tell(Told(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
+            # Notice with its own version: whoever stores it may go on after it.
+            self._tell(Notice(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
             self._version = version
-            if self._clock() - began_at > LATE_SECONDS:
+            if self._is_gapless and self._clock() - began_at > LATE_SECONDS:
                 # Its consumer took its time, and what the server said meanwhile waits to be read.
                 self._find_late()
 
@@ -264,8 +307,16 @@ class EventStream:
     def _hear(self) -> None:
         self._heard_at = self._clock()
         if self._fault:
-            log.info("stream works again kind=%s", self.kind)
+            log.info("watch works again kind=%s", self.kind)
             self._fault = ""
+        self._is_forbidden = False
+
+
+def object_key(item: JSONObject) -> str:
+    """`namespace/name`, or the name of an object without a namespace."""
+    metadata = item["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
 def _number(version: str) -> int:

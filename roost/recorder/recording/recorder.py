@@ -20,7 +20,7 @@ from roost.recorder.recording.reading import MICRO_US, Unreadable, read_event, r
 from roost.recorder.store.database import Refused, StoreError
 from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord
 from roost.recorder.store.records import Verdict as ModelVerdict
-from roost_core.kube.event_stream import Change, EventStream, Told
+from roost_core.kube.event_stream import Change, EventStream, Notice
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.placement.classes import Classes
@@ -110,7 +110,7 @@ class Recording:
         self._store = store
         self._metrics = metrics
         self._classes = Classes(settings)
-        self._queue: queue.Queue[Told] = queue.Queue(MAX_WAITING)
+        self._queue: queue.Queue[Notice] = queue.Queue(MAX_WAITING)
         self._rows: list[Record] = []
         self._positions: dict[str, tuple[str, int]] = {}
         # When the oldest thing was told that isn't stored yet; None: nothing waits.
@@ -203,7 +203,7 @@ class Recording:
             self._specs.clear()
         return read_pod(item, self._settings.key_sources, self._specs) or unreadable(item)
 
-    def _take(self, told: Told) -> None:
+    def _take(self, told: Notice) -> None:
         """Called in a stream's thread; waits while the queue is full."""
         while not self._stop.is_set():
             try:
@@ -226,7 +226,7 @@ class Recording:
             if self._stop.is_set():
                 return
 
-    def _follow(self, told: Told) -> None:
+    def _follow(self, told: Notice) -> None:
         now_us = int(told.at * _US)
         try:
             self._rows += self._records(told, now_us, self._late_us(told, now_us))
@@ -242,7 +242,7 @@ class Recording:
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = told.at
 
-    def _late_us(self, told: Told, now_us: int) -> int:
+    def _late_us(self, told: Notice, now_us: int) -> int:
         """How much earlier than now it may have been."""
         if not told.is_late:
             self._late_since_us.pop(told.kind, None)
@@ -251,7 +251,7 @@ class Recording:
         since_us = self._late_since_us.setdefault(told.kind, now_us if heard_us is None else heard_us)
         return max(MICRO_US, now_us - since_us)
 
-    def _records(self, told: Told, now_us: int, late_us: int) -> list[Record]:  # one case a change; each is one line
+    def _records(self, told: Notice, now_us: int, late_us: int) -> list[Record]:  # one case a change; each is one line
         assembler, kind = self._assembler, told.kind
         if isinstance(told.item, Unreadable):
             return self._unreadable(told, told.item, now_us, late_us)
@@ -281,7 +281,7 @@ class Recording:
                 return assembler.event(told.item)
         return []
 
-    def _unreadable(self, told: Told, item: Unreadable, now_us: int, late_us: int) -> list[Record]:
+    def _unreadable(self, told: Notice, item: Unreadable, now_us: int, late_us: int) -> list[Record]:
         log.warning("not recorded kind=%s key=%s: it has not the shape of one", told.kind, told.key)
         self._metrics.count_odd(told.kind)
         if told.change is not Change.DELETED:
@@ -348,7 +348,7 @@ def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
 
 
 def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
-    def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see Told.item
+    def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see Notice.item
         try:
             return read(item)
         except Exception:  # noqa: BLE001 - one odd object must not hold up all that come after it

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from roost_core.kube import event_stream
-from roost_core.kube.event_stream import QUIET_SECONDS, Change, EventStream, Told
+from roost_core.kube.event_stream import QUIET_SECONDS, Change, EventStream, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ class Ran:
     """A stream that ran to the end of its server's script."""
 
     def __init__(self, server: Server, **options: Any) -> None:
-        self.told: list[Told] = []
+        self.told: list[Notice] = []
         self.errors: list[str] = []
         self.stream = EventStream(
             cast("Client", server),
@@ -91,7 +91,7 @@ def test_a_fault_that_nobody_foresaw_ends_the_watch_and_not_the_stream(caplog: p
     assert ran.errors == ["things"]
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert line.startswith(
-        "stream broken kind=things: unforeseen RuntimeError: what no one thought of (test_cluster_event_stream.py:"
+        "watch broken kind=things: unforeseen RuntimeError: what no one thought of (test_cluster_event_stream.py:"
     )
     assert "\n" not in line
 
@@ -166,9 +166,9 @@ def test_a_kind_without_bookmarks_goes_on_from_where_the_server_stood_before_a_s
 
 def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_server_had_to_say() -> None:
     clock, server = Clock(), Server()
-    told: list[Told] = []
+    told: list[Notice] = []
 
-    def tell(one: Told) -> None:
+    def tell(one: Notice) -> None:
         told.append(one)
         if one.item == "a":
             clock.now += 300.0

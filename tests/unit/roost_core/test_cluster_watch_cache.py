@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 import pytest
 
-from roost_core.kube import watch_cache
+from roost_core.kube import event_stream
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.watch_cache import WatchCache, label_selector
 
@@ -65,8 +65,8 @@ class ScriptedServer:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_cache, "FIRST_BACKOFF_SECONDS", 0.0)
-    monkeypatch.setattr(watch_cache, "LAST_BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(event_stream, "FIRST_BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(event_stream, "LAST_BACKOFF_SECONDS", 0.0)
 
 
 def run(server: ScriptedServer, **options: Any) -> WatchCache[str]:
@@ -173,10 +173,8 @@ def test_a_refused_list_is_known_as_forbidden() -> None:
     cache = run(ScriptedServer([ApiError(403, "forbidden")], []))
     assert not cache.synced
     assert not cache.is_forbidden  # the script's end is no refusal
-    stopped = ScriptedServer([ApiError(403, "forbidden")], [])
-    stopped.stop.set()
-    forbidden: WatchCache[str] = WatchCache(cast("Client", stopped), "/things", lambda _: None, kind="things")
-    forbidden._note_failure(ApiError(403, "forbidden"))
+    refusing = ScriptedServer([ApiError(403, "forbidden")], [])
+    forbidden = run(refusing, on_error=lambda _kind: refusing.stop.set())
     assert forbidden.is_forbidden
 
 
@@ -204,8 +202,8 @@ def test_the_age_counts_from_the_last_word_of_the_server() -> None:
 def test_watches_that_end_at_once_without_a_word_are_tried_ever_more_seldom(
     watches: list[object], pauses: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_cache, "FIRST_BACKOFF_SECONDS", 0.001)
-    monkeypatch.setattr(watch_cache, "LAST_BACKOFF_SECONDS", 0.1)
+    monkeypatch.setattr(event_stream, "FIRST_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr(event_stream, "LAST_BACKOFF_SECONDS", 0.1)
     server = ScriptedServer([page(5)], watches)
     limits: list[float] = []
 

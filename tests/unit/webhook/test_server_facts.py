@@ -103,8 +103,8 @@ class Kept:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
-    monkeypatch.setattr("roost_core.kube.watch_cache.FIRST_BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr("roost_core.kube.watch_cache.LAST_BACKOFF_SECONDS", 0.02)
+    monkeypatch.setattr("roost_core.kube.event_stream.FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("roost_core.kube.event_stream.LAST_BACKOFF_SECONDS", 0.02)
     return FakeServer()
 
 
