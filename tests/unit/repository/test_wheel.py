@@ -1,0 +1,60 @@
+"""The wheel as `pip install` unpacks it: what it puts at top level, and that nothing of the product is left out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("roost", "roost_core", "generator", "webhook")
+# Where the wheel has folders that a checkout has elsewhere.
+DATA = {"templates": "roost/data/templates", "chart": "roost/data/chart"}
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+    directory = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = directory.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return frozenset(archive.namelist())
+
+
+def files(folder: str) -> list[str]:
+    found = [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return [path.relative_to(ROOT / folder).as_posix() for path in found]
+
+
+def test_only_roosts_own_packages_are_installed_at_top_level(names: frozenset[str]) -> None:
+    top = {name.split("/", 1)[0] for name in names}
+    assert {name for name in top if not name.endswith(".dist-info")} == set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_is_whole_and_its_type_hints_are_exported(names: frozenset[str], package: str) -> None:
+    assert {f"{package}/{name}" for name in files(package)} - names == set()
+    assert f"{package}/py.typed" in names
+
+
+@pytest.mark.parametrize("folder", DATA)
+def test_templates_and_chart_are_in_it(names: frozenset[str], folder: str) -> None:
+    assert len(files(folder)) > 1
+    assert {f"{DATA[folder]}/{name}" for name in files(folder)} - names == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "roost/simulator/policies/roost.yaml",
+        "roost/pages/page.css",
+        "roost/recorder/store/migrations/env.py",
+        "roost/data/chart/values.schema.json",
+    ],
+)
+def test_files_that_are_read_at_run_time_are_in_it(names: frozenset[str], name: str) -> None:
+    assert name in names
