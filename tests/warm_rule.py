@@ -17,7 +17,7 @@ class WarmNode(NamedTuple):
     # Pods of the class, bound there or on their way.
     pods: int
     # Pods of this size that it takes in all.
-    seats: int
+    slots: int
     # It is known to hold the pod's images.
     holds: bool
     # Seconds since 1970.
@@ -31,12 +31,12 @@ def choose_warm(
 ) -> list[tuple[str, int]]:
     """Nodes that the pod should prefer, with weights 1 to 100, best first; [] when the set is full.
 
-    running: pods of the class on these nodes or on none yet. spare: seats that the set has beyond them and this pod;
-    percent: the same, of the seats of its last node; negative: that many too few. limit: nodes named at most.
+    running: pods of the class on these nodes or on none yet. spare: slots that the set has beyond them and this pod;
+    percent: the same, of the slots of its last node; negative: that many too few. limit: nodes named at most.
     """
     order = sorted(nodes, key=lambda node: (node.created, node.name))
-    members = order[: set_size((node.seats for node in order), running + 1, Spare(spare, percent))]
-    free = [node for node in members if node.pods < node.seats]
+    members = order[: set_size((node.slots for node in order), running + 1, Spare(spare, percent))]
+    free = [node for node in members if node.pods < node.slots]
     emptiest = sorted((node for node in free if node.holds), key=lambda node: node.pods)
     holders = sorted(emptiest[:MAX_HOLDERS], key=lambda node: doubt(node.images_since))
     others = sorted((node for node in free if not node.holds), key=lambda node: -node.pods)
@@ -44,5 +44,5 @@ def choose_warm(
     last = min(others, key=lambda node: node.pods, default=None)
     if 1 < room < len(others) and last is not None and last not in others[:room]:
         others[room - 1] = last
-    beyond = [node for node in order[len(members) :] if node.pods < node.seats]
+    beyond = [node for node in order[len(members) :] if node.pods < node.slots]
     return with_weights([node.name for node in [*holders, *others, *beyond][:limit]])

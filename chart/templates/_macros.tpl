@@ -151,7 +151,7 @@ enableProfiling: false{{- end }}
 {{- /* Requests and limits of one container of the puller. */}}
 {{- define "roost.puller_resources" -}}
 { {{ if $.root.Values.prePuller.resources.requests }}"requests": {{ toJson $.root.Values.prePuller.resources.requests }}, {{ end }}{{ if $.root.Values.prePuller.resources.limits }}"limits": {{ toJson $.root.Values.prePuller.resources.limits }}{{ end }}}{{- end }}
-{{- /* The pod of a seat. Its place is rendered here, not left to the webhook: a webhook that is down must not put seats where users
+{{- /* The pod of a placeholder. Its place is rendered here, not left to the webhook: a webhook that is down must not put placeholders where users
    don't go. `draws`: whether the node that is marked for the set draws it. */}}
 {{- define "roost.placeholder_pod" -}}
 metadata:
@@ -166,7 +166,7 @@ spec:
 {{- if $.root.Values.priorityClasses.enabled }}
   priorityClassName: {{ toJson (include "roost.cluster_object_name" (list $.root "placeholder")) }}
 {{- end }}
-  # A seat gives way at once.
+  # A placeholder gives way at once.
   terminationGracePeriodSeconds: 0
   automountServiceAccountToken: false
   enableServiceLinks: false

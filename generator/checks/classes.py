@@ -199,7 +199,7 @@ def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
         return
     labels = mapping(at(classes[name], "match", "labels"))
     if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
-        reason = "a seat that waits for an image triggers no scale-up."
+        reason = "a placeholder that waits for an image triggers no scale-up."
         report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
     for one in placeholder_sets(report):
         worn = {**mapping(report.values.get("commonLabels")), **mapping(one.whole["labels"]), **labels}

@@ -1,4 +1,4 @@
-"""Lint what the controllers and the puller follow: images and where they belong, seats by the clock, popular images."""
+"""Lint what the controllers and the puller follow: images, where they belong, placeholders by the clock."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _lint_program(report: Report) -> None:
             report.warn(path, reason, fix)
         return
     if number(controllers.get("replicas")) == 0:
-        reason = "with 0 nobody labels nodes or moves seats, and requireLabel only prefers."
+        reason = "with 0 nobody labels nodes or moves placeholders, and requireLabel only prefers."
         report.warn(("controllers", "replicas"), reason, "Use 2, or controllers.enabled: false.")
     if report.values.get("clusterResources") is False:
         reason = "false: somebody else must let the controllers patch nodes, or nothing labels them."
@@ -113,13 +113,13 @@ def _lint_puller(report: Report, release: Release) -> None:
     priorities = mapping(report.values.get("priorityClasses"))
     if priorities.get("enabled") is not True:
         return
-    user, seat, own = (number(priorities.get(name)) for name in ("user", "placeholder", "puller"))
+    user, placeholder, own = (number(priorities.get(name)) for name in ("user", "placeholder", "puller"))
     path = ("priorityClasses", "puller")
     if own >= user:
         expected = f"less than priorityClasses.user ({user:.0f})"
         report.error(path, priorities.get("puller"), expected, "A puller must not push users out.")
-    elif own <= seat:
-        reason = f"not above priorityClasses.placeholder ({seat:.0f}): on a node full of seats no image is pulled."
+    elif own <= placeholder:
+        reason = f"not above priorityClasses.placeholder ({placeholder:.0f}): a node full of them pulls no image."
         report.warn(path, reason, "Use a number between the two.")
 
 
@@ -173,7 +173,7 @@ def _lint_mover(report: Report) -> None:
     if at(report.values, "placeholder", "backend") != "capacityBuffer" or not report.values.get("placeholders"):
         return
     if mover.get("enabled") is True and _is_on(report):
-        reason = "with placeholder.backend: capacityBuffer there are no seats to draw or to move."
+        reason = "with placeholder.backend: capacityBuffer there are no placeholders to draw or to move."
         report.warn(("placeholderMover", "enabled"), reason, "Set it to false.")
 
 
@@ -187,10 +187,10 @@ def _lint_windows(report: Report) -> None:
             if not is_used:
                 continue
             if not _is_on(report):
-                reason = "only the controllers set numbers of seats: `replicas` holds, in seats."
+                reason = "only the controllers set numbers of placeholders: `replicas` holds, in placeholders."
                 report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
             elif at(report.values, "placeholder", "backend") == "capacityBuffer":
-                reason = "nobody sets the size of a CapacityBuffer: `replicas` holds, in seats."
+                reason = "nobody sets the size of a CapacityBuffer: `replicas` holds, in placeholders."
                 report.warn((*path, key), reason, "Remove it, or use placeholder.backend: statefulset.")
 
 

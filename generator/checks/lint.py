@@ -70,12 +70,12 @@ def _lint_gate(report: Report) -> None:
     path = ("imageGate", "mode")
     if not gated:
         return
-    seats = any(map(is_wanted, placeholder_sets(report)))
+    placeholders = any(map(is_wanted, placeholder_sets(report)))
     is_pulled = at(report.values, "prePuller", "enabled") is True
     if (
         mode in {"prefer", "off"}
         and is_pulled
-        and seats
+        and placeholders
         and at(report.values, "placeholder", "backend") == "statefulset"
     ):
         moved = ", to which placeholderMover draws them" if at(report.values, "placeholderMover", "enabled") else ""
@@ -91,16 +91,16 @@ def _lint_gate(report: Report) -> None:
 
 def _lint_priorities(report: Report) -> None:
     priorities = mapping(report.values.get("priorityClasses"))
-    user, seat = number(priorities.get("user")), number(priorities.get("placeholder"))
+    user, placeholder = number(priorities.get("user")), number(priorities.get("placeholder"))
     path = ("priorityClasses", "placeholder")
     if priorities.get("enabled") is not True:
         if any(map(is_wanted, placeholder_sets(report))):
             reason = "without priority classes placeholders rank with users, and never give way."
             report.warn(("priorityClasses", "enabled"), reason, "Set it to true, or placeholders: [].")
         return
-    if seat >= user:
+    if placeholder >= user:
         report.error(path, priorities.get("placeholder"), f"less than priorityClasses.user ({user})", "-10 fits.")
-    if seat < AUTOSCALER_CUTOFF:
+    if placeholder < AUTOSCALER_CUTOFF:
         reason = f"below {AUTOSCALER_CUTOFF}, cluster-autoscaler's default cutoff: it adds no node for such a pod."
         report.warn(path, reason, f"Use {AUTOSCALER_CUTOFF}, or lower --expendable-pods-priority-cutoff there.")
 

@@ -54,10 +54,12 @@ def lint_placeholders(report: Report) -> None:
         first.setdefault(name, one.position)
         if one.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
             if at(one.named, "resources", "limits"):
-                reason = "not rendered for countBy: nodes: the controllers set what seats ask for, and no limits."
+                reason = (
+                    "not rendered for countBy: nodes: the controllers set what placeholders ask for, and no limits."
+                )
                 report.warn(("placeholders", one.position, "resources", "limits"), reason, "Leave them out.")
         elif not at(one.whole, "resources", "requests") and number(one.whole.get("replicas")) > 0:
-            reason = "a seat without requests keeps nothing free."
+            reason = "a placeholder without requests keeps nothing free."
             report.warn(one.path("resources"), reason, "Request at least what one user asks for.")
         _lint_dropped(report, one)
 

@@ -1,4 +1,4 @@
-"""Lint amounts: requests against limits, and seats against the users they are kept for."""
+"""Lint amounts: requests against limits, and placeholders against the users they are kept for."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def lint_sizes(report: Report) -> None:
         path = one.path("resources")
         if one.named.get("resources") is not None:
             _lint_limits(report, path, one.named["resources"])
-        # A seat that is a whole node gets its size from the controllers.
+        # A placeholder that is a whole node gets its size from the controllers.
         if one.whole["countBy"] == "nodes" or path in compared:
             continue
         compared.add(path)
         for resource, amount in users.items():
             request = at(one.whole, "resources", "requests", resource)
-            _lint_seat(report, (*path, "requests", resource), request, resource, amount)
+            _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
         _lint_extended(report, path, mapping(one.whole["resources"]))
 
 
@@ -79,8 +79,8 @@ def _is_more(request: object, limit: object) -> bool:
     return _quantity(request) > _quantity(limit)
 
 
-def _lint_seat(report: Report, path: Path, request: object, resource: str, guarantee: object) -> None:
-    """Compare a seat with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
+def _lint_placeholder(report: Report, path: Path, request: object, resource: str, guarantee: object) -> None:
+    """Compare a placeholder with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
     # Quantities need fractions, which most renders can do without.
     from fractions import Fraction  # noqa: PLC0415
 
@@ -93,13 +93,13 @@ def _lint_seat(report: Report, path: Path, request: object, resource: str, guara
         key = ("singleuser", resource, "guarantee")
         report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")
         return
-    seat = _quantity(request) if request is not None else 0
-    if user and seat < user:
+    placeholder = _quantity(request) if request is not None else 0
+    if user and placeholder < user:
         binary = isinstance(guarantee, str) and resource == "memory" and guarantee[-1:] in "KMGT"
         hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
         found = Said("nothing" if request is None else str(request))
-        reason = f"the seat ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
-        report.warn(path, reason, "A user may not fit where a seat gave way: ask for at least as much.")
+        reason = f"the placeholder ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
+        report.warn(path, reason, "A user may not fit where a placeholder gave way: ask for at least as much.")
 
 
 def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> None:

@@ -245,15 +245,15 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
 
 
 def _map_puller_priority(draft: Draft, hub: Section, source: Path) -> None:
-    """The chart lets a puller rank with users or above them; Roost's makes room among seats only."""
+    """The chart lets a puller rank with users or above them; Roost's makes room among placeholders only."""
 
     def priority(key: str) -> int:
         given = hub.get(f"scheduling.podPriority.{key}", "integer")
         return given if isinstance(given, int) else _CHART_PRIORITIES[key]
 
-    puller, user, seat = map(priority, ("imagePullerPriority", "defaultPriority", "userPlaceholderPriority"))
+    puller, user, placeholder = map(priority, ("imagePullerPriority", "defaultPriority", "userPlaceholderPriority"))
     comments = []
-    if not seat < puller < user:
+    if not placeholder < puller < user:
         comments.append(f"Between placeholders and users; {puller} is not.")
         puller = user - 1
     draft.put("priorityClasses.puller", puller, (*source, "imagePullerPriority"), *comments)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def map_user_terms(draft: Draft, hub: Section) -> None:
-    """The users' own node terms come with the pods; placeholders must carry the same, or they keep the wrong seats."""
+    """The users' own node terms come with the pods; placeholders must carry the same, or they keep room elsewhere."""
     at = ("scheduling", "userPods", "nodeAffinity", "matchNodePurpose")
     purpose = match_purpose(hub, "userPods")
     if purpose not in (None, "ignore", "prefer", "require"):
@@ -40,7 +40,7 @@ def map_user_terms(draft: Draft, hub: Section) -> None:
         "podClasses.placeholder.preferredNodeTerms",
         preferred,
         (*hub.path, *at),
-        "What the hub's users prefer, so that seats are kept where users go.",
+        "What the hub's users prefer, so that placeholders are kept where users go.",
     )
 
 
@@ -123,7 +123,7 @@ def map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str,
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
     resources = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
-    comments = ["Seats as zero-to-jupyterhub kept them: no more than there."]
+    comments = ["Placeholders as zero-to-jupyterhub kept them: no more than there."]
     if resources:
         comments += _raise_to_user(resources, user)
     elif any(user.values()):
@@ -183,7 +183,7 @@ def _required_terms(draft: Draft, hub: Section) -> list[object]:
 
 
 def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Make a given seat at least one user's size; say what was raised."""
+    """Make a given placeholder at least one user's size; say what was raised."""
     requests, limits = resources.setdefault("requests", {}), resources.setdefault("limits", {})
     for name, value in limits.items():
         requests.setdefault(name, value)

@@ -43,7 +43,7 @@ class NodeSize(NamedTuple):
 
 
 def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | None, node_memory: str | None) -> int:
-    """Print each set's changes, seat-hours and node-hours; 0, or 1 by ValuesError."""
+    """Print each set's changes, placeholder-hours and node-hours; 0, or 1 by ValuesError."""
     node = NodeSize(_quantity("--node-cpu", node_cpu), _quantity("--node-memory", node_memory))
     check_release(options.release)
     merged = read_values(options.files, options.settings)
@@ -96,7 +96,7 @@ def _lines(
 ) -> Iterator[str]:
     """What is said of one set."""
     counts_nodes = one["countBy"] == "nodes"
-    unit = "nodes" if counts_nodes else "seats"
+    unit = "nodes" if counts_nodes else "placeholders"
     zone = _zone_of(windows)
     yield f"{one['name']} ({unit}, times of {zone})\n"
     zones = {window.name: window.time_zone for window in windows}
@@ -111,23 +111,23 @@ def _lines(
     if counts_nodes:
         yield f"  {hours} hours: {_number(replica_hours(changes, end))} node-hours\n"
         return
-    seat_hours = _number(replica_hours(changes, end))
-    yield f"  {hours} hours: {seat_hours} seat-hours, {_node_hours(one, changes, end, node)}\n"
+    placeholder_hours = _number(replica_hours(changes, end))
+    yield f"  {hours} hours: {placeholder_hours} placeholder-hours, {_node_hours(one, changes, end, node)}\n"
 
 
 def _node_hours(one: Mapping[str, Any], changes: Sequence[Change], end: float, node: NodeSize) -> str:
-    """Node-hours of nodes that hold nothing but these seats."""
-    per_node = _seats_per_node(one["resources"].get("requests") or {}, node)
+    """Node-hours of nodes that hold nothing but these placeholders."""
+    per_node = _placeholders_per_node(one["resources"].get("requests") or {}, node)
     if per_node == 0:
-        return "node-hours unknown: no seat fits such a node"
+        return "node-hours unknown: no placeholder fits such a node"
     if per_node is None:
         hours = _number(replica_hours(changes, end))
-        return f"{hours} node-hours at most (one seat a node; say --node-cpu and --node-memory for fewer)"
+        return f"{hours} node-hours at most (one placeholder a node; say --node-cpu and --node-memory for fewer)"
     hours = _number(replica_hours(changes, end, per=per_node))
-    return f"{hours} node-hours if nothing else fills the nodes ({per_node} seats a node)"
+    return f"{hours} node-hours if nothing else fills the nodes ({per_node} placeholders a node)"
 
 
-def _seats_per_node(requests: Mapping[str, Any], node: NodeSize) -> int | None:
+def _placeholders_per_node(requests: Mapping[str, Any], node: NodeSize) -> int | None:
     """None when too little is known."""
     found = []
     for amount, requested in ((node.cpu, requests.get("cpu")), (node.memory, requests.get("memory"))):

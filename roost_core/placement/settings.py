@@ -85,7 +85,7 @@ class Warm:
 
     # Pods of the class on one node; 0: as many as its allocatable takes of each pod's size.
     pods_per_node: int
-    # Seats of the set beyond the pods there are.
+    # Slots of the set beyond the pods there are.
     spare: Spare
     # Named in one pod at most.
     nodes: int
@@ -240,7 +240,7 @@ def _read_spare(read: Reader, value: object, key: str) -> Spare:
     if isinstance(value, str):
         if _PERCENT.fullmatch(value):
             return Spare(percent=int(value[:-1]))
-        read.fault(key, value, "a number of pods, or a share of a node's seats as -999% to 999%")
+        read.fault(key, value, "a number of pods, or a share of a node's slots as -999% to 999%")
         return Spare()
     return Spare(pods=read.whole(value, key, -1_000_000, 1_000_000))
 

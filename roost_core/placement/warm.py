@@ -1,4 +1,4 @@
-"""Count what a class's warm set is made of: seats of nodes, how many nodes carry the class, and weights in order.
+"""Count what a class's warm set is made of: slots of nodes, how many nodes carry the class, and weights in order.
 
 Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it holds; an image's
 holder alone empties no node. So the set keeps load together, and in it the pod goes where its images are known to be:
@@ -22,18 +22,18 @@ _PODS: Final = "pods"
 
 
 class Spare(NamedTuple):
-    """Seats that a set has beyond its pods; below zero: so many too few."""
+    """Slots that a set has beyond its pods; below zero: so many too few."""
 
     pods: int = 0
-    # Of the seats of the last node that the set takes in.
+    # Of the slots of the last node that the set takes in.
     percent: int = 0
 
 
-def set_size(seats: Iterable[int], pods: int, spare: Spare) -> int:
+def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
     """How many nodes, in the order in which a set takes them in, carry so many pods; at least one if there is one."""
     size = 0
     rest = pods + spare.pods
-    for more in seats:
+    for more in slots:
         size += 1
         rest -= more
         if 100 * rest + spare.percent * more <= 0:
@@ -60,14 +60,14 @@ def with_weights(names: Sequence[str]) -> list[tuple[str, int]]:
     return [(name, _MAX_WEIGHT * (count - place) // count) for place, name in enumerate(names)]
 
 
-def seats_of(allocatable: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> int:
+def slots_of(allocatable: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> int:
     """How many pods with these requests a node takes in all; 0 while nobody knows what it can allocate.
 
     Amounts as kube-scheduler counts them: CPU in millicores, all else in units. What daemons and other classes use
     isn't deducted.
     """
-    seats = allocatable.get(_PODS, 0)
+    slots = allocatable.get(_PODS, 0)
     for resource, amount in requests:
         if amount > 0:
-            seats = min(seats, allocatable.get(resource, 0) // amount)
-    return seats
+            slots = min(slots, allocatable.get(resource, 0) // amount)
+    return slots

@@ -13,7 +13,7 @@ import orjson
 
 from roost_core.placement.nodes import node_admits
 from roost_core.placement.selectors import node_term_matches
-from roost_core.placement.warm import MAX_HOLDERS, doubt, seats_of, set_size, with_weights
+from roost_core.placement.warm import MAX_HOLDERS, doubt, set_size, slots_of, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,10 +56,10 @@ class _Kind(NamedTuple):
     """What pods with the same rules and requests have in common, at one moment of the nodes."""
 
     nodes: Nodes
-    # Of each usable node that the rules admit: the weights of the class's preferred terms that it meets, and its seats.
+    # Of each usable node that the rules admit: the weights of the class's preferred terms that it meets, and its slots.
     judged: Mapping[str, tuple[int, int]]
-    # Names and seats of those of them that the class prefers most, the oldest node first.
-    seats: Mapping[str, int]
+    # Names and slots of those of them that the class prefers most, the oldest node first.
+    slots: Mapping[str, int]
 
 
 class _Set(NamedTuple):
@@ -100,7 +100,7 @@ class WarmFinder:
         holding = len(names)
         if holding < limit:
             names += islice((name for name in known.fullest if name not in held), limit - holding)
-            # Seats leave out what daemons use: the fullest may be full in truth, so the last one is the emptiest.
+            # Slots leave out what daemons use: the fullest may be full in truth, so the last one is the emptiest.
             emptiest = next((name for name in known.emptiest if name not in held), "")
             if limit - holding > 1 and emptiest and emptiest not in names:
                 names[-1] = emptiest
@@ -138,16 +138,16 @@ class WarmFinder:
                 liked = sum(
                     weight for weight, term in self._preferred if node_term_matches(term, node.name, node.labels)
                 )
-                seats = self._warm.pods_per_node or seats_of(node.allocatable, wanted.requests)
-                yield node.name, (liked, seats)
+                slots = self._warm.pods_per_node or slots_of(node.allocatable, wanted.requests)
+                yield node.name, (liked, slots)
 
     def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
-        seats = kind.seats
-        loads = {name: facts.pods_on(name) for name in seats}
+        slots = kind.slots
+        loads = {name: facts.pods_on(name) for name in slots}
         # Pods where this one can't go are no load of its set.
         running = facts.pods_on("") + sum(loads.values())
-        size = set_size(seats.values(), running + 1, self._warm.spare)
-        with_room = ((place, name) for place, name in enumerate(seats) if loads[name] < seats[name])
+        size = set_size(slots.values(), running + 1, self._warm.spare)
+        with_room = ((place, name) for place, name in enumerate(slots) if loads[name] < slots[name])
         free: list[str] = []
         beyond: list[str] = []
         for place, name in with_room:

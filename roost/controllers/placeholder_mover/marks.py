@@ -152,7 +152,7 @@ def _keeps(view: View, one: PlaceholderSet, current: Mark, chosen: NodeState, wa
 
 
 def _outlasts(view: View, one: PlaceholderSet, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
-    """Whether the newest node of the pool may be fit again soon: seats that went to an older one would come back."""
+    """Whether the newest node of the pool may be fit again soon: what went to an older one would come back."""
     if unfit.is_for_good:
         return False
     patience_seconds = view.settings.flap_seconds + view.settings.keep_mark_seconds

@@ -1,8 +1,8 @@
 """Choose which placeholders to evict: only such as the scheduler would now put on the marked node, and few at a time.
 
-Nothing moves while anything is unsettled: a seat that is pending or on its way, a user that waits for room, a node at
-either end that is not fit. What became of a move is compared with what was foreseen; a wrong guess makes the mover
-wait.
+Nothing moves while anything is unsettled: a placeholder that is pending or on its way, a user that waits for room, a
+node at either end that is not fit. What became of a move is compared with what was foreseen; a wrong guess makes the
+mover wait.
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model:
     # Questions and evictions may not do for all sets.
     for one in sorted(settings.sets, key=lambda one: served[one.name]):
         mark = marks.get(one.name)
-        elsewhere = [pod for pod in view.seats.by_set[one.name].bound if mark is None or pod.node_name != mark.node]
+        elsewhere = [
+            pod for pod in view.placeholders.by_set[one.name].bound if mark is None or pod.node_name != mark.node
+        ]
         why = _why_held(view, one, mark, memory)
         if not elsewhere:
             continue
@@ -216,7 +218,7 @@ def _wrong_guess(move: Move, pod: PodState, back_off: BackOff, now: Moment) -> N
 
 def _why_held(view: View, one: PlaceholderSet, mark: Mark | None, memory: MoveMemory) -> Held | None:
     """Why no placeholder of the set may move now, whichever it is."""
-    snapshot, settings, seats, now = view.snapshot, view.settings, view.seats, view.now
+    snapshot, settings, placeholders, now = view.snapshot, view.settings, view.placeholders, view.now
     if mark is None:
         return Held("no marked node", 0)
     node = snapshot.nodes[mark.node]
@@ -224,10 +226,12 @@ def _why_held(view: View, one: PlaceholderSet, mark: Mark | None, memory: MoveMe
         return Held("mark on its way", 0)
     if (unfit := view.judge.why_undrawn(node, one) or view.judge.why_unmoved(node)) is not None:
         return Held(f"marked node: {unfit.reason}", 0, unfit.seconds_left)
-    if not seats.preempted_on.isdisjoint({mark.node, *(pod.node_name for pod in seats.by_set[one.name].bound)}):
+    if not placeholders.preempted_on.isdisjoint(
+        {mark.node, *(pod.node_name for pod in placeholders.by_set[one.name].bound)}
+    ):
         return Held("a user waits for room", 0)
     stateful_set = snapshot.stateful_sets.get(one.stateful_set)
-    mine = seats.by_set[one.name]
+    mine = placeholders.by_set[one.name]
     if stateful_set is None or stateful_set.is_rolling:
         return Held("the set is being rolled out", 0)
     if any(move.set_name == one.name for move in memory.flying):
@@ -252,7 +256,7 @@ class _World:
         self._model = model
         self._snapshot = view.snapshot
         self._settings = view.settings
-        self._seats = view.seats
+        self._placeholders = view.placeholders
         self._questions = 0
         self._is_ready: bool | None = None
         self._classes = view.settings.classifier()
@@ -283,7 +287,7 @@ class _World:
         users = self._settings.user_classes
         found = (
             self._classes.classify(pod.labels, pod.namespace, None)
-            for pod in self._seats.pods_on(node)
+            for pod in self._placeholders.pods_on(node)
             if PLACEHOLDER_SET_LABEL not in pod.labels
         )
         return sum(one is not None and one.name in users for one in found)
@@ -301,7 +305,7 @@ def _choose_moves(view: View, world: _World, mark: Mark, elsewhere: Sequence[Pod
     for pod in elsewhere:
         by_source.setdefault(pod.node_name, []).append(pod)
     target = view.snapshot.nodes[mark.node]
-    # Users should find room where most of them are: seats leave that node first, and never go where more users are.
+    # Users should find room where most of them are: placeholders leave it first, and never go where more users are.
     users = {name: world.count_users(name) for name in by_source}
     users_there = world.count_users(mark.node)
     chosen: list[tuple[PodState, Move]] = []
@@ -323,7 +327,7 @@ def _choose_moves(view: View, world: _World, mark: Mark, elsewhere: Sequence[Pod
             if profile is None:
                 return _Choice(chosen, Held("their scheduler is not one of Roost's", len(elsewhere)))
             # The model is asked only where there is room at all: it costs more than counting.
-            if not view.seats.has_room(target, pod.spec):
+            if not view.placeholders.has_room(target, pod.spec):
                 return _Choice(chosen, None)
             if world.is_exhausted:
                 return _Choice(chosen, Held("the next plan goes on", len(elsewhere) - len(chosen)))

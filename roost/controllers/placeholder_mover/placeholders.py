@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Seats:
+class Placeholders:
     """The placeholders of one set."""
 
     # On a node, and not on their way out.
@@ -47,7 +47,7 @@ class SeatMap:
     def __init__(self, snapshot: Snapshot, settings: MoverSettings, pods: PodWatch) -> None:
         """Look at every placeholder once; pods: has followed the snapshot."""
         self._pods = pods
-        self.by_set: dict[str, Seats] = {one.name: Seats() for one in settings.sets}
+        self.by_set: dict[str, Placeholders] = {one.name: Placeholders() for one in settings.sets}
         # Nodes on which a pod that pre-empted others waits for its room, or a placeholder was told to go for one. A
         # nomination may stay in a pod for ever, and name a node that has long gone.
         self.preempted_on: set[str] = set(pods.nominated_to)

@@ -62,8 +62,8 @@ def plan_placeholder_mover(
     pods = memory.pods
     pods.follow(snapshot.pods)
     judge = NodeJudge(snapshot, settings, history, pods, now)
-    seats = SeatMap(snapshot, settings, pods)
-    view = View(snapshot, settings, judge, seats, now)
+    placeholders = SeatMap(snapshot, settings, pods)
+    view = View(snapshot, settings, judge, placeholders, now)
     marking = plan_marks(view, memory.marks)
     moving = plan_moves(view, marking.marks, memory.moves, memory.model)
     waits = [*marking.waits, *moving.waits]
@@ -110,7 +110,7 @@ def _gauges(view: View, marks: Mapping[str, Mark], moving: Moving) -> Gauges:
     back_offs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
     for one in view.settings.sets:
-        name, mine, mark = one.name, view.seats.by_set[one.name], marks.get(one.name)
+        name, mine, mark = one.name, view.placeholders.by_set[one.name], marks.get(one.name)
         marked = sum(mark is not None and pod.node_name == mark.node for pod in mine.bound)
         states[name, "marked"] = marked
         states[name, "bound"] = len(mine.bound) - marked

@@ -21,10 +21,10 @@ class View:
     snapshot: Snapshot
     settings: MoverSettings
     judge: NodeJudge
-    seats: SeatMap
+    placeholders: SeatMap
     now: Moment
 
     def is_full(self, one: PlaceholderSet, node: NodeState) -> bool:
         """Whether the node has no room for one more placeholder of the set."""
-        spec = self.seats.by_set[one.name].spec
-        return spec is not None and not self.seats.has_room(node, spec)
+        spec = self.placeholders.by_set[one.name].spec
+        return spec is not None and not self.placeholders.has_room(node, spec)

@@ -1,7 +1,7 @@
 """Write the pod that brings one image to one node, and read what has become of it.
 
 Owns its manifest. The pod goes through the scheduler (node affinity on the node's name, as DaemonSet pods have it), so
-a node without room for one more pod gets none. It asks for nothing, so it takes no seat and counts for no autoscaler;
+a node without room for one more pod gets none. It asks for nothing, so it takes no room and counts for no autoscaler;
 it may be evicted at any time, holds no token, and passes the `restricted` Pod Security Standard. Nothing of the image
 needs to run: an image volume is mounted, or Roost's own static pause is run in it. It stays until it is deleted, but no
 longer than a pull may take: should nobody lead any more, its kubelet ends it.
@@ -44,7 +44,7 @@ _SECURITY: Final = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-# Zero, said aloud: a LimitRange's defaults would take seats, and make the pod push out placeholders.
+# Zero, said aloud: a LimitRange's defaults would take placeholders, and make the pod push out placeholders.
 _NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
 # Why a container waits when its image doesn't come, or comes and can't be used by the pod that mounts or runs it.
 FAILURES: Final = PULL_FAULTS | AFTER_PULL_FAULTS

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 COMMON, RARE, NEW = (f"registry.example/{name}:1" for name in ("common", "rare", "new"))
-# Nodes of 8 cores: eight seats each.
+# Nodes of 8 cores: eight slots each.
 SEAT = {"requests": {"cpu": "1", "memory": "256Mi"}}
 
 
@@ -79,7 +79,7 @@ class TestWithFourUsersOnOneNodeAndTwoOnAnOlder:
         assert self._place(stack, "ada", RARE) == "fuller"
 
     def test_a_user_goes_to_the_node_of_the_set_that_holds_the_image_else_to_its_fullest(self, stack: Stack) -> None:
-        # Six users, the seventh and two more seats: two nodes.
+        # Six users, the seventh and two more slots: two nodes.
         self._follow(stack, {"podsPerNode": 0, "spare": 2, "nodes": 10}, RARE, "older")
         assert self._place(stack, "ada", RARE) == "older"
         assert self._place(stack, "ben", COMMON) == "fuller"

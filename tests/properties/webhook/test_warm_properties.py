@@ -42,7 +42,7 @@ def test_only_nodes_with_room_are_named_each_once_and_weights_fall(
     named = [by_name[name] for name, _ in found]
     assert len(found) <= limit
     assert len({node.name for node in named}) == len(named)
-    assert all(node.pods < node.seats for node in named)
+    assert all(node.pods < node.slots for node in named)
     weights = [weight for _, weight in found]
     assert all(1 <= weight <= 100 for weight in weights)
     assert all(first > second for first, second in pairwise(weights))
@@ -50,19 +50,19 @@ def test_only_nodes_with_room_are_named_each_once_and_weights_fall(
 
 @given(
     count=st.integers(1, 9),
-    seats=st.integers(1, 200),
+    slots=st.integers(1, 200),
     percent=percents,
     pods=st.integers(0, 900),
     more=st.integers(0, 99),
 )
 def test_a_share_of_equal_nodes_is_the_number_of_pods_that_it_comes_to(
-    count: int, seats: int, percent: int, pods: int, more: int
+    count: int, slots: int, percent: int, pods: int, more: int
 ) -> None:
-    assert set_size([seats] * count, pods, Spare(percent=100)) == set_size([seats] * count, pods, Spare(seats))
+    assert set_size([slots] * count, pods, Spare(percent=100)) == set_size([slots] * count, pods, Spare(slots))
     share = Spare(percent=percent)
-    # Half a seat is no seat: what is wanted is rounded up.
-    assert set_size([seats] * count, pods, share) == set_size([seats] * count, pods, Spare(-(-percent * seats // 100)))
-    assert set_size([seats] * count, pods, share) <= set_size([seats] * count, pods + more, share)
+    # Half a slot is no slot: what is wanted is rounded up.
+    assert set_size([slots] * count, pods, share) == set_size([slots] * count, pods, Spare(-(-percent * slots // 100)))
+    assert set_size([slots] * count, pods, share) <= set_size([slots] * count, pods + more, share)
 
 
 @given(nodes=warm_nodes, spare=spares)
@@ -71,13 +71,13 @@ def test_the_set_is_as_few_of_the_oldest_nodes_as_carry_the_load_and_comes_befor
 ) -> None:
     wanted = sum(node.pods for node in nodes) + 1 + spare
     order = sorted(nodes, key=lambda node: (node.created, node.name))
-    enough = (count for count in range(1, len(order)) if sum(node.seats for node in order[:count]) >= wanted)
+    enough = (count for count in range(1, len(order)) if sum(node.slots for node in order[:count]) >= wanted)
     size = next(enough, len(order))
     places = {node.name: place for place, node in enumerate(order)}
     named = [places[name] for name, _ in choose_warm(nodes, running=wanted - 1 - spare, spare=spare, limit=MAX_NODES)]
     members = [place for place in named if place < size]
     assert named == [*members, *sorted(named[len(members) :])]
-    assert len(named) == sum(node.pods < node.seats for node in nodes)
+    assert len(named) == sum(node.pods < node.slots for node in nodes)
 
 
 @given(count=st.integers(1, MAX_NODES), others=st.integers(0, 200))

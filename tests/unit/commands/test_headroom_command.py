@@ -47,7 +47,7 @@ def test_each_change_is_printed_in_local_time_with_seat_hours_and_node_hours(
     code = _run("-f", values, "--at", "2026-10-06T07:00", "--days", "2", "--node-cpu", "4", "--node-memory", "14Gi")
     assert code == 0
     assert capsys.readouterr().out == (
-        "default (seats, times of Europe/Berlin)\n"
+        "default (placeholders, times of Europe/Berlin)\n"
         "  Tue 2026-10-06 07:00 CEST   3  no window\n"
         "  Tue 2026-10-06 08:00 CEST  30  lectures\n"
         "  Tue 2026-10-06 18:00 CEST   3  no window\n"
@@ -56,7 +56,7 @@ def test_each_change_is_printed_in_local_time_with_seat_hours_and_node_hours(
         "  Wed 2026-10-07 12:30 CEST  30  lectures\n"
         "  Wed 2026-10-07 18:00 CEST   3  no window\n"
         # 30 for 20 h, 50 more for 2.5 h, 3 for 28 h; nodes: 3 for 17.5 h, 6 for 2.5 h, 1 for 28 h.
-        "  48 hours: 809 seat-hours, 95.5 node-hours if nothing else fills the nodes (14 seats a node)\n"
+        "  48 hours: 809 placeholder-hours, 95.5 node-hours if nothing else fills the nodes (14 placeholders a node)\n"
     )
 
 
@@ -67,9 +67,9 @@ def test_sets_that_count_nodes_have_node_hours_only(tmp_path: Path, capsys: pyte
         "default (nodes, times of UTC)\n"
         "  Tue 2026-10-06 07:00 UTC  2  no window\n"
         "  168 hours: 336 node-hours\n"
-        "gpu (seats, times of UTC)\n"
+        "gpu (placeholders, times of UTC)\n"
         "  Tue 2026-10-06 07:00 UTC  0  no window\n"
-        "  168 hours: 0 seat-hours, 0 node-hours at most (one seat a node; "
+        "  168 hours: 0 placeholder-hours, 0 node-hours at most (one placeholder a node; "
         "say --node-cpu and --node-memory for fewer)\n"
     )
 
@@ -79,7 +79,7 @@ def test_without_a_nodes_size_node_hours_are_bound_by_one_seat_a_node(
 ) -> None:
     values = _values(tmp_path, {"windows": [LECTURES]})
     assert _run("-f", values, "--at", "2026-10-06T07:00", "--days", "1") == 0
-    said = "  24 hours: 342 seat-hours, 342 node-hours at most (one seat a node;"
+    said = "  24 hours: 342 placeholder-hours, 342 node-hours at most (one placeholder a node;"
     assert said in capsys.readouterr().out
 
 

@@ -362,7 +362,7 @@ WARNINGS = {
     "gate without nodes": ("webhook: {readNodes: false}", "only prefers"),
     "gated placeholders": ("podClasses: {placeholder: {imageGate: true}}", "triggers no scale-up"),
     "nobody labels nodes": ("controllers: {enabled: false}", "requireLabel only prefers"),
-    "no controllers' replicas": ("controllers: {replicas: 0}", "nobody labels nodes or moves seats"),
+    "no controllers' replicas": ("controllers: {replicas: 0}", "nobody labels nodes or moves placeholders"),
     "controllers without a cluster role": ("clusterResources: false", "let the controllers patch nodes"),
     "a readiness rule for core nodes": (
         "imageGate: {nodeCondition: true, nodeReadinessRule: true}",
@@ -371,7 +371,7 @@ WARNINGS = {
     "gate opens late": ("imageGate: {openAfterSeconds: 16}", "more than 30 s later than without Roost"),
     "gate waits for holders": ("imageGate: {whenNoHolder: wait}", "wait for pulls"),
     "both pull": ("imageGate: {pullerPods: zeroToJupyterHub}", "pulls the same images"),
-    "puller below seats": ("priorityClasses: {puller: -10}", "on a node full of seats no image is pulled"),
+    "puller below seats": ("priorityClasses: {puller: -10}", "a node full of them pulls no image"),
     "a label that is a number": (
         "singleuser: {profileList: [{kubespawner_override: {node_selector: {pool: 7}}}]}",
         "profileList[0].kubespawner_override.node_selector.pool: 7 is no text",
@@ -386,7 +386,7 @@ WARNINGS = {
         "controllers: {writesPerMinute: 4}\nplaceholderMover: {evictionsPerMinute: 5}",
         "bounds evictions too",
     ),
-    "nothing to move": ("placeholder: {backend: capacityBuffer}", "no seats to draw or to move"),
+    "nothing to move": ("placeholder: {backend: capacityBuffer}", "no placeholders to draw or to move"),
     "windows for nobody": (
         (
             "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, windows: "

@@ -10,7 +10,7 @@ import pytest
 from roost_core.placement.documents import SettingsError
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from roost_core.placement.settings import Warm
-from roost_core.placement.warm import Spare, doubt, seats_of, set_size, with_weights
+from roost_core.placement.warm import Spare, doubt, set_size, slots_of, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.rules.facts import (
@@ -29,8 +29,8 @@ IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
 
 
-def warm_node(name: str, pods: int, seats: int = 4, *, holds: bool = False, created: float = 0.0) -> WarmNode:
-    return WarmNode(name, pods, seats, holds, created)
+def warm_node(name: str, pods: int, slots: int = 4, *, holds: bool = False, created: float = 0.0) -> WarmNode:
+    return WarmNode(name, pods, slots, holds, created)
 
 
 def chosen(*nodes: WarmNode, spare: int = 0, limit: int = 10) -> list[str]:
@@ -62,7 +62,7 @@ def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
         warm_node(name, pods, created=age)
         for name, pods, age in (("a", 0, 4.0), ("b", 1, 3.0), ("c", 3, 2.0), ("d", 2, 1.0))
     ]
-    # Seven pods, this one the last of them: two nodes of four seats. Then the others by age.
+    # Seven pods, this one the last of them: two nodes of four slots. Then the others by age.
     assert chosen(*nodes) == ["c", "d", "b", "a"]
     assert chosen(*nodes, limit=2) == ["c", "d"]
     assert chosen(*nodes, spare=6) == ["c", "d", "b", "a"]
@@ -94,7 +94,7 @@ def test_beyond_a_full_set_the_oldest_node_with_room_comes_first() -> None:
 
 
 def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -> None:
-    nodes = [warm_node(f"n{index}", 1, seats=2, holds=index == 7) for index in range(9)]
+    nodes = [warm_node(f"n{index}", 1, slots=2, holds=index == 7) for index in range(9)]
     assert chosen(*nodes, spare=9, limit=3) == ["n7", "n0", "n1"]
 
 
@@ -115,10 +115,10 @@ def test_weights_fall_evenly_from_100() -> None:
 
 def test_seats_are_what_the_scarcest_resource_takes() -> None:
     room = {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
-    assert seats_of(room, [("cpu", 500), ("memory", 2**30)]) == 8
-    assert seats_of(room, []) == 110
-    assert seats_of(room, [("nvidia.com/gpu", 1)]) == 0
-    assert seats_of({}, [("cpu", 500)]) == 0
+    assert slots_of(room, [("cpu", 500), ("memory", 2**30)]) == 8
+    assert slots_of(room, []) == 110
+    assert slots_of(room, [("nvidia.com/gpu", 1)]) == 0
+    assert slots_of({}, [("cpu", 500)]) == 0
 
 
 # --- settings ---
@@ -360,7 +360,7 @@ def test_seats_come_from_the_nodes_room_and_the_pods_requests() -> None:
     small = NodeFact("n1", allocatable={"cpu": 4000, "memory": 2 * 2**30, "pods": 110})
     large = NodeFact("n2", allocatable={"cpu": 4000, "memory": 9 * 2**30, "pods": 110})
     rules = settings(podClasses={"user": {"warm": {"spare": 0}}})
-    # Users of 1 GiB: two seats, one taken and one for this pod.
+    # Users of 1 GiB: two slots, one taken and one for this pod.
     assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", "")), rules)) == [(100, "n1"), (50, "n2")]
     assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", ""), ("n1", "")), rules)) == [(100, "n2")]
 
