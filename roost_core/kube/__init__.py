@@ -1,1 +1,1 @@
-"""The only package that talks to the Kubernetes API: client, watches, Leases and leader election, certificates, probes."""
+"""The only package that talks to the Kubernetes API: client, watches, Leases, leader election, certificates, probes."""
