@@ -19,7 +19,6 @@ run "ruff format" "$bin/ruff" format --check .
 run "mypy --strict" "$bin/mypy"
 run "import directions" "$bin/lint-imports"
 run "chart is fresh" "$bin/roost" chart --check
-run "dashboard is fresh" "$bin/python" -m tools.write_dashboard --check
 run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --check
 run "docs/simulator.md is fresh" "$bin/python" -m tools.write_simulator_tables --check
 exit $failed

@@ -406,7 +406,9 @@ class _Compiler:
 
     def need_text(self, given: Expression) -> None:
         if not given.is_text:
-            raise self.fault(f"indent takes what a macro or to_pretty_json made, not {given.go}")
+            raise self.fault(
+                f"indent, replace and sha256 take what a macro, chart_file or to_pretty_json made, not {given.go}"
+            )
 
     def expression(self, node: nodes.Node) -> Expression:
         """Give `node` in Go."""
@@ -529,6 +531,15 @@ class _Compiler:
                 self.need_text(given)
                 go = f"(indent {self.constant_int(node.args)} {given.go})"
                 return Expression(go, self.plain("string"), is_text=True)
+            case "replace":
+                self.need_text(given)
+                words = [self.expression(argument) for argument in node.args]
+                if len(words) != 2:
+                    raise self.fault("replace takes two arguments")
+                for word in words:
+                    self.need_string(word, "replace")
+                go = f"(replace {words[0].go} {words[1].go} {given.go})"
+                return Expression(go, self.plain("string"), is_text=True)
             case "default":
                 if len(node.args) != 1:
                     raise self.fault("default takes one argument")
@@ -573,6 +584,8 @@ class _Compiler:
             return Expression(f"(semverCompare {constraint} {version})", self.plain("boolean"))
         given = [self.expression(argument) for argument in node.args]
         words = " ".join(argument.go for argument in given)
+        if name == "chart_file":
+            return Expression(f"({self.at_root('Files.Get')} {words})", self.plain("string"), is_text=True)
         if name == "merge":
             return Expression(f'(include "roost.merge" (list {words}) | fromJson)', Shape((), {}))
         if name == "core_pod":

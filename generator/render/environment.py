@@ -32,6 +32,7 @@ from generator.render.functions import (
     minor_for_cluster,
     plus,
     read_key,
+    replace,
     sha256_of,
     to_int,
     to_json,
@@ -147,6 +148,7 @@ def make_environment(root: Path) -> RestrictedEnvironment:
         "each": each,
         "default": default,
         "sha256": sha256_of,
+        "replace": replace,
     }
     environment.tests = {"none": lambda value: value is None}
     environment.globals = {}

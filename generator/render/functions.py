@@ -13,6 +13,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
+from generator.locations import chart_folder
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, puller_groups, with_images
 
@@ -103,6 +104,11 @@ def indent(text: str, width: int) -> str:
     """Put `width` spaces before every line, the first one too. Sprig's `indent`."""
     pad = " " * width
     return pad + text.replace("\n", f"\n{pad}")
+
+
+def replace(text: str, old: str, new: str) -> str:
+    """Put `new` wherever `old` stands. Sprig's `replace`."""
+    return text.replace(old, new)
 
 
 def to_int(value: object) -> int:
@@ -269,6 +275,11 @@ def complete_placeholder_set(one: object, defaults: object) -> dict[str, object]
     return {**_SET_DEFAULTS, **dict(items(defaults)), **named}
 
 
+def chart_file(name: str) -> str:
+    """Give the text of a file of the chart. Helm's `.Files.Get`."""
+    return (chart_folder() / name).read_text(encoding="utf-8")
+
+
 def container_images(containers: object) -> list[str]:
     """Give the images of containers, each once; the rest of a container may hold secrets."""
     return list(with_images((), each(containers)))
@@ -323,6 +334,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "merge": merge,
         "core_pod": core_pod,
         "concat": concat,
+        "chart_file": chart_file,
         "names": names,
         "unique": unique,
         "container_images": container_images,

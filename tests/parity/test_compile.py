@@ -100,6 +100,10 @@ def compiled(source: str, name: str = "x.yaml.j2") -> str:
             "a: [{% for one in values.list %}{{ one.x | to_json }}, {% endfor %}]\n",
             "a: [{{ range $_, $one := $.Values.list }}{{ toJson $one.x }}, {{ end }}]\n",
         ),
+        (
+            "{{ chart_file('x.json') | replace('@a@', values.name) | indent(2) }}\n",
+            '{{ replace "@a@" $.Values.name ($.Files.Get "x.json") | indent 2 }}\n',
+        ),
         ("a: {{ keys.opt_out | to_json }}\n", 'a: {{ toJson "roost.hub.jupyter.org/opt-out" }}\n'),
     ],
 )  # fmt: skip
@@ -124,7 +128,10 @@ def test_a_construct_becomes_its_go_form_with_the_layout_kept(source: str, go: s
         ("a: {{ values.name | upper | to_json }}\n", 1, "filter 'upper'"),
         ("a: {{ values.name.upper() | to_json }}\n", 1, "a call of other than a macro or function"),
         ("a: {{ lookup('v1') | to_json }}\n", 1, "'lookup' is no macro"),
-        ("a: {{ values.list | indent(2) }}\n", 1, "indent takes what a macro or to_pretty_json made"),
+        ("a: {{ values.list | indent(2) }}\n", 1, "sha256 take what a macro, chart_file or to_pretty_json made"),
+        ("{{ values.name | replace('a', 'b') | indent(2) }}\n", 1, "replace and sha256 take what"),
+        ("{{ chart_file('x') | replace('a', values.count) | indent(2) }}\n", 1, "replace takes strings only"),
+        ("{{ chart_file('x') | replace('a') | indent(2) }}\n", 1, "replace takes two arguments"),
         ("{% for x in values.map %}\n- {{ x | to_json }}\n{% endfor %}\n", 1, "'for' over what is no list"),
         ("{% for x in values.list if x %}\n- 1\n{% endfor %}\n", 1, "'for' with 'if'"),
         ("{% for x in values.list %}\n- 1\n{% else %}\n- 2\n{% endfor %}\n", 3, "'else' without its 'if'"),
