@@ -10,9 +10,10 @@ from __future__ import annotations
 import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.policy import pulled_labels, write_policy
+from benchmarks.policy import RELEASE, pulled_labels, write_policy
 from benchmarks.servers import REPO, Object, Servers
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import running_status
@@ -50,8 +51,21 @@ class Stage:
         self.nodes.create_many(self.node_names[::2], cpu="16", memory="64Gi", labels=labels)
         bare = {"hub.jupyter.org/node-purpose": "user"}
         self.nodes.create_many(self.node_names[1::2], cpu="16", memory="64Gi", labels=bare)
+        self._hold_leases()
         if builders:
             self._create_builders()
+
+    def _hold_leases(self) -> None:
+        """Hold the Leases of Roost's scheduler and controllers for a day: without them Roost leaves pods alone."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        for part in ("scheduler", "controllers"):
+            lease = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": f"{RELEASE}-roost-{part}"},
+                "spec": {"holderIdentity": "a-benchmark", "leaseDurationSeconds": 86400, "renewTime": now},
+            }
+            self.cluster.api.create(lease, NAMESPACES["roost"])
 
     def _create_builders(self) -> None:
         wanted = [(NAMESPACES[peer], node) for peer in ("rules", "roost") for node in self.node_names]
