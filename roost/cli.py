@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # 9999-12-31T23:59:59.999999Z, the last that a date can tell.
 _LAST_US: Final = 253_402_300_800 * 1_000_000 - 1
+# Packages that extras of Roost bring, not the plain install.
+_EXTRA_PACKAGES: Final = frozenset({"alembic", "jsonpatch", "psycopg", "rich", "sqlalchemy"})
 _TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999"
 
 
@@ -34,6 +36,13 @@ def run(arguments: list[str]) -> int:
         return 2
     except click.Abort as error:
         raise KeyboardInterrupt from error
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA_PACKAGES:
+            raise
+        extra = "simulate" if arguments[0] == "simulate" else "record"
+        click.echo(f"roost {arguments[0]} needs the package {package}: pip install 'roost[{extra}]'", err=True)
+        return 2
     return code if isinstance(code, int) else 0
 
 

@@ -7,6 +7,6 @@ venv=$1
 resolve() {
   "$venv/bin/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header "$@"
 }
-resolve pyproject.toml --output-file requirements/run.txt
+resolve pyproject.toml --extra record --output-file requirements/run.txt
 resolve requirements/build.in --output-file requirements/build.txt
 resolve pyproject.toml --extra dev --output-file requirements/dev.txt

@@ -164,10 +164,13 @@ import importlib, importlib.metadata, pkgutil, zoneinfo
 for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloop", "yaml", "sqlite3", "ssl"):
     importlib.import_module(name)
 # A dependency that isn't locked fails here, in whichever module.
-for name in ("cluster", "controllers", "generator", "placement", "recorder", "roost", "webhook"):
+for name in ("roost", "roost_core", "generator", "webhook"):
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        if not module.name.endswith("__main__") and ".migrations" not in module.name:
+        # The simulator is no program of the image: its packages aren't in it.
+        if not module.name.endswith("__main__") and not any(
+            part in module.name for part in (".migrations", "roost.simulator", "commands.simulate")
+        ):
             importlib.import_module(module.name)
 zoneinfo.ZoneInfo("Europe/Berlin")
 print(importlib.metadata.version("roost"))
