@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from generator.values.merge import Settings
+from roost.simulator.engine.hub import Hub
 from roost.simulator.engine.measures import Measures
 from roost.simulator.engine.pods import USER
 from roost.simulator.engine.world import World
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from roost.simulator.engine.entities import SimNode, SimPod
+    from roost.simulator.engine.hub import HubWorld
     from roost.simulator.engine.results import RunResult
     from roost.simulator.setup.policy import Policy
 
@@ -100,6 +102,22 @@ class WatchedMeasures(Measures):
         assert min(self._levels) >= 0, "fewer than none run"
 
 
+class WatchedHub(Hub):
+    """A hub that notes how long sessions last, and how long their launches waited."""
+
+    def __init__(self, world: HubWorld) -> None:
+        super().__init__(world)
+        # By attempt; the wait in all, once the server is up.
+        self.sessions: dict[int, float] = {}
+        self.totals: dict[int, float] = {}
+
+    def _session_seconds(self, attempt: Attempt) -> float:
+        seconds = super()._session_seconds(attempt)
+        self.sessions[attempt.number] = seconds
+        self.totals[attempt.number] = self._world.now - attempt.moment
+        return seconds
+
+
 class WatchedWorld(World):
     """A world that notes what happens in it, and fails at what never may."""
 
@@ -107,9 +125,7 @@ class WatchedWorld(World):
         super().__init__(policy, assumptions, seed)
         self.measures = WatchedMeasures(policy.name, seed)
         self.bindings: list[Binding] = []
-        self.sessions: dict[int, float] = {}
-        # Attempt -> how long it waited in all, once it is up.
-        self.totals: dict[int, float] = {}
+        self.hub: WatchedHub = WatchedHub(self)
         self.boots: list[float] = []
         self.removed: list[tuple[float, str]] = []
         # Victims' names, in order of their going.
@@ -132,12 +148,6 @@ class WatchedWorld(World):
         row = self.state.rows[node_name]
         assert len(row.pods) <= row.max_pods
         assert all(amount <= row.allocatable.get(name, 0) for name, amount in row.requested.items())
-
-    def _session_seconds(self, attempt: Attempt) -> float:
-        seconds = super()._session_seconds(attempt)
-        self.sessions[attempt.number] = seconds
-        self.totals[attempt.number] = self.now - attempt.moment
-        return seconds
 
     def preempt(self, pod: SimPod) -> None:
         self.preempted.append(pod.state.name)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOUR: Final = 3600
+# What `level` counts.
+USERS, PLACEHOLDERS, NODES = 0, 1, 2
 
 
 class Measures:
@@ -30,11 +32,11 @@ class Measures:
         self._closed_at: float | None = None
 
     def level(self, which: int, by: int, now: float) -> None:
-        """So many users (0), placeholders (1) or nodes (2) more run from now on."""
+        """So many more of USERS, PLACEHOLDERS or NODES run from now on."""
         self._pass(now)
         self._levels[which] += by
-        if which == 2:
-            self.result.peak_nodes = max(self.result.peak_nodes, self._levels[2])
+        if which == NODES:
+            self.result.peak_nodes = max(self.result.peak_nodes, self._levels[NODES])
 
     def count(self, what: str, now: float, by: float = 1) -> None:
         """Count something into the hour's row: launches, cold, refused, timeouts, wait_seconds."""

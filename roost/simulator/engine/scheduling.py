@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roost.simulator.engine.entities import SimNode, SimPod
+    from roost.simulator.engine.hub import Hub
     from roost.simulator.engine.measures import Measures
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import Policy
@@ -40,6 +41,7 @@ class SchedulingWorld(Protocol):
     # As the API server has them, and with what happened to each.
     pods: dict[str, PodState]
     sim_pods: dict[str, SimPod]
+    hub: Hub
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
         """Let something happen at that moment."""
@@ -55,10 +57,6 @@ class SchedulingWorld(Protocol):
 
     def pod_waits(self, pod: SimPod) -> None:
         """No node fits."""
-        ...
-
-    def give_up_if_late(self, pod: SimPod) -> None:
-        """The spawner's patience with a user's pod has ended."""
         ...
 
 
@@ -126,7 +124,7 @@ class Scheduling:
             self._world.at(now + FLUSH_SECONDS, self._flush, pod)
             if pod.launch is not None:
                 self._world.at(
-                    pod.created + self._world.assumed.start_timeout_seconds, self._world.give_up_if_late, pod
+                    pod.created + self._world.assumed.start_timeout_seconds, self._world.hub.give_up_if_late, pod
                 )
         self.unschedulable[pod.key] = pod
         nomination = decision.nomination if decision is not None else None

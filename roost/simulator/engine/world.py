@@ -15,30 +15,23 @@ from roost.simulator.chance import Chance
 from roost.simulator.engine.bounds import BoundsMeter, WaitMeter
 from roost.simulator.engine.builds import BuildWorld
 from roost.simulator.engine.controls import Controls
-from roost.simulator.engine.culling import next_look
-from roost.simulator.engine.entities import Launch, SimNode, SimPod
-from roost.simulator.engine.kubelet import USER as FOR_USER
+from roost.simulator.engine.entities import SimNode, SimPod
+from roost.simulator.engine.hub import Hub
 from roost.simulator.engine.kubelet import Images, NodeImages, PullFigures
 from roost.simulator.engine.kubelets import Kubelets
-from roost.simulator.engine.measures import Measures
+from roost.simulator.engine.measures import NODES, PLACEHOLDERS, USERS, Measures
 from roost.simulator.engine.placeholder_sets import PlaceholderSets
-from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER, PodMaker, image_reference
+from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER, PodMaker
 from roost.simulator.engine.pool import make_node, namespace_labels, node_labels
 from roost.simulator.engine.results import (
     ELSEWHERE,
-    NODE_WAIT,
     NOWHERE,
     ONLY_FULL,
-    PULL,
-    PULL_WAIT,
-    QUEUE,
-    START,
     TOTAL,
 )
 from roost.simulator.engine.scaling import Scaling
 from roost.simulator.engine.scheduling import Scheduling
 from roost.simulator.engine.webhook_facts import WebhookFacts
-from roost.simulator.setup.assumptions import SESSIONS
 from roost_core.scheduler.objects import NodeState, PodState, copy_pod
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
@@ -51,7 +44,6 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import PlaceholderSet, Policy
     from roost.simulator.trace.attempt import Attempt
 
-USERS, SEATS, NODES = 0, 1, 2
 # How long after the last attempt the world goes on at most, so that its tries are seen through.
 MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
 PROGRESS_EVERY: Final = 500
@@ -86,17 +78,13 @@ class World:
         self.controls = Controls(self)
         self.scaling: Scaling | None = None
         self.builds = BuildWorld(assumptions, self.chance)
-        # Images being built now.
-        self._building: set[str] = set()
+        self.hub = Hub(self)
         self.scheduling = Scheduling(self)
         self.sets = PlaceholderSets(self, policy.placeholders)
         self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = []
         self._events = 0
         self._made = 0
         self._nodes_made = 0
-        self._of_repository: dict[str, int] = {}
-        self._running = 0
-        self._starting = 0
         # The trace has ended; only its starts are seen through.
         self._is_over = False
 
@@ -119,7 +107,7 @@ class World:
             while self._heap and self._heap[0][0] <= following.moment:
                 self._step()
             self.now = last = following.moment
-            self._arrive(following)
+            self.hub.arrive(following)
             self.scheduling.run()
             if on_progress is not None and result.attempts % PROGRESS_EVERY == 0:
                 on_progress(result.attempts, last)
@@ -127,9 +115,9 @@ class World:
         if result.attempts:
             self._close(last)
             end = last + self._aftermath_seconds()
-            while self._heap and self._starting and self._heap[0][0] <= end:
+            while self._heap and self.hub.starting and self._heap[0][0] <= end:
                 self._step()
-            result.still_waiting = self._starting
+            result.still_waiting = self.hub.starting
         self._write()
         return result
 
@@ -180,60 +168,15 @@ class World:
             result.bounds |= self.wait_bounds.counted(result.waits[TOTAL].count, result.users_preempted)
         self.builds.write(result)
 
-    # Launches
+    # Pods
 
-    def _arrive(self, attempt: Attempt) -> None:
-        result = self.measures.result
-        result.attempts += 1
-        assumed, repository = self.assumed, attempt.repository
-        of_repository = self._of_repository.get(repository, 0) if repository else 0
-        if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
-            result.refused_by_repository += 1
-            self.measures.count("refused", self.now)
-            return
-        if assumed.quota_total and self._running >= assumed.quota_total:
-            result.refused_by_total += 1
-            self.measures.count("refused", self.now)
-            return
-        result.admitted += 1
-        self.measures.count("launches", self.now)
-        self._of_repository[repository] = self._of_repository.get(repository, 0) + 1
-        self._running += 1
-        self._starting += 1
-        image = image_reference(attempt.image)
-        self.wait_bounds.asked(self.images.get(image, attempt.image_bytes), self.now)
-        if assumed.with_builds and attempt.image not in self._building and self.builds.needs_build(attempt.image):
-            self._post_build(attempt)
-        self._post_user(Launch(attempt, image, assumed.retries))
-
-    def _post_user(self, launch: Launch) -> None:
+    def next_number(self) -> int:
+        """A number that no other pod has."""
         self._made += 1
-        self.measures.result.tries += 1
-        name = f"user-{self._made}"
-        made = self.maker.user(launch.attempt, name, self.now, self.facts.current())
-        pod = self._post(USER, made)
-        pod.launch = launch
+        return self._made
 
-    def _post_build(self, attempt: Attempt) -> None:
-        """Build an image that was never launched before: the trace says when it was ready, so it delays nobody."""
-        self._building.add(attempt.image)
-        self._made += 1
-        made = self.maker.build(attempt.repository, f"build-{self._made}", self.now, self.facts.current())
-        self._post(BUILD, made).builds = attempt
-
-    def _build(self, pod: SimPod, node: SimNode) -> None:
-        if pod.builds is not None:
-            build = self.builds.begin(pod.builds.repository, node.name, self.now)
-            self.bounds.built(pod.builds.repository, self.measures.result.nodes_created)
-            self.at(self.now + build.seconds, self._built, pod)
-
-    def _built(self, pod: SimPod) -> None:
-        if pod.builds is not None and self.sim_pods.get(pod.key) is pod:
-            self.builds.built(pod.builds.image)
-            self._building.discard(pod.builds.image)
-            self.remove(pod)
-
-    def _post(self, kind: str, state: PodState) -> SimPod:
+    def post(self, kind: str, state: PodState) -> SimPod:
+        """Create a pod; its number was the last one given."""
         pod = SimPod(kind, state, self.now, self._made)
         self.sim_pods[pod.key] = pod
         self.pods[pod.key] = state
@@ -242,59 +185,10 @@ class World:
         self.controls.pods_changed(pod)
         return pod
 
-    def give_up_if_late(self, pod: SimPod) -> None:
-        """The spawner's patience has ended, unless the server is up."""
-        if pod.ready_at is not None or pod.key not in self.sim_pods:
-            return
-        launch, result = pod.launch, self.measures.result
-        if launch is None:
-            return
-        result.timeouts += 1
-        self.measures.count("timeouts", self.now)
-        self._end_try(pod, launch)
-
-    def _end_try(self, pod: SimPod, launch: Launch) -> None:
-        """A pod goes before its server was up: the hub tries again, or gives up."""
-        result = self.measures.result
-        launch.note_try(pod, self.now)
-        self.remove(pod)
-        if launch.tries_left > 0:
-            launch.tries_left -= 1
-            self._post_user(launch)
-        else:
-            result.given_up += 1
-            result.waited_for_node += launch.waited_for_node
-            # Its wait counts, or whoever serves nobody would serve them quickly.
-            for part, seconds in launch.spent.items():
-                result.waits[part].add(seconds)
-            result.waits[TOTAL].add(self.now - launch.attempt.moment)
-            self.measures.over(self.now - launch.attempt.moment)
-            self._forget(launch)
-            self._starting -= 1
-
-    def _lose(self, pod: SimPod) -> None:
-        """A pod is taken away from whoever has it: a user's try ends, or their session."""
-        if pod.launch is not None and pod.ready_at is None:
-            self._end_try(pod, pod.launch)
-        elif pod.launch is not None:
-            self._end(pod)
-        else:
-            self.remove(pod)
-
-    def _forget(self, launch: Launch) -> None:
-        repository = launch.attempt.repository
-        number = self._of_repository[repository] - 1
-        if number:
-            self._of_repository[repository] = number
-        else:
-            del self._of_repository[repository]
-        self._running -= 1
-
     def post_placeholder(self, one: PlaceholderSet, name: str) -> SimPod:
         """Create a pod of a set of placeholders."""
         made = self.maker.placeholder(one, name, self.now, self.facts.current())
-        self._made += 1
-        return self._post(PLACEHOLDER, copy_pod(made, uid=f"{name}#{self._made}"))
+        return self.post(PLACEHOLDER, copy_pod(made, uid=f"{name}#{self.next_number()}"))
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder goes; its StatefulSet makes it anew."""
@@ -309,7 +203,10 @@ class World:
 
     def _gone(self, pod: SimPod) -> None:
         if self.sim_pods.get(pod.key) is pod:
-            self._lose(pod)
+            if pod.launch is not None:
+                self.hub.lose(pod, pod.launch)
+            else:
+                self.remove(pod)
 
     # What the scheduler says
 
@@ -333,9 +230,9 @@ class World:
         node.pods[pod.key] = pod
         self.facts.tell_pod(pod)
         if pod.kind == USER:
-            self._start(pod, node)
+            self.hub.start(pod, node)
         elif pod.kind == BUILD:
-            self._build(pod, node)
+            self.hub.build(pod, node)
         else:
             self._sit(pod)
         if self.scaling is not None:
@@ -349,7 +246,7 @@ class World:
         pod.state = copy_pod(pod.state, phase="Running", started=self.now)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
-        self.measures.level(SEATS, 1, self.now)
+        self.measures.level(PLACEHOLDERS, 1, self.now)
         if pod.owner is not None and pod.owner.revision:
             # Not within this pod's turn, for pods may go.
             self.at(self.now, self.sets.roll, pod.owner.name)
@@ -358,8 +255,6 @@ class World:
         """A placeholder waits no longer; what it waits after the trace's end doesn't count."""
         if pod.waits_since is not None and pod.kind == PLACEHOLDER and not self._is_over:
             self.measures.result.placeholder_pending_seconds += self.now - pod.waits_since
-
-    # A server's start and end
 
     def _judge(self, image: str, node: SimNode, pod: SimPod) -> None:
         """Say where the image is, as the pod is bound without it."""
@@ -377,64 +272,6 @@ class World:
         else:
             why = ONLY_FULL
         result.cold_why[why] = result.cold_why.get(why, 0) + 1
-
-    def _start(self, pod: SimPod, node: SimNode) -> None:
-        launch = pod.launch
-        if launch is None:
-            return
-        assumed = self.assumed
-        image, asked = launch.image, self.now + assumed.bind_seconds
-        self.measures.result.placed += 1
-        node.users += 1
-        self.measures.level(USERS, 1, self.now)
-        self.bounds.started(image, self.now, launch.attempt.memory_bytes)
-        self.bounds.needed(node.name, self.images.get(image).layers)
-        node.images.use(image, self.now)
-        pull = node.images.pull(image, asked, FOR_USER)
-        pod.pull_begins = pull.begin
-        if pull.is_cold:
-            self.at(pull.finish, self.kubelets.image_arrived, (node, image))
-        up = pull.finish + assumed.start_seconds
-        if up - pod.created > assumed.start_timeout_seconds:
-            if pod.waits_since is None:
-                self.at(pod.created + assumed.start_timeout_seconds, self.give_up_if_late, pod)
-            return
-        waits = dict(launch.spent)
-        waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self.now - pod.created
-        waits[PULL_WAIT] += max(0.0, pull.begin - asked)
-        waits[PULL] += max(0.0, pull.finish - max(pull.begin, asked))
-        waits[START] = assumed.bind_seconds + assumed.start_seconds
-        self.at(up, self._up, (pod, waits))
-
-    def _up(self, whom: tuple[SimPod, dict[str, float]]) -> None:
-        pod, waits = whom
-        launch = pod.launch
-        if launch is None or self.sim_pods.get(pod.key) is not pod:
-            return
-        pod.ready_at = self.now
-        self._starting -= 1
-        self.measures.started(waits, self.now)
-        self.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
-        if self.controls.reads_containers:
-            self.controls.user_runs(pod, launch.image)
-        self.at(self.now + self._session_seconds(launch.attempt), self._end, pod)
-
-    def _session_seconds(self, attempt: Attempt) -> float:
-        if attempt.session_seconds is not None:
-            return attempt.session_seconds
-        model = SESSIONS[self.assumed.sessions]
-        rest = self.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
-        seconds = 60.0 * (model.least_minutes + rest)
-        every = self.assumed.cull_every_seconds
-        return seconds if not every else next_look(self.now + seconds, every, self.chance) - self.now
-
-    def _end(self, pod: SimPod) -> None:
-        if self.sim_pods.get(pod.key) is not pod:
-            # It was taken away before.
-            return
-        if pod.launch is not None:
-            self._forget(pod.launch)
-        self.remove(pod)
 
     def remove(self, pod: SimPod) -> None:
         """A pod is gone."""
@@ -455,7 +292,7 @@ class World:
                 self.bounds.ended(pod.launch.image, self.now, pod.launch.attempt.memory_bytes)
                 node.images.release(pod.launch.image, self.now)
             elif pod.kind == PLACEHOLDER:
-                self.measures.level(SEATS, -1, self.now)
+                self.measures.level(PLACEHOLDERS, -1, self.now)
             if node.name in self.nodes:
                 if self.scaling is not None:
                     self.scaling.pods_changed(node)
@@ -464,7 +301,7 @@ class World:
         if pod.kind == PLACEHOLDER:
             self.sets.pod_gone(pod)
         elif pod.builds is not None:
-            self._building.discard(pod.builds.image)
+            self.hub.forget_build(pod.builds.image)
 
     # Nodes
 

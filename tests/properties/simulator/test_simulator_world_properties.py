@@ -83,7 +83,7 @@ def test_nobody_is_lost_no_level_is_negative_and_no_node_holds_more_than_it_take
     assert result.cold <= result.placed <= result.tries
     assert result.timeouts >= result.given_up * (1 + world.retries)
     assert result.timeouts <= result.given_up + (result.admitted * world.retries)
-    assert result.started == len(seen.sessions)
+    assert result.started == len(seen.hub.sessions)
     assert result.started + result.given_up == result.waits[TOTAL].count
     assert result.cold == sum(result.cold_why.values())
     assert result.peak_nodes <= world.max_nodes

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.simulator.chance import Chance
 from roost.simulator.engine.culling import next_look
-from tests.small_worlds import BEGIN, WatchedWorld, attempt, comparable, play, small
+from tests.small_worlds import BEGIN, WatchedHub, WatchedWorld, attempt, comparable, play, small
 from tests.small_worlds import without_pullers as bare
+
+if TYPE_CHECKING:
+    from roost.simulator.engine.entities import SimPod
 
 EVERY = 600.0
 
@@ -25,10 +30,16 @@ def ends(seed: int, name: str = "z2jh", stays: float | None = None, every: float
     said = [attempt(number, 61.0 * number, image=f"i{number % 3}", session_seconds=stays) for number in range(40)]
     found: dict[int, float] = {}
 
+    class EndingHub(WatchedHub):
+        def _end(self, pod: SimPod) -> None:
+            assert pod.launch is not None
+            found[pod.launch.attempt.number] = self._world.now
+            super()._end(pod)
+
     class Ending(WatchedWorld):
-        def _end(self, pod: object) -> None:
-            found[pod.launch.attempt.number] = self.now  # type: ignore[attr-defined]
-            super()._end(pod)  # type: ignore[arg-type]
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.hub = EndingHub(self)
 
     # Somebody comes when all others have gone.
     play([*said, attempt(40, 200_000.0)], bare(name), small(seats=40, cull_every_seconds=every), seed, make=Ending)

@@ -233,7 +233,7 @@ def _load_test(name: str, pulls: str, nodes: int, image_bytes: float, *, full: b
     test = [Attempt(1000 + number, BEGIN + number / 10, "new", "new", int(image_bytes)) for number in range(100)]
     result, world = play([*others, *test], without_pullers(name), Assumptions(**more))
     assert result.given_up == 0
-    totals = sorted(world.totals[one.number] for one in test)
+    totals = sorted(world.hub.totals[one.number] for one in test)
     return [totals[min(99, int(share * 100))] for share in (0, 0.25, 0.5, 0.75, 1)]
 
 

@@ -385,9 +385,9 @@ def test_two_policies_meet_the_same_sessions_and_the_same_boots() -> None:
     world = Assumptions(node_memory_bytes=20 * SEAT_BYTES, start_timeout_seconds=1000.0)
     (_, packed), (_, spread) = (play(a_morning(), policy(name), world) for name in ("z2jh", "kube-default"))
     assert packed.users_nodes() != spread.users_nodes()
-    both = packed.sessions.keys() & spread.sessions.keys()
+    both = packed.hub.sessions.keys() & spread.hub.sessions.keys()
     assert len(both) > 300
-    assert all(packed.sessions[number] == spread.sessions[number] for number in both)
+    assert all(packed.hub.sessions[number] == spread.hub.sessions[number] for number in both)
     number = min(len(packed.boots), len(spread.boots))
     assert number > 3
     assert packed.boots[:number] == spread.boots[:number]
@@ -401,7 +401,7 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
             policy("z2jh"),
             small(seats=100_000, nodes=1, sessions=sessions, node_pods=100_000, node_cpu_millicores=10**8),
         )
-        assert sum(world.sessions.values()) / len(world.sessions) / 60 == pytest.approx(mean, rel=0.06)
+        assert sum(world.hub.sessions.values()) / len(world.hub.sessions) / 60 == pytest.approx(mean, rel=0.06)
 
 
 # Nothing is lost

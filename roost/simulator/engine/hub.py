@@ -1,0 +1,246 @@
+"""Play the hub, its spawner and its culler: who is admitted, which tries fail, and how long servers stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from roost.simulator.engine.culling import next_look
+from roost.simulator.engine.entities import Launch, SimPod
+from roost.simulator.engine.kubelet import USER as FOR_USER
+from roost.simulator.engine.measures import USERS
+from roost.simulator.engine.pods import BUILD, USER, image_reference
+from roost.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
+from roost.simulator.setup.assumptions import SESSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roost.simulator.chance import Chance
+    from roost.simulator.engine.bounds import BoundsMeter, WaitMeter
+    from roost.simulator.engine.builds import BuildWorld
+    from roost.simulator.engine.controls import Controls
+    from roost.simulator.engine.entities import SimNode
+    from roost.simulator.engine.kubelet import Images
+    from roost.simulator.engine.kubelets import Kubelets
+    from roost.simulator.engine.measures import Measures
+    from roost.simulator.engine.pods import PodMaker
+    from roost.simulator.engine.webhook_facts import WebhookFacts
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.trace.attempt import Attempt
+    from roost_core.scheduler.objects import PodState
+
+
+class HubWorld(Protocol):
+    """What the hub needs of a replay."""
+
+    now: float
+    assumed: Assumptions
+    chance: Chance
+    measures: Measures
+    sim_pods: dict[str, SimPod]
+    images: Images
+    maker: PodMaker
+    facts: WebhookFacts
+    bounds: BoundsMeter
+    wait_bounds: WaitMeter
+    builds: BuildWorld
+    kubelets: Kubelets
+    controls: Controls
+
+    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Let something happen at that moment."""
+        ...
+
+    def next_number(self) -> int:
+        """A number that no other pod has."""
+        ...
+
+    def post(self, kind: str, state: PodState) -> SimPod:
+        """Create a pod; its number was the last one given."""
+        ...
+
+    def remove(self, pod: SimPod) -> None:
+        """A pod is gone."""
+        ...
+
+
+class Hub:
+    """The hub of one replay."""
+
+    def __init__(self, world: HubWorld) -> None:
+        self._world = world
+        # Launches that are admitted and whose servers aren't up yet.
+        self.starting = 0
+        self._of_repository: dict[str, int] = {}
+        self._running = 0
+        # Images being built now.
+        self._building: set[str] = set()
+
+    def arrive(self, attempt: Attempt) -> None:
+        """Somebody launches: admit them within the quotas."""
+        result = self._world.measures.result
+        result.attempts += 1
+        assumed, repository = self._world.assumed, attempt.repository
+        of_repository = self._of_repository.get(repository, 0) if repository else 0
+        if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
+            result.refused_by_repository += 1
+            self._world.measures.count("refused", self._world.now)
+            return
+        if assumed.quota_total and self._running >= assumed.quota_total:
+            result.refused_by_total += 1
+            self._world.measures.count("refused", self._world.now)
+            return
+        result.admitted += 1
+        self._world.measures.count("launches", self._world.now)
+        self._of_repository[repository] = self._of_repository.get(repository, 0) + 1
+        self._running += 1
+        self.starting += 1
+        image = image_reference(attempt.image)
+        self._world.wait_bounds.asked(self._world.images.get(image, attempt.image_bytes), self._world.now)
+        if (
+            assumed.with_builds
+            and attempt.image not in self._building
+            and self._world.builds.needs_build(attempt.image)
+        ):
+            self._post_build(attempt)
+        self._post_user(Launch(attempt, image, assumed.retries))
+
+    def _post_user(self, launch: Launch) -> None:
+        self._world.measures.result.tries += 1
+        name = f"user-{self._world.next_number()}"
+        made = self._world.maker.user(launch.attempt, name, self._world.now, self._world.facts.current())
+        pod = self._world.post(USER, made)
+        pod.launch = launch
+
+    def _post_build(self, attempt: Attempt) -> None:
+        """Build an image that was never launched before: the trace says when it was ready, so it delays nobody."""
+        self._building.add(attempt.image)
+        name = f"build-{self._world.next_number()}"
+        made = self._world.maker.build(attempt.repository, name, self._world.now, self._world.facts.current())
+        self._world.post(BUILD, made).builds = attempt
+
+    def build(self, pod: SimPod, node: SimNode) -> None:
+        """A build's pod has its node."""
+        if pod.builds is not None:
+            build = self._world.builds.begin(pod.builds.repository, node.name, self._world.now)
+            self._world.bounds.built(pod.builds.repository, self._world.measures.result.nodes_created)
+            self._world.at(self._world.now + build.seconds, self._built, pod)
+
+    def _built(self, pod: SimPod) -> None:
+        if pod.builds is not None and self._world.sim_pods.get(pod.key) is pod:
+            self._world.builds.built(pod.builds.image)
+            self._building.discard(pod.builds.image)
+            self._world.remove(pod)
+
+    def give_up_if_late(self, pod: SimPod) -> None:
+        """The spawner's patience has ended, unless the server is up."""
+        if pod.ready_at is not None or pod.key not in self._world.sim_pods:
+            return
+        launch, result = pod.launch, self._world.measures.result
+        if launch is None:
+            return
+        result.timeouts += 1
+        self._world.measures.count("timeouts", self._world.now)
+        self._end_try(pod, launch)
+
+    def _end_try(self, pod: SimPod, launch: Launch) -> None:
+        """A pod goes before its server was up: the hub tries again, or gives up."""
+        result = self._world.measures.result
+        launch.note_try(pod, self._world.now)
+        self._world.remove(pod)
+        if launch.tries_left > 0:
+            launch.tries_left -= 1
+            self._post_user(launch)
+        else:
+            result.given_up += 1
+            result.waited_for_node += launch.waited_for_node
+            # Its wait counts, or whoever serves nobody would serve them quickly.
+            for part, seconds in launch.spent.items():
+                result.waits[part].add(seconds)
+            result.waits[TOTAL].add(self._world.now - launch.attempt.moment)
+            self._world.measures.over(self._world.now - launch.attempt.moment)
+            self._forget(launch)
+            self.starting -= 1
+
+    def lose(self, pod: SimPod, launch: Launch) -> None:
+        """A user's pod is taken away: its try ends, or the session."""
+        if pod.ready_at is None:
+            self._end_try(pod, launch)
+        else:
+            self._end(pod)
+
+    def _forget(self, launch: Launch) -> None:
+        repository = launch.attempt.repository
+        number = self._of_repository[repository] - 1
+        if number:
+            self._of_repository[repository] = number
+        else:
+            del self._of_repository[repository]
+        self._running -= 1
+
+    # A server's start and end
+
+    def start(self, pod: SimPod, node: SimNode) -> None:
+        """A user's pod has its node: pull, start, and stay as long as the user does."""
+        launch = pod.launch
+        if launch is None:
+            return
+        assumed = self._world.assumed
+        image, asked = launch.image, self._world.now + assumed.bind_seconds
+        self._world.measures.result.placed += 1
+        node.users += 1
+        self._world.measures.level(USERS, 1, self._world.now)
+        self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
+        self._world.bounds.needed(node.name, self._world.images.get(image).layers)
+        node.images.use(image, self._world.now)
+        pull = node.images.pull(image, asked, FOR_USER)
+        pod.pull_begins = pull.begin
+        if pull.is_cold:
+            self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))
+        up = pull.finish + assumed.start_seconds
+        if up - pod.created > assumed.start_timeout_seconds:
+            if pod.waits_since is None:
+                self._world.at(pod.created + assumed.start_timeout_seconds, self.give_up_if_late, pod)
+            return
+        waits = dict(launch.spent)
+        waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self._world.now - pod.created
+        waits[PULL_WAIT] += max(0.0, pull.begin - asked)
+        waits[PULL] += max(0.0, pull.finish - max(pull.begin, asked))
+        waits[START] = assumed.bind_seconds + assumed.start_seconds
+        self._world.at(up, self._up, (pod, waits))
+
+    def _up(self, whom: tuple[SimPod, dict[str, float]]) -> None:
+        pod, waits = whom
+        launch = pod.launch
+        if launch is None or self._world.sim_pods.get(pod.key) is not pod:
+            return
+        pod.ready_at = self._world.now
+        self.starting -= 1
+        self._world.measures.started(waits, self._world.now)
+        self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
+        if self._world.controls.reads_containers:
+            self._world.controls.user_runs(pod, launch.image)
+        self._world.at(self._world.now + self._session_seconds(launch.attempt), self._end, pod)
+
+    def _session_seconds(self, attempt: Attempt) -> float:
+        if attempt.session_seconds is not None:
+            return attempt.session_seconds
+        model = SESSIONS[self._world.assumed.sessions]
+        rest = self._world.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
+        seconds = 60.0 * (model.least_minutes + rest)
+        every = self._world.assumed.cull_every_seconds
+        return (
+            seconds if not every else next_look(self._world.now + seconds, every, self._world.chance) - self._world.now
+        )
+
+    def _end(self, pod: SimPod) -> None:
+        if self._world.sim_pods.get(pod.key) is not pod:
+            # It was taken away before.
+            return
+        if pod.launch is not None:
+            self._forget(pod.launch)
+        self._world.remove(pod)
+
+    def forget_build(self, image: str) -> None:
+        """An image is being built no longer."""
+        self._building.discard(image)
