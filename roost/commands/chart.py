@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from generator.compile.chart import CompileError, check_fresh, write_chart
+from generator.compile.chart import check_fresh, write_chart
+from generator.compile.expressions import CompileError
 from generator.faults import GeneratorError
 from generator.locations import checkout
 

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.compile.chart import CompileError, check_fresh, compile_template, macros_of, write_chart
+from generator.compile.chart import check_fresh, write_chart
+from generator.compile.expressions import CompileError
 from generator.compile.shape import Shape
+from generator.compile.template import compile_template, macros_of
 from generator.render.environment import (
     TemplateError,
     context,
