@@ -27,10 +27,10 @@ from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import SETTLE_SECONDS, Loop
 from roost.controllers.runtime.metrics import Metrics
 from roost_core.kube.client import ApiError
-from roost_core.placement.documents import Reader
 from roost_core.placement.labels import attract_label, pulled_label
 from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import parse_settings
+from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.objects import NodeState, Owner, PodState

@@ -16,8 +16,8 @@ from roost.controllers.popular_images.settings import (
     PopularSettings,
     read_popular_settings,
 )
-from roost_core.placement.documents import Reader
 from roost_core.placement.nodes import NodeFact
+from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import ContainerState, NodeState, PodState
 from roost_core.scheduler.pod_reader import read_pod_state
 from tests.builders import NAMESPACE, RELEASE, default_values, merged

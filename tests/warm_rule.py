@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roost_core.placement.warm import MAX_HOLDERS, Spare, doubt, set_size, with_weights
+from roost_core.placement.warm_sets import MAX_HOLDERS, Spare, doubt, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

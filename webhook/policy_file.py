@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.readiness import Verdict
-from roost_core.placement.documents import SettingsError
 from roost_core.placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
+from roost_core.placement.settings_reader import SettingsError
 
 if TYPE_CHECKING:
     import threading

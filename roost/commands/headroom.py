@@ -12,7 +12,6 @@ from generator.faults import UsageError, sort_faults
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from generator.values.release import check_release
-from roost_core.placement.documents import Reader
 from roost_core.placement.headroom_windows import (
     Change,
     changes_between,
@@ -22,6 +21,7 @@ from roost_core.placement.headroom_windows import (
     replica_hours,
 )
 from roost_core.placement.quantities import parse_quantity
+from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

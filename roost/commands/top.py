@@ -11,7 +11,7 @@ from roost.recorder.answers.top import watch
 from roost.recorder.recording.settings import load_settings
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
-from roost_core.placement.documents import SettingsError
+from roost_core.placement.settings_reader import SettingsError
 
 
 def run(settings: str, kubeconfig: str | None, once: bool) -> int:

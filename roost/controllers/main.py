@@ -33,7 +33,7 @@ from roost_core.kube.leases import Leadership
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
-from roost_core.placement.documents import Fault, SettingsError
+from roost_core.placement.settings_reader import Fault, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from roost.controllers.contract.planner import Planner, Sources
-    from roost_core.placement.documents import Reader
+    from roost_core.placement.settings_reader import Reader
 
 # Each reads its part of the settings (faults go to the reader) and returns None when it is switched off there.
 FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (

@@ -10,7 +10,7 @@ import yaml
 
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.registry import FACTORIES
-from roost_core.placement.documents import DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Reader, SettingsError, describe
 
 if TYPE_CHECKING:
     from pathlib import Path

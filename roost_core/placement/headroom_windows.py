@@ -22,7 +22,7 @@ from cronsim import CronSim, CronSimError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roost_core.placement.documents import Reader
+    from roost_core.placement.settings_reader import Reader
 
 MAX_REPLICAS: Final = 100_000
 _CRON: Final = re.compile(r"[ \t]*(?:[0-9A-Za-z*,/#-]+[ \t]+){4}[0-9A-Za-z*,/#-]+[ \t]*", re.ASCII)

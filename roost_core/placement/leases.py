@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from roost_core.placement.moments import read_moment
+from roost_core.placement.timestamps import read_moment
 
 # Without a renewal a Lease is stale after so many of its own durations. After one another takes over; after two
 # nobody has.

@@ -14,8 +14,8 @@ from roost_core.placement.settings import GateMode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.placement.documents import Document, Reader
     from roost_core.placement.nodes import NodeFact
+    from roost_core.placement.settings_reader import Document, Reader
 
 # What the DaemonSet controller lets every daemon pod tolerate.
 # Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.

@@ -14,11 +14,11 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Final, Literal
 
-from roost_core.placement.documents import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
 from roost_core.placement.managed_images import managed_images
 from roost_core.placement.quantities import parse_quantity
 from roost_core.placement.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
-from roost_core.placement.warm import MAX_NODES, Spare
+from roost_core.placement.settings_reader import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.placement.warm_sets import MAX_NODES, Spare
 
 VERSION: Final = 1
 # Other resources make a pod invalid without an equal limit (huge pages, devices).

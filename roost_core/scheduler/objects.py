@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.placement.copies import Copier
 from roost_core.placement.pods import (
     DEFAULT_SCHEDULER,
 )
+from roost_core.placement.record_copier import Copier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,6 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from roost_core.placement.labels import intern_labels, kept_annotations
-from roost_core.placement.moments import read_moment
 from roost_core.placement.pods import (
     DEFAULT_SCHEDULER,
     NOTHING,
@@ -26,6 +25,7 @@ from roost_core.placement.pods import (
     child_texts,
 )
 from roost_core.placement.selectors import Requirement, read_label_selector, read_requirement
+from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.objects import (
     CPU,
     MEMORY,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
-from roost_core.placement.moments import read_moment
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.pods import OddPodError
 from roost_core.placement.selectors import Taint
+from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import read_allocatable
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.placement.classes import Classes
-from roost_core.placement.holders import Holders
+from roost_core.placement.image_holders import Holders
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import (
     HELD,

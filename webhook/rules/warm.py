@@ -13,7 +13,7 @@ import orjson
 
 from roost_core.placement.nodes import node_admits
 from roost_core.placement.selectors import node_term_matches
-from roost_core.placement.warm import MAX_HOLDERS, doubt, set_size, slots_of, with_weights
+from roost_core.placement.warm_sets import MAX_HOLDERS, doubt, set_size, slots_of, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

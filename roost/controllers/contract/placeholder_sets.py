@@ -9,7 +9,7 @@ from roost_core.placement.labels import attract_label
 from roost_core.placement.nodes import NodeRules
 
 if TYPE_CHECKING:
-    from roost_core.placement.documents import Document, Reader
+    from roost_core.placement.settings_reader import Document, Reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import Done, GaugeDefinition, Planned
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost_core.placement.documents import Document
+    from roost_core.placement.settings_reader import Document
 
 M = TypeVar("M")
 

@@ -7,14 +7,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from roost.controllers.contract.placeholder_sets import read_placeholder_sets
-from roost_core.placement.documents import Reader
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows
+from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.documents import Document
     from roost_core.placement.nodes import NodeRules
+    from roost_core.placement.settings_reader import Document
 
 
 class CountBy(StrEnum):

@@ -31,7 +31,7 @@ from roost.controllers.image_gate.marks import (
 )
 from roost.controllers.image_gate.pull_faults import describe_fault, find_cause
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
-from roost_core.placement.leaving import LEAVING_TAINTS
+from roost_core.placement.leaving_taints import LEAVING_TAINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

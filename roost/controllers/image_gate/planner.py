@@ -11,7 +11,7 @@ from roost_core.placement.pullers import read_mappings, read_pullers
 
 if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner, Sources
-    from roost_core.placement.documents import Document, Reader
+    from roost_core.placement.settings_reader import Document, Reader
 
 NAME: Final = "image-gate"
 MAX_DEADLINE_SECONDS: Final = 24 * 3600

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from roost_core.placement.labels import HELD
-from roost_core.placement.leaving import GOING_TAINTS, MAYBE_GOING_TAINTS
+from roost_core.placement.leaving_taints import GOING_TAINTS, MAYBE_GOING_TAINTS
 from roost_core.placement.nodes import node_is_selected, node_is_tolerated
 from roost_core.placement.pullers import serving
 

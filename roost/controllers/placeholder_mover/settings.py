@@ -16,7 +16,7 @@ from roost_core.scheduler.profile import Profile, ProfileError, default_profile,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.documents import Document, Reader
+    from roost_core.placement.settings_reader import Document, Reader
 
 # Times that the chart doesn't name: what an operator would change is how much moves, not when.
 _SECONDS: Final[Mapping[str, int]] = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.popular_images.settings import DISK_BYTES_PER_IMAGE_BYTE
 from roost_core.placement.images import normalise_reference, split_reference
-from roost_core.placement.leaving import LEAVING_TAINTS
+from roost_core.placement.leaving_taints import LEAVING_TAINTS
 from roost_core.placement.nodes import NodeRules, node_admits
 from roost_core.placement.pullers import serving
 from roost_core.placement.selectors import untolerated

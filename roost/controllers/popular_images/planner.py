@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Planned
     from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost_core.placement.documents import Reader
+    from roost_core.placement.settings_reader import Reader
 
 NAME: Final = "popular-images"
 

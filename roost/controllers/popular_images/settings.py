@@ -13,7 +13,7 @@ from roost_core.placement.settings import PodClass, read_pod_classes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.documents import Document, Reader
+    from roost_core.placement.settings_reader import Document, Reader
 
 # kubelets' default: how many images a node reports, the largest.
 REPORTED_IMAGES: Final = 50

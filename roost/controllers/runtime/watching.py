@@ -13,8 +13,8 @@ from roost.controllers.contract.snapshot import PullEvent, Snapshot, StatefulSet
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
-from roost_core.placement.moments import read_moment
 from roost_core.placement.pods import OddPodError
+from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import OddNodeError, read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 

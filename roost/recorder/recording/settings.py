@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.documents import DNS_NAME, Document, Fault, Reader, SettingsError, describe
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.pullers import Puller, read_pullers, selects
 from roost_core.placement.settings import KeySource, PodClass, read_pod_classes
+from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Reader, SettingsError, describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.placement.copies import Copier
 from roost_core.placement.nodes import Nodes
+from roost_core.placement.record_copier import Copier
 from webhook.rules.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.placement.admitted import AdmittedNodes
+from roost_core.placement.admitted_nodes import AdmittedNodes
 from roost_core.placement.homes import choose_homes
 from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits
 from roost_core.placement.rendezvous import Ring, rank_nodes

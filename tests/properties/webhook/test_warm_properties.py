@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roost_core.placement.nodes import NodeFact, NodeRules, Nodes
 from roost_core.placement.settings import Warm
-from roost_core.placement.warm import MAX_NODES, Spare, doubt, set_size, with_weights
+from roost_core.placement.warm_sets import MAX_NODES, Spare, doubt, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.rules.facts import WarmFacts, WarmPod
 from webhook.rules.warm import WarmFinder, WarmRequest
@@ -174,7 +174,7 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
         )
         pods, percent = warm.spare
         # As if disks were small: histories are short.
-        with patch("roost_core.placement.warm.SURE_IMAGES", 1):
+        with patch("roost_core.placement.warm_sets.SURE_IMAGES", 1):
             choice = finder.find(wanted, nodes, facts)
             assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
         assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))

@@ -9,10 +9,10 @@ from roost.controllers.contract.actions import Action, Done, Notice, Outcome, Re
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.planner import make_headroom
-from roost_core.placement.documents import Reader
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.nodes import NodeFact
+from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import NodeState, Owner, PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE
 

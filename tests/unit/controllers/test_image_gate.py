@@ -14,10 +14,10 @@ from roost.controllers.image_gate.node import LEFT_SET_SECONDS, NO_PULLER_SECOND
 from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, TOLD_NODES, GateMemory, note_image_gate
 from roost.controllers.image_gate.planner import read_gate
 from roost.controllers.image_gate.settings import PullerPods
-from roost_core.placement.documents import Reader
 from roost_core.placement.labels import images_condition, pulled_label, startup_taint
 from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import GateMode
+from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import ContainerState
 from roost_core.scheduler.pod_reader import read_pod_state
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label

@@ -19,7 +19,6 @@ from roost.controllers.popular_images.settings import ASSUMED_IMAGE_BYTES, PULL_
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost_core.placement.documents import Reader
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     OWN_INSTANCE_LABEL,
@@ -28,6 +27,7 @@ from roost_core.placement.labels import (
     startup_taint,
 )
 from roost_core.placement.selectors import Taint
+from roost_core.placement.settings_reader import Reader
 from tests.builders import NAMESPACE, RELEASE
 from tests.popular_builders import (
     DIGEST,

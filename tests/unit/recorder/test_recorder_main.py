@@ -9,7 +9,7 @@ import pytest
 from roost.cli import run
 from roost.recorder.main import _profiles
 from roost_core.kube import logs
-from roost_core.placement.documents import SettingsError
+from roost_core.placement.settings_reader import SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from roost.recorder.recording.reading import read_node
 from roost.recorder.recording.settings import RecorderSettings, parse_settings
 from roost.recorder.store import schema
 from roost.recorder.store.records import NODES, Known, NodeChangeRecord, NodeRecord
-from roost_core.placement.documents import SettingsError
 from roost_core.placement.labels import pulled_label
+from roost_core.placement.settings_reader import SettingsError
 from tests.recorded import empty_store
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from roost_core.placement import headroom_windows
-from roost_core.placement.documents import Reader
 from roost_core.placement.headroom_windows import (
     Window,
     changes_between,
@@ -19,6 +18,7 @@ from roost_core.placement.headroom_windows import (
     replica_hours,
     spell_at,
 )
+from roost_core.placement.settings_reader import Reader
 
 
 def _window(start: str, end: str, *, replicas: int = 30, zone: str = "Europe/Berlin", name: str = "lecture") -> Window:

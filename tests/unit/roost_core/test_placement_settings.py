@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from roost_core.placement.documents import SettingsError
 from roost_core.placement.settings import GateMode, KeySource, MatchBy, WhenNoHolder, parse_settings, read_settings
+from roost_core.placement.settings_reader import SettingsError
 from tests.builders import IMAGE, merged, policy_document, settings
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.moments import read_moment
 from roost_core.placement.pods import OddPodError
 from roost_core.placement.selectors import Requirement, Taint
+from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import OddNodeError, read_node_state
 from roost_core.scheduler.objects import Owner, PodSpec
 from roost_core.scheduler.pod_reader import read_pod_spec, read_pod_state

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.documents import SettingsError
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from roost_core.placement.settings import Warm
-from roost_core.placement.warm import Spare, doubt, set_size, slots_of, with_weights
+from roost_core.placement.settings_reader import SettingsError
+from roost_core.placement.warm_sets import Spare, doubt, set_size, slots_of, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.rules.facts import (

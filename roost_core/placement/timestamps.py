@@ -1,4 +1,4 @@
-"""Read moments as the API writes them."""
+"""Read timestamps as the API writes them, into seconds since 1970, UTC."""
 
 from __future__ import annotations
 
