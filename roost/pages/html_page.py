@@ -18,7 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from roost.pages.table import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from roost.pages.drawing import Figure
     from roost.pages.table import Cell, Column, Table
@@ -33,13 +33,14 @@ class Tile(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A section as it is planned: what is in it, by key."""
+    """A section as it is planned."""
 
     key: str
     title: str
     about: str
-    figures: Sequence[str]
-    tables: Sequence[str]
+    # None: nothing to draw.
+    figures: Sequence[Figure | None]
+    tables: Sequence[Table]
     # What stands there when there is nothing to draw.
     nothing: str
     beside: bool = False
@@ -60,8 +61,6 @@ def render(
     notices: Sequence[str],
     tiles: Sequence[Tile],
     parts: Sequence[Part],
-    figures: Mapping[str, Figure],
-    tables: Mapping[str, Table],
     show: Callable[[Cell, Unit], str],
     more_css: str = "",
 ) -> str:
@@ -72,7 +71,7 @@ def render(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
     template = environment.from_string(_own("page.html.j2"))
-    sections = [section for section in (_section(part, figures, tables) for part in parts) if section is not None]
+    sections = [section for part in parts if (section := _section(part)) is not None]
     # The end of a script element, were it in one of its strings, would end ours.
     plotly = _own("plotly-basic.min.js").replace("</script", "<\\/script") if sections else ""
     script = _own("page.js") if sections else ""
@@ -87,20 +86,19 @@ def render(
         css=_own("page.css") + more_css,
         plotly=plotly,
         script=script,
-        figures=_script_safe({key: figure.as_json() for key, figure in figures.items()}),
+        figures=_script_safe({figure.key: figure.as_json() for section in sections for figure in section["figures"]}),
     )
 
 
-def _section(part: Part, drawn: Mapping[str, Figure], by_name: Mapping[str, Table]) -> dict[str, Any] | None:
-    found = [drawn[key] for key in part.figures if key in drawn]
-    listed = [by_name[name] for name in part.tables]
+def _section(part: Part) -> dict[str, Any] | None:
+    listed = [table for table in part.tables if not table.only_data]
     if not part.figures and not any(table.rows for table in listed):
         return None
     shown = [
         _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])
         for table in listed
     ]
-    return {**part._asdict(), "figures": found, "tables": shown}
+    return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}
 
 
 def _policy(*scripts: str) -> str:

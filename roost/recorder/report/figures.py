@@ -56,28 +56,11 @@ VERDICT_NAMES: Final = {
 }
 
 
-def figures(report: Report) -> dict[str, Figure]:
-    """Every figure that has something to show, by key."""
-    drawn = (
-        *(_starts(key, report) for key in ("starts_by_class", "starts_by_image", "starts_by_node_age")),
-        _pulls_over_time(report),
-        _warm_share(report),
-        _occupancy(report),
-        _small_multiples(report),
-        _failures(report),
-        _pull_counts(report),
-        _pull_bytes(report),
-        _pull_waits(report),
-        _removals(report),
-        _verdicts(report),
-    )
-    return {figure.key: figure for figure in drawn if figure is not None}
-
-
 # Start phases
 
 
-def _starts(key: str, report: Report) -> Figure | None:
+def starts_figure(key: str, report: Report) -> Figure | None:
+    """Median and p95 of each span, by class and profile, image or age of node (key)."""
     named = dict(list(start_names(key, report).items())[: MOST_CLASSES if key == "starts_by_class" else None])
     if not named:
         return None
@@ -138,7 +121,8 @@ def _drawn(span_us: int | None) -> float:
 # Over time
 
 
-def _pulls_over_time(report: Report) -> Figure | None:
+def pulls_over_time_figure(report: Report) -> Figure | None:
+    """The share of warm pulls, and warm and cold pulls, in each step."""
     if not any(one.warm or one.cold for one in report.pulls_by_step):
         return None
     unseen = report.unseen_steps(EVENTS)
@@ -176,7 +160,8 @@ def _pulls_over_time(report: Report) -> Figure | None:
     return Figure("pulls_over_time", caption, legend, data, layout)
 
 
-def _occupancy(report: Report) -> Figure | None:
+def occupancy_over_time_figure(report: Report) -> Figure | None:
+    """Pods on all nodes in each step."""
     if not any(any(values) for values in report.occupancy.values()):
         return None
     unseen = report.unseen_steps(PODS)
@@ -196,7 +181,7 @@ def _occupancy(report: Report) -> Figure | None:
     )
 
 
-def _small_multiples(report: Report) -> Figure | None:
+def occupancy_by_node_figure(report: Report) -> Figure | None:
     """The busiest nodes, one small plot under the other, on the same scale."""
     nodes = {
         name: found
@@ -235,7 +220,8 @@ def _small_multiples(report: Report) -> Figure | None:
     return Figure("occupancy_by_node", caption, (*legend, *_gap_mark(report, PODS)), data, layout)
 
 
-def _removals(report: Report) -> Figure | None:
+def removals_figure(report: Report) -> Figure | None:
+    """Pods that had to go in each step."""
     if not report.removals_by_step:
         return None
     unseen = report.unseen_steps(EVENTS)
@@ -308,7 +294,8 @@ def _times(report: Report) -> list[str]:
 # Bars by name
 
 
-def _warm_share(report: Report) -> Figure | None:
+def pulls_by_image_figure(report: Report) -> Figure | None:
+    """Warm and cold pulls of each image."""
     pulls = list(report.pulls_by_image.items())
     if not pulls:
         return None
@@ -332,7 +319,8 @@ def _warm_share(report: Report) -> Figure | None:
     )
 
 
-def _failures(report: Report) -> Figure | None:
+def failures_figure(report: Report) -> Figure | None:
+    """Failed tries by reason."""
     rows = [
         Row(reason, f"{one.tries:,}", reason, [one.tries]) for reason, one in list(report.failures.items())[:MOST_BARS]
     ]
@@ -340,13 +328,15 @@ def _failures(report: Report) -> Figure | None:
     return bars("failures", caption, rows, [("--cold", "tries")], {}, legend=False)
 
 
-def _pull_counts(report: Report) -> Figure | None:
+def pull_counts_figure(report: Report) -> Figure | None:
+    """Pulls to each node."""
     rows = [Row(cut(name), f"{one.warm + one.cold:,}", name, [one.warm, one.cold]) for name, one in _nodes(report)]
     marks = [("--warm", "warm"), ("--cold", "cold")]
     return bars("pull_counts", "Pulls, warm and cold.", rows, marks, {})
 
 
-def _pull_bytes(report: Report) -> Figure | None:
+def pull_bytes_figure(report: Report) -> Figure | None:
+    """Bytes pulled to each node."""
     unit = 1 << 30
     rows = [
         Row(cut(name), show(one.image_bytes, Unit.BYTES), name, [one.image_bytes / unit])
@@ -357,7 +347,8 @@ def _pull_bytes(report: Report) -> Figure | None:
     return bars("pull_bytes", "Bytes pulled.", rows, [("--cold", "GiB")], {"ticksuffix": " GiB"}, legend=False)
 
 
-def _pull_waits(report: Report) -> Figure | None:
+def pull_waits_figure(report: Report) -> Figure | None:
+    """How long pulls took on each node, and waited for others."""
     rows = [
         Row(
             cut(name),
@@ -377,7 +368,8 @@ def _nodes(report: Report) -> list[tuple[str, Pulls]]:
     return list(report.pulls_by_node.items())[:MOST_BARS]
 
 
-def _verdicts(report: Report) -> Figure | None:
+def verdicts_figure(report: Report) -> Figure | None:
+    """Verdicts on the bindings of each scheduler profile."""
     rows = []
     for scheduler, found in sorted(report.verdicts.items()):
         total = found.total()

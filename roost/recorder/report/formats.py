@@ -11,8 +11,8 @@ from prometheus_client.core import CollectorRegistry, HistogramMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from roost.pages.table import csv_cell, data_cell, moment
+from roost.recorder.report.sections import tables
 from roost.recorder.report.statistics import BOUNDS_SECONDS
-from roost.recorder.report.tables import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

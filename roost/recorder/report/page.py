@@ -1,14 +1,14 @@
-"""Make the report's page: what stands where in it, and the few numbers at its head."""
+"""Make the report's page: its sections, and the few numbers at its head."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.html_page import Part, Tile, render
+from roost.pages.html_page import Tile, render
 from roost.pages.phrases import show_span
 from roost.pages.table import Unit, moment
-from roost.recorder.report.figures import figures
-from roost.recorder.report.tables import show, tables
+from roost.recorder.report.sections import parts
+from roost.recorder.report.tables import show
 from roost.recorder.store.records import EVENTS, PODS
 
 if TYPE_CHECKING:
@@ -16,95 +16,6 @@ if TYPE_CHECKING:
 
 US: Final = 1_000_000
 TITLE: Final = "How pods started, and where they went"
-_STARTS_ABOUT: Final = (
-    "Moments that the API server keeps in whole seconds (creation, containers running, ready) make a phase seem up to "
-    "a second longer or shorter; percentiles are exact to one part in a hundred."
-)
-_PARTS: Final = (
-    Part(
-        "starts-by-class",
-        "Start phases by class and profile",
-        _STARTS_ABOUT,
-        ("starts_by_class",),
-        ("starts_by_class",),
-        "No pod started in this time.",
-    ),
-    Part(
-        "starts-by-image",
-        "Start phases by image",
-        "",
-        ("starts_by_image",),
-        ("starts_by_image",),
-        "No pod with an image started in this time.",
-    ),
-    Part(
-        "starts-by-node-age",
-        "Start phases by age of the node",
-        "",
-        ("starts_by_node_age",),
-        ("starts_by_node_age",),
-        "No pod started in this time.",
-    ),
-    Part(
-        "new-nodes",
-        "New nodes",
-        "",
-        (),
-        ("new_nodes",),
-        "Of nodes that joined in this time and were seen to get every image that the hub's image gate puts on them.",
-    ),
-    Part(
-        "warm-share",
-        "Warm pulls",
-        "A pull is warm when the image was on the node already.",
-        ("pulls_over_time", "pulls_by_image"),
-        ("pulls_over_time", "pulls_by_image"),
-        "No pull was recorded in this time.",
-    ),
-    Part(
-        "occupancy",
-        "What stood on the nodes",
-        "",
-        ("occupancy_over_time", "occupancy_by_node"),
-        ("occupancy_over_time", "occupancy_by_node"),
-        "No pod was on a node in this time.",
-    ),
-    Part(
-        "failures",
-        "Tries that found no node",
-        "",
-        ("failures",),
-        ("failures",),
-        "Every try found a node.",
-    ),
-    Part(
-        "pulls-by-node",
-        "Pulls by node",
-        "",
-        ("pull_counts", "pull_bytes", "pull_waits"),
-        ("pulls_by_node",),
-        "No pull was recorded in this time.",
-        beside=True,
-    ),
-    Part(
-        "removals",
-        "Pre-emptions and evictions",
-        "",
-        ("removals_over_time",),
-        ("removals_by_class", "removals_over_time"),
-        "No pod had to go for another, and none was evicted.",
-    ),
-    Part(
-        "model",
-        "Does the scheduler's model agree?",
-        "The model is asked on what the watches told, and where it differs on the states shortly before, since the "
-        "scheduler may not have seen the last changes. A difference is a hint to look, no proof of a fault.",
-        ("model",),
-        ("model",),
-        "No binding was recorded in this time.",
-    ),
-    Part("gaps", "Gaps in the record", "", (), ("gaps",), "Grey in the plots above."),
-)
 
 
 def make_page(report: Report, about: str) -> str:
@@ -115,9 +26,7 @@ def make_page(report: Report, about: str) -> str:
         footer=about,
         notices=_notices(report),
         tiles=[] if report.is_empty else _tiles(report),
-        parts=() if report.is_empty else _PARTS,
-        figures={} if report.is_empty else figures(report),
-        tables={table.name: table for table in tables(report)},
+        parts=[] if report.is_empty else parts(report),
         show=show,
     )
 

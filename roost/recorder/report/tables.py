@@ -43,27 +43,6 @@ def show(cell: Cell, unit: Unit) -> str:
     return table.show(cell, unit)
 
 
-def tables(report: Report) -> list[Table]:
-    """Every table of the report; those without rows too."""
-    return [
-        _starts("starts_by_class", "Start phases by class and scheduler profile", report),
-        _starts("starts_by_image", "Start phases by image", report),
-        _starts("starts_by_node_age", "Start phases by age of the node", report),
-        _new_nodes(report),
-        _pulls_over_time(report),
-        _pulls("pulls_by_image", "Pulls by image", "image", "image", report),
-        _occupancy_over_time(report),
-        _occupancy_by_node(report),
-        _occupancy_of_nodes(report),
-        _failures(report),
-        _pulls("pulls_by_node", "Pulls by node", "node", "node", report),
-        _removals_over_time(report),
-        _removals(report),
-        _verdicts(report),
-        _gaps(report),
-    ]
-
-
 def start_names(name: str, report: Report) -> dict[tuple[str, ...], Mapping[str, Spans]]:
     """The rows of one table of starts: what it is by -> spans."""
     if name == "starts_by_class":
@@ -72,7 +51,8 @@ def start_names(name: str, report: Report) -> dict[tuple[str, ...], Mapping[str,
     return {(key,): spans for key, spans in chosen.items()}
 
 
-def _starts(name: str, title: str, report: Report) -> Table:
+def starts_table(name: str, title: str, report: Report) -> Table:
+    """A row for each class and profile, image or age of node (by name), and span."""
     heads = {
         "starts_by_class": (_text("pod_class", "class"), _text("scheduler", "profile")),
         "starts_by_image": (_text("image", "image"),),
@@ -88,7 +68,8 @@ def _starts(name: str, title: str, report: Report) -> Table:
     return Table(name, title, columns, rows)
 
 
-def _new_nodes(report: Report) -> Table:
+def new_nodes_table(report: Report) -> Table:
+    """A row for each span, of nodes that joined in the window."""
     return Table("new_nodes", "New nodes", tuple(_phase_columns("nodes")), list(_phases(report.nodes, NODE_SPAN_NAMES)))
 
 
@@ -107,7 +88,8 @@ def _phases(spans: Mapping[str, Spans], names: Iterable[str]) -> Iterator[tuple[
             yield (span, one.count, *(_seconds(value) for value in found))
 
 
-def _pulls_over_time(report: Report) -> Table:
+def pulls_over_time_table(report: Report) -> Table:
+    """A row for each step; no numbers where Events may be missing."""
     columns = (
         Column("from", "from (UTC)", Unit.MOMENT),
         Column("warm", "warm", Unit.COUNT),
@@ -123,9 +105,10 @@ def _pulls_over_time(report: Report) -> Table:
     return Table("pulls_over_time", "Pulls over time, warm and cold", columns, rows)
 
 
-def _pulls(name: str, title: str, key: str, heading: str, report: Report) -> Table:
+def pulls_table(name: str, title: str, key: str, report: Report) -> Table:
+    """A row for each image or node (key), most pulls first."""
     columns = (
-        _text(key, heading),
+        _text(key, key),
         Column("cold", "cold", Unit.COUNT),
         Column("warm", "warm", Unit.COUNT),
         Column("warm_share", "warm share", Unit.SHARE),
@@ -141,7 +124,8 @@ def _pulls(name: str, title: str, key: str, heading: str, report: Report) -> Tab
     return Table(name, title, columns, rows)
 
 
-def _occupancy_over_time(report: Report) -> Table:
+def occupancy_over_time_table(report: Report) -> Table:
+    """A row for each step; no numbers where pods may be missing."""
     columns = (Column("from", "from (UTC)", Unit.MOMENT), *_kinds(), _text("record", "record"))
     unseen = report.unseen_steps(PODS)
     rows: list[tuple[Cell, ...]] = []
@@ -152,7 +136,8 @@ def _occupancy_over_time(report: Report) -> Table:
     return Table("occupancy_over_time", "Pods on nodes, on average in each step", columns, rows)
 
 
-def _occupancy_by_node(report: Report) -> Table:
+def occupancy_by_node_table(report: Report) -> Table:
+    """A row for each node, the busiest first."""
     rows: list[tuple[Cell, ...]] = [
         (name, *(found.get(kind, 0.0) for kind in KINDS)) for name, found in report.mean_by_node.items()
     ]
@@ -160,7 +145,8 @@ def _occupancy_by_node(report: Report) -> Table:
     return Table("occupancy_by_node", title, (_text("node", "node"), *_kinds()), rows)
 
 
-def _occupancy_of_nodes(report: Report) -> Table:
+def occupancy_of_nodes_table(report: Report) -> Table:
+    """A row for each of the busiest nodes and each step in which something stood there."""
     columns = (_text("node", "node"), Column("from", "from (UTC)", Unit.MOMENT), *_kinds())
     rows: list[tuple[Cell, ...]] = []
     unseen = report.unseen_steps(PODS)
@@ -175,7 +161,8 @@ def _occupancy_of_nodes(report: Report) -> Table:
     return Table("occupancy_of_nodes", title, columns, rows, only_data=True)
 
 
-def _failures(report: Report) -> Table:
+def failures_table(report: Report) -> Table:
+    """A row for each reason, most tries first."""
     columns = (
         _text("reason", "reason"),
         Column("tries", "tries", Unit.COUNT),
@@ -185,7 +172,8 @@ def _failures(report: Report) -> Table:
     return Table("failures", "Tries that found no node, by reason", columns, rows)
 
 
-def _removals_over_time(report: Report) -> Table:
+def removals_over_time_table(report: Report) -> Table:
+    """A row for each step and kind in which pods had to go."""
     columns = (
         Column("from", "from (UTC)", Unit.MOMENT),
         _text("kind", "what"),
@@ -202,13 +190,15 @@ def _removals_over_time(report: Report) -> Table:
     return Table("removals_over_time", "Pre-emptions and evictions over time", columns, rows)
 
 
-def _removals(report: Report) -> Table:
+def removals_by_class_table(report: Report) -> Table:
+    """A row for each kind and class."""
     columns = (_text("kind", "what"), _text("pod_class", "class"), Column("pods", "pods", Unit.COUNT))
     rows = [(kind, pod_class or NO_CLASS, number) for (kind, pod_class), number in sorted(report.removals.items())]
     return Table("removals_by_class", "Pre-emptions and evictions by class", columns, rows)
 
 
-def _verdicts(report: Report) -> Table:
+def verdicts_table(report: Report) -> Table:
+    """A row for each scheduler profile."""
     columns = (
         _text("scheduler", "profile"),
         Column("agrees", "agrees", Unit.COUNT),
@@ -223,7 +213,8 @@ def _verdicts(report: Report) -> Table:
     return Table("model", "The scheduler's model asked again", columns, rows)
 
 
-def _gaps(report: Report) -> Table:
+def gaps_table(report: Report) -> Table:
+    """A row for each stretch in which something may be missing."""
     columns = (
         _text("kind", "what may be missing"),
         Column("from", "from (UTC)", Unit.MOMENT),

@@ -10,8 +10,10 @@ from roost.simulator.reporting.tables import SENSITIVE, notices, show_amount, sh
 from roost.simulator.sweep.summary import MEASURES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from roost.pages.drawing import Figure
+    from roost.pages.table import Table
     from roost.simulator.reporting.tables import ReportContext
     from roost.simulator.sweep.summary import Summary
 
@@ -27,9 +29,7 @@ def make_page(summary: Summary, told: ReportContext) -> str:
         footer=f"Replayed by Roost {told.version}. A replay is no promise: what it assumes stands above.",
         notices=_notices(summary, told),
         tiles=_tiles(summary),
-        parts=list(_parts(summary)),
-        figures=figures(summary),
-        tables={table.name: table for table in tables(summary, told)},
+        parts=list(_parts(summary, figures(summary), {table.name: table for table in tables(summary, told)})),
         show=show_cell,
         more_css=CSS,
     )
@@ -70,36 +70,42 @@ def _tiles(summary: Summary) -> list[Tile]:
     return found
 
 
-def _parts(summary: Summary) -> Iterator[Part]:
+def _parts(summary: Summary, drawn: Mapping[str, Figure], by_name: Mapping[str, Table]) -> Iterator[Part]:
+    def draw(*keys: str) -> list[Figure | None]:
+        return [drawn.get(key) for key in keys]
+
+    def find(*names: str) -> list[Table]:
+        return [by_name[name] for name in names]
+
     headlines = [f"headline_{measure.key}" for measure in MEASURES if measure.is_headline]
     yield Part(
         "side-by-side",
         "Side by side",
         "Bounds are what no policy can beat; each is explained at the end.",
-        headlines,
-        ("side_by_side", "policies"),
+        draw(*headlines),
+        find("side_by_side", "policies"),
         _NOTHING,
         beside=True,
     )
-    yield Part("trade", "Cold starts against node-hours", "", ("trade",), (), _NOTHING)
-    yield Part("waiting", "Waiting", "", ("distribution", "wait_parts"), ("waits",), _NOTHING)
+    yield Part("trade", "Cold starts against node-hours", "", draw("trade"), (), _NOTHING)
+    yield Part("waiting", "Waiting", "", draw("distribution", "wait_parts"), find("waits"), _NOTHING)
     yield Part(
         "why-cold",
         "Why starts were cold",
         "Images on no node can only be pulled ahead; those on full nodes need room kept where they are, or a second "
         "copy in time; those elsewhere with room were missed by the placement.",
-        ("why_cold",),
-        ("why_cold",),
+        draw("why_cold"),
+        find("why_cold"),
         "No start was cold.",
     )
-    yield Part("over-time", "Over time", "", ("over_time",), ("over_time",), _NOTHING)
+    yield Part("over-time", "Over time", "", draw("over_time"), find("over_time"), _NOTHING)
     for name in summary.varied():
         yield Part(
             f"by-{name.replace('_', '-')}",
             f"What {name} changes",
             "",
-            [f"by_{name}_{key}" for key in SENSITIVE],
-            (f"by_{name}",),
+            draw(*(f"by_{name}_{key}" for key in SENSITIVE)),
+            find(f"by_{name}"),
             _NOTHING,
             beside=True,
         )
@@ -108,16 +114,16 @@ def _parts(summary: Summary) -> Iterator[Part]:
         "Assumptions",
         "Everything about the world that neither the trace nor the values say. Each can be set with --set.",
         (),
-        ("assumptions",),
+        find("assumptions"),
         _changed(summary),
     )
-    yield Part("bounds", "Bounds", "", (), ("bounds",), "What each bound says, and of which figure.")
+    yield Part("bounds", "Bounds", "", (), find("bounds"), "What each bound says, and of which figure.")
     yield Part(
         "input",
         "The trace",
         "",
         (),
-        ("input", "caches", "disk_caches", "covers"),
+        find("input", "caches", "disk_caches", "covers"),
         "What was read and skipped, and what caches could do at best with such launches.",
     )
 

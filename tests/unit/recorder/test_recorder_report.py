@@ -20,11 +20,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from roost.__main__ import main
 from roost.pages.drawing import NAME_LENGTH, short_names, time_ticks
 from roost.pages.table import Unit
-from roost.recorder.report.figures import figures
 from roost.recorder.report.formats import to_csv, to_json, to_openmetrics
 from roost.recorder.report.gather import OTHER_IMAGES, USUAL_US, Report, agreement, choose_window, gather
 from roost.recorder.report.page import make_page
 from roost.recorder.report.queries import Extent
+from roost.recorder.report.sections import parts, tables
 from roost.recorder.report.statistics import (
     BOUNDS_SECONDS,
     LONGEST_STEP_US,
@@ -39,7 +39,7 @@ from roost.recorder.report.statistics import (
     means,
     unite,
 )
-from roost.recorder.report.tables import show, tables
+from roost.recorder.report.tables import show
 from roost.recorder.store import schema
 from roost.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost.recorder.store.records import (
@@ -70,6 +70,8 @@ from tests.recorded import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    from roost.pages.drawing import Figure
 
 XSS = '<script>alert("x")</script><a href="https://evil.example.org">'
 
@@ -445,9 +447,9 @@ def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_pat
     assert over_time[BEGIN + 30 * MINUTE][1] == 1.0
     # Pods may be missing there; events aren't.
     assert {row[0]: row[-1] for row in by_name["pulls_over_time"].rows}[BEGIN + 90 * MINUTE] == ""
-    drawn = figures(report)["occupancy_over_time"]
-    assert [shape["x0"][11:] for shape in drawn.layout["shapes"]] == ["07:00:00", "09:00:00", "10:01:00"]
-    assert "gap in the record" in [mark.name for mark in drawn.legend]
+    figure = drawn(report)["occupancy_over_time"]
+    assert [shape["x0"][11:] for shape in figure.layout["shapes"]] == ["07:00:00", "09:00:00", "10:01:00"]
+    assert "gap in the record" in [mark.name for mark in figure.legend]
 
 
 @pytest.fixture
@@ -587,8 +589,8 @@ def test_the_script_that_draws_is_the_release_whose_words_are_checked() -> None:
 
 
 def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
-    drawn = figures(report)
-    assert set(drawn) == {
+    figures = drawn(report)
+    assert set(figures) == {
         "starts_by_class",
         "starts_by_image",
         "starts_by_node_age",
@@ -603,9 +605,13 @@ def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
         "removals_over_time",
         "model",
     }
-    for figure in drawn.values():
+    for figure in figures.values():
         # Raises ValueError on an attribute that Plotly doesn't have; colours come from the page.
         go.Figure(json.loads(coloured(figure.as_json())))
+
+
+def drawn(report: Report) -> dict[str, Figure]:
+    return {figure.key: figure for part in parts(report) for figure in part.figures if figure is not None}
 
 
 def coloured(figure: dict[str, Any]) -> str:
