@@ -121,6 +121,31 @@ def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> 
         context.exit()
 
 
+class _Program(click.Command):
+    """Runs `serve` of `package`.main with an object of `package`.options; both are imported only when it is called."""
+
+    def __init__(self, *, package: str, kind: str, **settings: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(**settings)
+        self._package, self._kind = package, kind
+
+    def _options_type(self) -> type:
+        kind: type = getattr(import_module(f"{self._package}.options"), self._kind)
+        return kind
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The fields of the options, and --help."""
+        if not self.params:
+            from roost_core.options import parameters  # noqa: PLC0415 - other commands needn't load dataclasses
+
+            self.params = parameters(self._options_type())
+        return super().get_params(ctx)
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Serve until SIGTERM."""
+        code: int = import_module(f"{self._package}.main").serve(self._options_type()(**ctx.params))
+        return code
+
+
 @click.group(context_settings=_CONTEXT)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
@@ -223,66 +248,35 @@ def _chart(*, only_check: bool) -> int:
     return _call("chart", only_check=only_check)
 
 
-@cli.command("webhook", short_help="Serve admission reviews until SIGTERM.")
-@click.option("--policy", metavar="FILE", required=True, help="policy.json of the rendered ConfigMap; hot-reloaded.")
-@click.option("--release", metavar="NAME", required=True)
-@click.option("--namespace", metavar="NAME", required=True)
-@click.option("--no-cluster", is_flag=True, help="No API server: every fact is unknown.")
-@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
-@click.option("--bind-address", metavar="IP", default="", help="Default: every address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8443, show_default=True, help="HTTPS, for reviews.")
-@click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes."
+@cli.command(
+    "webhook",
+    cls=_Program,
+    package="webhook",
+    kind="WebhookOptions",
+    short_help="Serve admission reviews until SIGTERM.",
 )
-@click.option("--certificate-folder", metavar="FOLDER", required=True, help="With tls.crt and tls.key; followed.")
-@click.option("--client-ca", metavar="FILE", help="Reviews only from who shows a certificate of these CAs.")
-@click.option("--client-name", metavar="NAME", default="", help="And only with this common name.")
-@click.option(
-    "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
-)
-@click.option(
-    "--log-level", type=click.Choice(["Debug", "Info", "Warning", "Error"]), default="Info", show_default=True
-)
-def _webhook(**arguments: object) -> int:
+def _webhook() -> None:
     """Serve admission reviews until SIGTERM.
 
     \b
     roost webhook --policy policy.json --release hub --namespace hub --no-cluster \\
         --certificate-folder tls/
     """
-    return _call("webhook", arguments)
 
 
-@cli.command("controllers", short_help="Keep images, placeholders and popular images in order until SIGTERM.")
-@click.option("--settings", metavar="FILE", required=True, help="controllers.json of the rendered ConfigMap.")
-@click.option("--scheduler-config", metavar="FILE", help="The rendered KubeSchedulerConfiguration.")
-@click.option("--release", metavar="NAME", required=True)
-@click.option("--namespace", metavar="NAME", required=True)
-@click.option("--lease-name", metavar="NAME", default="", help="The Lease of the replica that works.")
-@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
-@click.option("--bind-address", metavar="IP", default="", help="Default: every address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes.")
-@click.option("--identity", metavar="NAME", default="", help="This replica; default: host and a random part.")
-@click.option("--only", metavar="CONTROLLER", multiple=True, help="Run just these (repeatable).")
-@click.option("--webhook-configuration", metavar="NAME", default="", help="Keep its certificates, and its caBundle.")
-@click.option("--webhook-service", metavar="NAME", default="", help="The Service that the certificate is for.")
-@click.option("--webhook-url", metavar="URL", default="", help="The URL that API servers call instead of the Service.")
-@click.option("--ca-secret", metavar="NAME", default="", help="The Secret that holds the CA.")
-@click.option("--leaf-secret", metavar="NAME", default="", help="The Secret that the webhook mounts.")
-@click.option("--ca-days", type=click.FloatRange(0, min_open=True), default=365.0, show_default=True)
-@click.option("--leaf-hours", type=click.FloatRange(0, min_open=True), default=168.0, show_default=True)
-@click.option("--own-namespace-only", is_flag=True, help="Read no pods of other namespaces.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done now, do nothing, and end.")
-@click.option(
-    "--log-level", type=click.Choice(["Debug", "Info", "Warning", "Error"]), default="Info", show_default=True
+@cli.command(
+    "controllers",
+    cls=_Program,
+    package="roost.controllers",
+    kind="ControllersOptions",
+    short_help="Keep images, placeholders and popular images in order until SIGTERM.",
 )
-def _controllers(**arguments: object) -> int:
+def _controllers() -> None:
     """Keep images, placeholders and popular images in order until SIGTERM.
 
     \b
     roost controllers --settings controllers.json --release hub --namespace hub --kubeconfig ~/.kube/config --dry-run
     """
-    return _call("controllers", arguments)
 
 
 @cli.command("cleanup", short_help="Take a release's labels, taints and conditions off the nodes.")
@@ -310,29 +304,19 @@ def _cleanup(
     return _call("cleanup", options, kubeconfig, in_cluster)
 
 
-@cli.command("record", short_help="Record scheduling decisions and start phases until SIGTERM.")
-@click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
-@click.option("--scheduler-config", metavar="FILE", help="The rendered KubeSchedulerConfiguration.")
-@click.option(
-    "--database",
-    metavar="FILE|URL",
-    required=True,
-    envvar="ROOST_DATABASE",
-    help="An SQLite file, or postgresql://user@host/name. ROOST_DATABASE says it too, and keeps a password hidden.",
+@cli.command(
+    "record",
+    cls=_Program,
+    package="roost.recorder",
+    kind="RecorderOptions",
+    short_help="Record scheduling decisions and start phases until SIGTERM.",
 )
-@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
-@click.option("--bind-address", metavar="IP", default="", help="Default: every address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="HTTP: metrics, probes.")
-@click.option(
-    "--log-level", type=click.Choice(["Debug", "Info", "Warning", "Error"]), default="Info", show_default=True
-)
-def _record(**arguments: object) -> int:
+def _record() -> None:
     """Record scheduling decisions and start phases until SIGTERM.
 
     \b
     roost record --settings recorder.json --database roost.db --kubeconfig ~/.kube/config
     """
-    return _call("record", arguments)
 
 
 def _database_option(command: Callable[..., int]) -> Callable[..., int]:

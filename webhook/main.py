@@ -8,7 +8,6 @@ import logging
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import uvloop
@@ -34,9 +33,9 @@ from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from roost_core.placement.settings import Settings
+    from webhook.options import WebhookOptions
 
 log = logging.getLogger(__name__)
 
@@ -50,31 +49,6 @@ METRICS_SECONDS: Final = 0.2
 # For threads to end.
 STOP_SECONDS: Final = 2.0
 NO_FACTS: Final = Facts()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookOptions:
-    """What one replica is told at start; all rules come from the policy file."""
-
-    # policy.json, or the directory it is mounted in.
-    policy_path: Path
-    # Where tls.crt and tls.key are mounted.
-    certificate_folder: Path
-    # CAs of those who may send reviews, and their common name. None: anybody may; "": any name.
-    client_ca: Path | None = None
-    client_name: str = ""
-    release: str
-    namespace: str
-    # False: no API server at all; facts stay empty.
-    uses_cluster: bool = True
-    # None: the pod's own service account.
-    kubeconfig: Path | None = None
-    # "": every address.
-    bind_address: str = ""
-    port: int = 8443
-    metrics_port: int = 8080
-    drain_seconds: float = 10.0
-    log_level: str = "Info"
 
 
 class OptionsError(Exception):

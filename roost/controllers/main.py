@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lives, service_names
 from roost.controllers.contract.snapshot import Moment
@@ -37,9 +37,9 @@ from roost_core.placement.settings_reader import Fault, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from roost.controllers.contract.planner import Planner
+    from roost.controllers.options import ControllersOptions
     from roost_core.kube.client import Client
     from roost_core.kube.readiness import Check
 
@@ -55,55 +55,6 @@ LIST_SECONDS: Final = 60.0
 GC_THRESHOLDS: Final = (50_000, 20, 20)
 HOUR_SECONDS: Final = 3600.0
 DAY_SECONDS: Final = 24 * HOUR_SECONDS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateOptions:
-    """What the leader is told of the webhook's certificates (webhook.certificates.mode: self)."""
-
-    # The MutatingWebhookConfiguration whose caBundle it keeps.
-    configuration: str
-    # What the leaf is for: the Service's names, and the host of a URL.
-    service: str = ""
-    extra_names: tuple[str, ...] = ()
-    # Where the CA is, which nobody else reads, and the leaf, which the webhook mounts.
-    ca_secret: str
-    leaf_secret: str
-    ca_days: float = 365.0
-    leaf_hours: float = 168.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllersOptions:
-    """What one replica is told at start."""
-
-    # controllers.json.
-    settings_path: Path
-    # The rendered KubeSchedulerConfiguration; None where the cluster's own scheduler places pods.
-    scheduler_configuration_path: Path | None = None
-    release: str
-    namespace: str
-    lease_name: str
-    # None: the pod's own service account.
-    kubeconfig: Path | None = None
-    bind_address: str = ""
-    port: int = 8080
-    # Who this replica is among the others. "": the host's name and a random part.
-    identity: str = ""
-    # Names of the controllers to run; empty: all.
-    only: frozenset[str] = frozenset()
-    # None: somebody else keeps the webhook's certificates, or there is no webhook.
-    certificates: CertificateOptions | None = None
-    # Pods of other namespaces may be read.
-    all_namespaces: bool = True
-    # Print one plan, write nothing, end.
-    dry_run: bool = False
-    log_level: str = "Info"
-
-    @property
-    def files(self) -> tuple[Path | None, ...]:
-        """What is read at start."""
-        return self.settings_path, self.scheduler_configuration_path
 
 
 def serve(options: ControllersOptions) -> int:
@@ -139,21 +90,21 @@ def _keeper(
     metrics: Metrics,
 ) -> CertificateKeeper | None:
     """Return who keeps the webhook's certificates. Raises SettingsError for half of what it needs."""
-    told = options.certificates
-    if told is None:
+    if not options.webhook_configuration:
         return None
-    if not told.ca_secret or not told.leaf_secret or not (told.service or told.extra_names):
-        found = f"--webhook-configuration={told.configuration} alone"
+    host = urlsplit(options.webhook_url).hostname
+    if not options.ca_secret or not options.leaf_secret or not (options.webhook_service or host):
+        found = f"--webhook-configuration={options.webhook_configuration} alone"
         expected = "--ca-secret, --leaf-secret and --webhook-service (or --webhook-url) beside it"
         raise SettingsError([Fault("--webhook-configuration", found, expected)])
-    names = service_names(told.service, options.namespace) if told.service else ()
+    names = service_names(options.webhook_service, options.namespace) if options.webhook_service else ()
     return CertificateKeeper(
-        names=(*names, *told.extra_names),
+        names=(*names, *([host] if host else [])),
         ca_name=f"roost-ca.{options.release}.{options.namespace}",
-        lives=Lives(ca=told.ca_days * DAY_SECONDS, leaf=told.leaf_hours * HOUR_SECONDS),
-        ca_secret=SharedSecret(client, options.namespace, told.ca_secret, owner),
-        leaf_secret=SharedSecret(client, options.namespace, told.leaf_secret, owner),
-        bundle=BundleField(client, told.configuration),
+        lives=Lives(ca=options.ca_days * DAY_SECONDS, leaf=options.leaf_hours * HOUR_SECONDS),
+        ca_secret=SharedSecret(client, options.namespace, options.ca_secret, owner),
+        leaf_secret=SharedSecret(client, options.namespace, options.leaf_secret, owner),
+        bundle=BundleField(client, options.webhook_configuration),
         is_leader=is_leader,
         show=metrics.show_certificates,
     )
@@ -166,9 +117,9 @@ def _check_release(options: ControllersOptions, settings: ControllersSettings) -
         raise SettingsError([Fault("release and namespace", found, expected)])
 
 
-def _choose(planners: tuple[Planner, ...], only: frozenset[str]) -> tuple[Planner, ...]:
+def _choose(planners: tuple[Planner, ...], only: tuple[str, ...]) -> tuple[Planner, ...]:
     names = {planner.name for planner in planners}
-    unknown = only - names
+    unknown = {*only} - names
     if unknown:
         accepted = ", ".join(sorted(names)) or "none, as all are off in the settings"
         raise SettingsError([Fault("--only", ", ".join(sorted(unknown)), accepted)])

@@ -7,7 +7,6 @@ import logging
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import yaml
@@ -31,6 +30,7 @@ from roost_core.scheduler.profile import ProfileError, default_profile, read_pro
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from roost.recorder.options import RecorderOptions
     from roost.recorder.recording.settings import RecorderSettings
     from roost_core.kube.client import Client
     from roost_core.scheduler.profile import Profile
@@ -43,23 +43,6 @@ RETRY_SECONDS: Final = 2.0
 FORGET_SECONDS: Final = 3600.0
 _DAY_US: Final = 86_400 * 1_000_000
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecorderOptions:
-    """What the recorder is told at start."""
-
-    # recorder.json.
-    settings_path: Path
-    # The rendered KubeSchedulerConfiguration; its profiles and the cluster's default one are judged.
-    scheduler_configuration_path: Path | None = None
-    # A file of SQLite, or postgresql://…
-    database: str
-    # None: the pod's own service account.
-    kubeconfig: Path | None = None
-    bind_address: str = ""
-    port: int = 8080
-    log_level: str = "Info"
 
 
 def serve(options: RecorderOptions) -> int:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.builders import policy_document
 from webhook.admission import Decision, Result
-from webhook.main import WebhookOptions, _Replica
+from webhook.main import _Replica
+from webhook.options import WebhookOptions
 from webhook.review import Outcome
 
 if TYPE_CHECKING:

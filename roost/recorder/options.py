@@ -1,0 +1,32 @@
+"""What the recorder is told at start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roost_core import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderOptions:
+    """`roost record`."""
+
+    settings_path: Path = options.required_file("--settings", help="recorder.json of the rendered ConfigMap.")
+    # Its profiles and the cluster's default one are judged.
+    scheduler_configuration_path: Path | None = options.file(
+        "--scheduler-config", help="The rendered KubeSchedulerConfiguration."
+    )
+    database: str = options.required(
+        "--database",
+        metavar="FILE|URL",
+        envvar="ROOST_DATABASE",
+        help="An SQLite file, or postgresql://user@host/name. ROOST_DATABASE says it too, and keeps a password hidden.",
+    )
+    kubeconfig: Path | None = options.kubeconfig()
+    bind_address: str = options.bind_address()
+    port: int = options.port("--port", 8080, help="HTTP: metrics, probes.")
+    log_level: str = options.log_level()

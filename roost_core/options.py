@@ -1,0 +1,69 @@
+"""Declare what a program is told at start: each option once, as a field of a dataclass that the command line fills."""
+
+from __future__ import annotations
+
+from dataclasses import field, fields
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+_PORT: Final = click.IntRange(0, 65535)
+
+
+def option(flag: str, **settings: Any) -> Any:  # noqa: ANN401 - click's; a field of any type
+    """A field that the command line fills by `flag`; `settings` are click's. Not `required`, it has a default."""
+    if settings.get("required"):
+        return field(metadata={"flag": flag, "settings": settings})
+    default = settings.get("default", () if settings.get("multiple") else None)
+    return field(default=default, metadata={"flag": flag, "settings": settings})
+
+
+def flag(name: str, *, off: bool = False, **settings: Any) -> Any:  # noqa: ANN401 - as above
+    """A field that is false, and true where the flag is given; `off`: the other way round."""
+    return option(name, is_flag=True, default=off, flag_value=not off, **settings)
+
+
+def required(name: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
+    """A field that must be given."""
+    return option(name, required=True, **settings)
+
+
+def required_file(name: str, *, metavar: str = "FILE", **settings: Any) -> Any:  # noqa: ANN401 - as above
+    """A path that must be given."""
+    return required(name, metavar=metavar, type=Path, **settings)
+
+
+def file(name: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
+    """A path; None: not given, or empty."""
+    return option(name, metavar="FILE", type=_path, **settings)
+
+
+def kubeconfig() -> Any:  # noqa: ANN401 - as above
+    """None: the pod's own service account."""
+    return file("--kubeconfig", help="Default: the pod's own account.")
+
+
+def bind_address() -> Any:  # noqa: ANN401 - as above
+    """An IP address; "": every address."""
+    return option("--bind-address", metavar="IP", default="", help="Default: every address.")
+
+
+def port(name: str, default: int, **settings: Any) -> Any:  # noqa: ANN401 - as above
+    """A port to listen at; 0: any that is free."""
+    return option(name, type=_PORT, default=default, show_default=True, **settings)
+
+
+def log_level() -> Any:  # noqa: ANN401 - as above
+    """How much is logged."""
+    levels = click.Choice(["Debug", "Info", "Warning", "Error"])
+    return option("--log-level", type=levels, default="Info", show_default=True)
+
+
+def parameters(kind: type) -> list[click.Parameter]:
+    """What click takes for a dataclass, in the order of its fields."""
+    return [click.Option([each.metadata["flag"], each.name], **each.metadata["settings"]) for each in fields(kind)]
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None

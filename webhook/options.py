@@ -1,0 +1,39 @@
+"""What one replica of the webhook is told at start; all rules come from the policy file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from roost_core import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """`roost webhook`."""
+
+    # A file, or the directory it is mounted in.
+    policy_path: Path = options.required_file("--policy", help="policy.json of the rendered ConfigMap; hot-reloaded.")
+    release: str = options.required("--release", metavar="NAME")
+    namespace: str = options.required("--namespace", metavar="NAME")
+    uses_cluster: bool = options.flag("--no-cluster", off=True, help="No API server: every fact is unknown.")
+    kubeconfig: Path | None = options.kubeconfig()
+    bind_address: str = options.bind_address()
+    port: int = options.port("--port", 8443, help="HTTPS, for reviews.")
+    metrics_port: int = options.port("--metrics-port", 8080, help="HTTP: metrics, probes.")
+    certificate_folder: Path = options.required_file(
+        "--certificate-folder", metavar="FOLDER", help="With tls.crt and tls.key; followed."
+    )
+    client_ca: Path | None = options.file("--client-ca", help="Reviews only from who shows a certificate of these CAs.")
+    client_name: str = options.option(
+        "--client-name", metavar="NAME", default="", help="And only with this common name."
+    )
+    drain_seconds: float = options.option(
+        "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
+    )
+    log_level: str = options.log_level()
