@@ -1,6 +1,6 @@
 """Refuse values of which something would fit nowhere, before anything is replayed.
 
-A seat that never comes, and an image that nobody pulls, would look like the policy's fault.
+A placeholder that never comes, and an image that nobody pulls, would look like the policy's fault.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
     node = replace(node, fact=replace(node.fact, taints=()))
     faults = [
         *_buffers(policy),
-        *_seats(policy, assumptions, node),
+        *_placeholders(policy, assumptions, node),
         *_pullers(policy, node),
         *_classes(policy, with_builds=assumptions.with_builds),
     ]
@@ -52,7 +52,7 @@ def _fault(policy: Policy, key: str, found: str, expected: str, fix: str) -> Fau
 
 def _buffers(policy: Policy) -> Iterator[Fault]:
     if policy.has_capacity_buffers:
-        fix = "Set it for the replay: StatefulSets keep as much room, but their seats are pods that are scheduled."
+        fix = "Set it for the replay: StatefulSets keep as much room, but with pods that are scheduled."
         yield _fault(policy, "placeholder.backend", "capacityBuffer", "statefulset, as others aren't simulated", fix)
 
 
@@ -62,11 +62,11 @@ def _may_grow(policy: Policy, one: PlaceholderSet) -> bool:
     return any(found.get("windows") and found.get("statefulSet") == one.name for found in sets)
 
 
-def _seats(policy: Policy, assumptions: Assumptions, node: NodeState) -> Iterator[Fault]:
+def _placeholders(policy: Policy, assumptions: Assumptions, node: NodeState) -> Iterator[Fault]:
     for index, one in enumerate(policy.placeholders):
         if not one.replicas and not _may_grow(policy, one):
             continue
-        why = _why_not(_seat(policy, assumptions, one), policy, node)
+        why = _why_not(_placeholder(policy, assumptions, one), policy, node)
         if why:
             yield _fault(policy, f"placeholders[{index}]", f"pods that fit no node ({why})", _shown(node), _FIX)
     if assumptions.with_builds:
@@ -76,7 +76,7 @@ def _seats(policy: Policy, assumptions: Assumptions, node: NodeState) -> Iterato
             yield _fault(policy, "podClasses.build", f"pods that fit no node ({why})", _shown(node), _FIX)
 
 
-def _seat(policy: Policy, assumptions: Assumptions, one: PlaceholderSet) -> PodState:
+def _placeholder(policy: Policy, assumptions: Assumptions, one: PlaceholderSet) -> PodState:
     return PodMaker(policy, assumptions).placeholder(one, f"{one.name}-0", 0.0, Facts(nodes=Nodes()))
 
 
