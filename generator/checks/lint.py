@@ -12,7 +12,7 @@ from generator.checks.recorder import lint_recorder
 from generator.checks.report import Report, Said, at, mapping, number, text
 from generator.checks.scheduler import lint_scheduler
 from generator.checks.sizes import lint_sizes
-from generator.faults import Fault, ValuesError, describe, sort_faults
+from generator.faults import Fault, describe
 from generator.render.functions import core_pod
 
 if TYPE_CHECKING:
@@ -31,15 +31,6 @@ _PROGRAMS: Final = (
     ("controllers", ("controllers", "enabled"), True, ("port",)),
     ("recorder", ("recorder", "enabled"), True, ("port",)),
 )
-
-
-def check(merged: Merged, release: Release) -> list[Fault]:
-    """Raise ValuesError with the lint's errors; without any, give its warnings, sorted."""
-    faults = lint(merged, release)
-    errors = [fault for fault in faults if fault.severity == "error"]
-    if errors:
-        raise ValuesError(errors)
-    return sort_faults(faults)
 
 
 def lint(merged: Merged, release: Release) -> list[Fault]:

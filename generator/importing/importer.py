@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
 from generator.faults import Fault, ValuesError, show_path
 from generator.importing.builds import map_builds
 from generator.importing.hub import map_hub
@@ -29,6 +27,7 @@ from generator.importing.source import (
 )
 from generator.importing.summary import summary_of
 from generator.locations import chart_folder
+from generator.pipeline import check, judge
 from generator.values.files import read_defaults
 from generator.values.loader import LoadedFile, Places, ValueSource, load
 from generator.values.merge import Merged, coalesce, merge_maps, merge_values
@@ -87,11 +86,7 @@ def import_layers(
 def _judge(result: ImportResult) -> None:
     """Lint what was made, as `roost validate` will, and say in plain words what Roost does with it."""
     merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
-    faults = find_faults(merged) or lint(merged, Release())
-    errors = [fault for fault in faults if fault.severity == "error"]
-    if errors:
-        raise ValuesError(errors)
-    result.warnings = [fault for fault in faults if fault.file == "imported values"]
+    result.warnings = [fault for fault in check(merged, Release()) if fault.file == "imported values"]
     result.summary = summary_of(merged.values)
 
 
@@ -198,6 +193,4 @@ def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object
 def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:
     values, _ = merge_pieces(pieces, defaults)
     merged = Merged(coalesce(values, defaults), Places([ValueSource("imported values", values)]))
-    # The lint reads values of the right shape only.
-    faults = find_faults(merged) or lint(merged, Release())
-    return [fault for fault in faults if fault.severity == "error"]
+    return [fault for fault in judge(merged, Release()) if fault.severity == "error"]

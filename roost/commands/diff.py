@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generator.faults import GeneratorError, UsageError
+from generator.pipeline import make
 from generator.render.diff import MAX_MANIFEST_BYTES, compare, parse_manifests, read_folder, show
 from generator.values.files import parse_values, read_file
-from roost.commands.render import make
 
 if TYPE_CHECKING:
     from generator.render.diff import Objects

@@ -6,9 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from generator.checks.lint import check
-from generator.checks.schema import validate
-from generator.faults import UsageError, sort_faults
+from generator.faults import UsageError
+from generator.pipeline import check
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from generator.values.release import check_release
@@ -47,8 +46,7 @@ def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | No
     node = NodeSize(_quantity("--node-cpu", node_cpu), _quantity("--node-memory", node_memory))
     check_release(options.release)
     merged = read_values(options.files, options.settings)
-    validate(merged)
-    for fault in sort_faults(check(merged, options.release)):
+    for fault in check(merged, options.release):
         sys.stderr.write(f"{fault}\n")
     values: Any = merged.values
     sets: list[dict[str, Any]] = [

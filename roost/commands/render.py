@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from generator.checks.lint import check
-from generator.checks.schema import validate
-from generator.render.manifests import Manifest, render, stream
+from generator.pipeline import make
+from generator.render.manifests import stream
 from generator.values.files import read_values
 from generator.values.merge import Settings
 from generator.values.release import Release, check_release
 
 if TYPE_CHECKING:
-    from generator.faults import Fault
-    from generator.values.merge import Merged
+    from generator.render.manifests import Manifest
 
 
 class RenderOptions(NamedTuple):
@@ -23,14 +21,6 @@ class RenderOptions(NamedTuple):
     files: tuple[str, ...] = ()
     settings: Settings = Settings()
     release: Release = Release()
-
-
-def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
-    """Manifests of merged values, and what `roost validate` warns of. Raises GeneratorError."""
-    check_release(release)
-    validate(merged)
-    warnings = check(merged, release)
-    return render(merged.values, release), warnings
 
 
 def manifests(options: RenderOptions) -> list[Manifest]:

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from generator.checks.lint import check, lint
+from generator.checks.lint import lint
 from generator.checks.scheduler import seconds
 from generator.checks.schema import find_faults
 from generator.faults import ValuesError
 from generator.locations import chart_folder
+from generator.pipeline import check
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
