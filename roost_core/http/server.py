@@ -378,6 +378,8 @@ class Connection(asyncio.Protocol):
         self.held_bytes = 0
 
     def _answer(self, *, closes: bool) -> None:
+        if cast("asyncio.Transport", self._transport).is_closing():
+            return  # cut for what it holds: nobody would read the answer
         environ = self._environ()
         try:
             status, headers, body = call_wsgi(self._server.app, environ)

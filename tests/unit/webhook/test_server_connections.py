@@ -193,6 +193,17 @@ def test_bytes_held_are_bounded_and_the_one_that_dawdles_most_is_cut() -> None:
     run(scene, max_held_bytes=20_000)
 
 
+def test_a_request_that_was_cut_for_what_it_holds_is_not_answered() -> None:
+    async def scene(desk: Desk) -> None:
+        connection, wire = desk.connect()
+        connection.data_received(request(b"x" * 30_000))
+        assert wire.is_closing()
+        assert wire.written == b""
+        assert desk.server.held_bytes == 0
+
+    run(scene, max_held_bytes=20_000)
+
+
 def test_when_all_places_are_taken_the_address_with_most_gives_way() -> None:
     """Over real sockets: a flood from one address, and a newcomer from another."""
 
