@@ -113,7 +113,6 @@ class _Replica:
             readiness=Readiness(self._checks),
             is_alive=self._pulse.is_beating,
         )
-        ops.start()
         serving = serve_reviews(
             self._server,
             bound,
@@ -130,6 +129,7 @@ class _Replica:
         for thread in threads:
             thread.start()
         log.info("serving port=%d metrics_port=%d version=%s", options.port, options.metrics_port, version())
+        ops.start()
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(serving)

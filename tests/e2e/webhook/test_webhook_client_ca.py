@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -27,8 +28,9 @@ class VerifyingWebhook(LoneWebhook):
     """Waits for its ports only: without a certificate nobody gets through the handshake."""
 
     def _listens(self) -> bool:
-        with socket.create_connection((LOOPBACK, self.port), timeout=5):
+        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=5):
             return self.page("/readyz")[0] == 200 or "facts" in self.page("/readyz")[1]
+        return False
 
 
 def status_of(webhook: LoneWebhook, folder: Path, authority: Authority | None, name: str = NAME) -> int:
