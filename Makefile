@@ -5,8 +5,8 @@ SHELL := /bin/bash
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
-# What programs need and no more: enough for the demo. The developers' environment holds it, too.
-RUN_STAMP := $(VENV)/.installed-run
+# What the programs need and no more. The developers' environment holds it, too.
+DEMO_STAMP := $(VENV)/.installed-demo
 # Processes of the test run; two cores carry two control planes well.
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
@@ -19,12 +19,12 @@ help:  ## this list
 setup: $(STAMP)  ## virtual environment with the locked dependencies
 $(STAMP): requirements/dev.txt pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV) dev
-	@touch $@ $(RUN_STAMP)
-$(RUN_STAMP): requirements/run.txt tools/setup.sh
-	@tools/setup.sh $(VENV) run
+	@touch $@ $(DEMO_STAMP)
+$(DEMO_STAMP): requirements/demo.txt tools/setup.sh
+	@tools/setup.sh $(VENV) demo
 	@touch $@
 
-demo: $(RUN_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, two pages to open
+demo: $(DEMO_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, two pages to open
 	@$(PY) -m tools.demo
 
 demo-cluster: setup  ## the same on a real control plane; needs Go

@@ -34,15 +34,12 @@ ROOMS: Final = {
 def main() -> int:
     """0: all is well; 1: a check or a test failed."""
     started = time.monotonic()
-    failed = [
-        name
-        for name, command in {
-            "ruff check": [BIN / "ruff", "check", "--quiet", "."],
-            "ruff format": [BIN / "ruff", "format", "--quiet", "--check", "."],
-            "import directions": [BIN / "lint-imports", "--no-timing"],
-        }.items()
-        if not _passes(name, [str(part) for part in command])
-    ]
+    checks: dict[str, list[str | Path]] = {
+        "ruff check": [BIN / "ruff", "check", "--quiet", "."],
+        "ruff format": [BIN / "ruff", "format", "--quiet", "--check", "."],
+        "import directions": [BIN / "lint-imports"],
+    }
+    failed = [name for name, command in checks.items() if not _passes(name, command)]
     tests = tests_of(changed_files())
     print(f"tests of what changed: {' '.join(map(str, tests)) or 'nothing changed'}", flush=True)
     if tests:
@@ -83,7 +80,7 @@ def _git(*arguments: str) -> list[str]:
     return answer.stdout.split("\n")[:-1]
 
 
-def _passes(name: str, command: list[str]) -> bool:
+def _passes(name: str, command: list[str | Path]) -> bool:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     print(f"{'ok   ' if done.returncode == 0 else 'FAIL '} {name}", flush=True)
     if done.returncode:

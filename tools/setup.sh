@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make the virtual environment $1 with the locked dependencies of $2: run (the programs) or dev (the tests, too).
+# Make the virtual environment $1 with the locked dependencies of $2: demo (the programs) or dev (the tests, too).
 # On a Debian machine, as root, installs what Python lacks.
 set -euo pipefail
 venv=$1 set=$2
