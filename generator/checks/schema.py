@@ -8,10 +8,10 @@ together.
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from generator.checks.patterns import Schema, matches
 from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from generator.faults import Path
     from generator.values.merge import Merged
 
-Schema = dict[str, object]
 # What a keyword of the schema is given; its shape depends on the keyword.
 Json = Any
 
@@ -78,11 +77,6 @@ def satisfies(value: object, schema: object, root: Schema) -> bool:
     if not isinstance(schema, dict):
         return False
     return all(_fits(value, keyword, argument, schema, root) for keyword, argument in schema.items())
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Match as Helm's (Go's) regular expressions do."""
-    return _compiled(pattern).search(text) is not None
 
 
 def _fits(value: object, keyword: str, argument: Json, schema: Schema, root: Schema) -> bool:
@@ -186,9 +180,3 @@ def _is_type(value: object, name: str) -> bool:
     if name == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _TYPES[name])
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    # JSON Schema's `$` is the very end; Python's also stands before a last newline.
-    return re.compile(re.sub(r"\$(?=$|\))", r"\\Z", pattern), re.ASCII)

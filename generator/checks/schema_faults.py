@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jsonschema import Draft7Validator, ValidationError, validators
 
-from generator.checks.schema import Schema, matches
+from generator.checks.patterns import Schema, matches
 from generator.faults import MISSING, Fault, Path, describe, show_path
 
 if TYPE_CHECKING:

@@ -12,12 +12,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roost.simulator.engine.bounds import BoundsMeter
-    from roost.simulator.engine.controls import Controls
     from roost.simulator.engine.entities import SimNode
     from roost.simulator.engine.kubelet import Images
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import PullerSet
     from roost_core.scheduler.objects import NodeState
+
+
+class ImageWatcher(Protocol):
+    """Who is told what becomes of images on nodes: the controllers."""
+
+    def images_shown(self) -> None:
+        """A node reports other images."""
+        ...
+
+    def puller_began(self, node: SimNode, one: PullerSet) -> None:
+        """A puller's pod is on a node, and pulls."""
+        ...
+
+    def puller_has(self, node: SimNode, one: PullerSet, container: str) -> None:
+        """One image of a puller is there; its container runs."""
+        ...
 
 
 class KubeletsWorld(Protocol):
@@ -28,7 +43,11 @@ class KubeletsWorld(Protocol):
     nodes: dict[str, SimNode]
     images: Images
     bounds: BoundsMeter
-    controls: Controls
+
+    @property
+    def controls(self) -> ImageWatcher:
+        """Whom to tell of images."""
+        ...
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
         """Let something happen at that moment."""

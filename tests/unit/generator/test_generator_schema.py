@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from generator.checks.all_faults import find_all_faults
-from generator.checks.schema import find_faults, matches, satisfies
+from generator.checks.patterns import matches
+from generator.checks.schema import find_faults, satisfies
 from generator.checks.schema_faults import explain
 from generator.faults import UsageError
 from generator.locations import chart_folder

@@ -1,1 +1,0 @@
-"""Nothing to write: the dashboard is chart/grafana-dashboard.json."""
