@@ -47,7 +47,7 @@ NO_CLASS: Final = "no class"
 NO_REASON: Final = "no reason given"
 # What stands on a node, in the order in which it is stacked.
 KINDS: Final = (USER, BUILD, PLACEHOLDER, OTHER)
-# The span of pulls, beside those of report_queries.
+# The span of pulls, beside those of queries.py.
 PULL: Final = "pull"
 
 
