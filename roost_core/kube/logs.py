@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-# The values' `webhook.logLevel`.
+# The values' `corePods.logLevel`.
 LEVELS: Final = {
     "Debug": logging.DEBUG,
     "Info": logging.INFO,

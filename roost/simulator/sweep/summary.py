@@ -113,10 +113,6 @@ def _builds(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], 
     return lambda result: read(result) if result.builds else None
 
 
-def _build(share: float) -> Callable[[RunResult], float | None]:
-    return _builds(lambda result: result.build_seconds.quantile(share))
-
-
 # In the order in which they are told.
 MEASURES: Final = (
     Measure("cold", "cold starts", Unit.COUNT, lambda r: r.cold, "cold", is_headline=True),

@@ -91,7 +91,7 @@ def test_a_fault_that_nobody_foresaw_ends_the_watch_and_not_the_stream(caplog: p
     assert ran.errors == ["things"]
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert line.startswith(
-        "watch broken kind=things: unforeseen RuntimeError: what no one thought of (test_cluster_event_stream.py:"
+        "watch broken kind=things: unforeseen RuntimeError: what no one thought of (test_kube_event_stream.py:"
     )
     assert "\n" not in line
 
