@@ -21,7 +21,8 @@ $(STAMP): requirements/dev.txt pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV) dev
 	@touch $@ $(DEMO_STAMP)
 $(DEMO_STAMP): requirements/demo.txt tools/setup.sh
-	@tools/setup.sh $(VENV) demo
+# A developer's environment has all that the demo needs, and keeps its tools.
+	@[ -e $(STAMP) ] || tools/setup.sh $(VENV) demo
 	@touch $@
 
 demo: $(DEMO_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, two pages to open

@@ -193,7 +193,7 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
 def _headroom(
     *, options: RenderOptions, at: str | None, days: int, node_cpu: str | None, node_memory: str | None
 ) -> int:
-    """Print each change of each placeholder set in the coming days, in local time, with seat-hours and node-hours.
+    """Print each change of each placeholder set in the coming days, with placeholder-hours and node-hours.
 
     \b
     roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi

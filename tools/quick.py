@@ -53,7 +53,7 @@ def main() -> int:
 
 def changed_files() -> list[Path]:
     """Files that differ from where this branch left main, and new ones that git doesn't know yet."""
-    base = _git("merge-base", "HEAD", "main") or ["HEAD"]
+    base = _git("merge-base", "HEAD", "main") or _git("merge-base", "HEAD", "origin/main") or ["HEAD"]
     names = [*_git("diff", "--name-only", base[0]), *_git("ls-files", "--others", "--exclude-standard")]
     return [Path(name) for name in names]
 

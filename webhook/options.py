@@ -29,7 +29,9 @@ class WebhookOptions:
     certificate_folder: Path = options.required_file(
         "--certificate-folder", metavar="FOLDER", help="With tls.crt and tls.key; followed."
     )
-    client_ca: Path | None = options.file("--client-ca", help="Accept reviews only from clients with a certificate of these CAs.")
+    client_ca: Path | None = options.file(
+        "--client-ca", help="Accept reviews only from clients with such a CA's certificate."
+    )
     client_name: str = options.option(
         "--client-name", metavar="NAME", default="", help="And only with this common name."
     )

@@ -1,8 +1,9 @@
-"""Own the restricted Jinja2 that `templates/` are written in; what a template may call is in template_functions."""
+"""Own the restricted Jinja2 that `templates/` are written in; what a template may call is in functions.py."""
 
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from jinja2 import (
     UndefinedError,
     nodes,
 )
+from jinja2 import __version__ as jinja2_version
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from generator.render.functions import (
@@ -70,7 +72,13 @@ __all__ = [
 SUFFIX: Final = ".yaml.j2"
 # Holds macros only; never rendered by itself.
 MACROS: Final = f"_macros{SUFFIX}"
-_THIS_FILE: Final = Path(__file__).read_text(encoding="utf-8")
+# What decides what a template is compiled to: filters of constants are called then.
+_COMPILERS: Final = "".join(
+    [
+        jinja2_version,
+        *(Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py")),
+    ]
+)
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
@@ -102,13 +110,13 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 class CompiledTemplates(FileSystemBytecodeCache):
     """Templates as Jinja2 compiled them, in the user's cache folder: compiling takes longer than all else of a render.
 
-    A template that changed is compiled anew, and so are all when this file changed. Where nothing can be kept, each
-    render compiles.
+    A template that changed is compiled anew, and all are when this file, what templates call, or Jinja2 has changed.
+    Where nothing can be kept, each render compiles.
     """
 
     def get_source_checksum(self, source: str) -> str:
         """Tell one version of a template from another, as this file compiles it."""
-        return super().get_source_checksum(_THIS_FILE + source)
+        return super().get_source_checksum(_COMPILERS + source)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep a compiled template, or go without: the disk may be full or read-only."""
@@ -120,11 +128,13 @@ def _compiled_templates() -> CompiledTemplates | None:
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(cache) / "roost" / "templates"
-        # What lies here is run: nobody else may write it.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
     except (OSError, RuntimeError):
         return None
-    return CompiledTemplates(str(folder))
+    # What lies here is run: nobody else may write it.
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return CompiledTemplates(str(folder)) if is_ours else None
 
 
 def make_environment(root: Path) -> RestrictedEnvironment:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 TEXT: Final = "text/plain; charset=utf-8"
+# Idle connections end soon: there are few in all, and a kubelet's probe must always find one.
+IDLE_SECONDS: Final = 10.0
 # What Prometheus asks for; the version of its text format.
 METRICS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -60,7 +62,8 @@ class OpsServer:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(Server(self.answer).serve(self._bound, self._end))
+            server = Server(self.answer, keep_alive_seconds=IDLE_SECONDS)
+            runner.run(server.serve(self._bound, self._end))
 
     def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request: the WSGI application."""

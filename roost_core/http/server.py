@@ -96,6 +96,7 @@ class Server:
         max_connections: int = 16,
         max_body_bytes: int = 0,
         max_held_bytes: int = MAX_HELD_BYTES,
+        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     ) -> None:
         """Prepare.
 
@@ -104,6 +105,7 @@ class Server:
         client_name: the common name that a client's certificate must have; "": any.
         max_connections: open at once, those in a handshake included. For probes and scrapes few are enough, and the
             fewer there are the less a probe waits behind a flood of scrapes.
+        keep_alive_seconds: how long a connection may be idle.
         max_body_bytes: of a longer body the application gets one byte more than this, and that is all that is kept.
         """
         self.app = app
@@ -116,6 +118,7 @@ class Server:
         self._tls = tls
         self._max_connections = max_connections
         self._max_held_bytes = max_held_bytes
+        self.keep_alive_seconds = keep_alive_seconds
 
     async def serve(
         self, bound: socket.socket, end: asyncio.Event, on_sweep: Callable[[], None] = lambda: None
@@ -242,6 +245,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._header_bytes = 0
+        self._unfinished_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
 
@@ -287,9 +291,9 @@ class Connection(asyncio.Protocol):
             if not transport.is_closing():
                 self._write("400 Bad Request", [("Content-Type", _PLAIN_TEXT)], b"400 Bad Request\n", closes=True)
         if self._is_receiving and self._body_bytes == body_bytes:
-            # Headers, or trailers.
-            self._header_bytes += len(data)
-            if self._header_bytes > HEADER_BYTES:
+            # Headers, or trailers, that haven't ended; the parser calls for those that have.
+            self._unfinished_bytes += len(data)
+            if self._unfinished_bytes > HEADER_BYTES:
                 transport.close()
             else:
                 self._hold(len(data) * HEADER_COST)
@@ -303,7 +307,7 @@ class Connection(asyncio.Protocol):
         self._left_this_turn -= 1
         self._is_receiving = True
         self.since = self._loop.time()
-        self._url, self._headers, self._header_bytes = b"", [], 0
+        self._url, self._headers, self._header_bytes, self._unfinished_bytes = b"", [], 0, 0
         self._body, self._body_bytes = [], 0
 
     def on_url(self, url: bytes) -> None:
@@ -350,7 +354,7 @@ class Connection(asyncio.Protocol):
             return
         # A whole request, or an answer that nobody reads.
         is_busy = self._is_receiving or transport.is_closing() or transport.get_write_buffer_size() > 0
-        if now - self.since > (REQUEST_SECONDS if is_busy else KEEP_ALIVE_SECONDS):
+        if now - self.since > (REQUEST_SECONDS if is_busy else self._server.keep_alive_seconds):
             self.cut()
 
     def finish(self) -> None:

@@ -44,7 +44,7 @@ _SECURITY: Final = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-# Zero, said aloud: a LimitRange's defaults would take placeholders, and make the pod push out placeholders.
+# Zero, and not left out: with a LimitRange's defaults the pod would push placeholders out.
 _NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
 # Why a container waits when its image doesn't come, or comes and can't be used by the pod that mounts or runs it.
 FAILURES: Final = PULL_FAULTS | AFTER_PULL_FAULTS

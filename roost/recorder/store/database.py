@@ -52,6 +52,10 @@ _LIMIT_EXCEEDED: Final = "54"
 # Where Alembic keeps the schema's revision.
 _VERSION: Final = sa.table("alembic_version", sa.column("version_num"))
 _NEWER: Final = "written by a newer Roost: use that version"
+_DRAFT: Final = (
+    "written by a Roost whose schema this version doesn't read: begin a new database, and export the old one with the "
+    "version that wrote it"
+)
 
 
 class StoreError(Exception):
@@ -145,7 +149,7 @@ class Store:
                 f"database {self.shown_url}: written by an older Roost: start `roost record` of this version on it "
                 "once, it migrates"
             )
-        raise StoreError(f"database {self.shown_url}: {_NEWER}")
+        raise StoreError(f"database {self.shown_url}: {_DRAFT if revision < known[0] else _NEWER}")
 
     def migrate(self) -> None:
         """Bring the schema up to date; safe when several do at once. Raises StoreError."""
@@ -167,7 +171,9 @@ class Store:
                 command.upgrade(config, "head")
             except CommandError:
                 # It stands at a revision that isn't among ours.
-                raise StoreError(f"database {self.shown_url}: {_NEWER}") from None
+                revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar_one()
+                is_draft = revision < min(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
+                raise StoreError(f"database {self.shown_url}: {_DRAFT if is_draft else _NEWER}") from None
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""

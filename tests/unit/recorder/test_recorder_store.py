@@ -426,9 +426,10 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     path, migrations = tmp_path / "roost.db", tmp_path / "migrations"
     written = empty_database()
     shutil.copytree(database.MIGRATIONS, migrations)
-    (migrations / "versions/0002_next.py").touch()
+    (migrations / "versions/0008_next.py").touch()
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
-    for revision, says in (("0001", "older Roost: start `roost record` of this version"), ("9999", "a newer Roost")):
+    expected = {"0007": "older Roost: start `roost record`", "0006": "begin a new database", "9999": "a newer Roost"}
+    for revision, says in expected.items():
         path.write_bytes(written)
         stamp(path, revision)
         assert read(str(path)) == 1
@@ -439,11 +440,12 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     assert not missing.exists()
 
 
-def test_a_recorder_does_not_touch_the_database_of_a_newer_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("revision", "says"), [("9999", "newer Roost: use that version"), ("0001", "begin a new")])
+def test_a_recorder_does_not_touch_a_database_that_it_cannot_read(revision: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "roost.db"
     path.write_bytes(empty_database())
-    stamp(path, "9999")
-    with pytest.raises(StoreError, match="newer Roost: use that version"):
+    stamp(path, revision)
+    with pytest.raises(StoreError, match=says):
         Store.open(str(path)).migrate()
 
 

@@ -1,11 +1,11 @@
-"""The first schema."""
+"""The first schema. Revisions 0001 to 0006 were drafts of it; their databases can't be read."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0007"
 down_revision = None
 branch_labels = None
 depends_on = None
