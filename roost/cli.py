@@ -41,7 +41,9 @@ def run(arguments: list[str]) -> int:
         if package not in _EXTRA_PACKAGES:
             raise
         extra = "simulate" if arguments[0] == "simulate" else "record"
-        click.echo(f"roost {arguments[0]} needs the package {package}: pip install 'roost[{extra}]'", err=True)
+        click.echo(
+            f"roost {arguments[0]} needs the package {package}: install Roost with its extra [{extra}]", err=True
+        )
         return 2
     return code if isinstance(code, int) else 0
 

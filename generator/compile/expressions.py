@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from generator.compile.shape import Shape
-from generator.render.environment import KEYS, MACROS
+from generator.render.environment import MACROS
+from generator.render.functions import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,18 +21,11 @@ from jinja2 import __version__ as jinja2_version
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from generator.render.functions import (
-    KEYS,
     TemplateError,
-    context,
     default,
     each,
-    fail,
-    for_cluster,
     indent,
     items,
-    kube_minor,
-    merge,
-    minor_for_cluster,
     plus,
     read_key,
     replace,
@@ -46,39 +40,18 @@ if TYPE_CHECKING:
 
     from jinja2.bccache import Bucket
 
-__all__ = [
-    "KEYS",
-    "MACROS",
-    "RestrictedEnvironment",
-    "TemplateError",
-    "context",
-    "default",
-    "fail",
-    "for_cluster",
-    "indent",
-    "items",
-    "kube_minor",
-    "make_environment",
-    "merge",
-    "minor_for_cluster",
-    "plus",
-    "render_template",
-    "template_names",
-    "to_int",
-    "to_json",
-    "to_pretty_json",
-]
-
 SUFFIX: Final = ".yaml.j2"
 # Holds macros only; never rendered by itself.
 MACROS: Final = f"_macros{SUFFIX}"
-# What decides what a template is compiled to: filters of constants are called then.
-_COMPILERS: Final = "".join(
-    [
-        jinja2_version,
-        *(Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py")),
-    ]
-)
+# Of what decides what a template is compiled to: filters of constants are called then.
+_COMPILERS: Final = sha256(
+    b"".join(
+        [
+            jinja2_version.encode(),
+            *(Path(__file__).with_name(name).read_bytes() for name in ("environment.py", "functions.py")),
+        ]
+    )
+).hexdigest()
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from generator.checks.lint import lint
-from generator.render.environment import context
+from generator.render.functions import context
 from generator.render.manifests import Chart
 from generator.values.files import read_values
 from generator.values.release import Release

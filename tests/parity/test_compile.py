@@ -14,14 +14,13 @@ from generator.compile.chart import check_fresh, write_chart
 from generator.compile.expressions import CompileError
 from generator.compile.shape import Shape
 from generator.compile.template import compile_template, macros_of
-from generator.render.environment import (
+from generator.render.environment import make_environment, render_template
+from generator.render.functions import (
     TemplateError,
     context,
     for_cluster,
     indent,
-    make_environment,
     minor_for_cluster,
-    render_template,
     to_json,
     to_pretty_json,
 )

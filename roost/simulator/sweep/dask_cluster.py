@@ -35,7 +35,7 @@ class DaskCluster:
         try:
             distributed = import_module("distributed")
         except ImportError:
-            raise SweepError("--dask needs the package distributed: pip install 'roost[simulate,dask]'") from None
+            raise SweepError("--dask needs the package distributed: install Roost with its extra [dask]") from None
         try:
             # A client that never connected leaves a thread and a traceback behind: greet first.
             asyncio.run(asyncio.wait_for(_greet(self.address), CONNECT_SECONDS))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from roost.simulator.sweep.run import Event
 
-distributed = pytest.importorskip("distributed", reason="no distributed: pip install 'roost[simulate,dask]'")
+distributed = pytest.importorskip("distributed", reason="no distributed: make setup")
 ROOT = Path(__file__).resolve().parents[3]
 
 

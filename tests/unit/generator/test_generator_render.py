@@ -71,6 +71,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_cache_that_others_may_write_is_not_run(home: Path) -> None:
+    folder = home / "cache/roost/templates"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert make_environment(home).bytecode_cache is None
+    folder.chmod(0o700)
+    assert make_environment(home).bytecode_cache is not None
+
+
 def test_a_template_is_compiled_once_and_anew_when_it_changes(home: Path) -> None:
     template = home / "a.yaml.j2"
     for text in ("a: 1\n", "a: 2\n"):

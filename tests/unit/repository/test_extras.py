@@ -88,4 +88,4 @@ def test_a_command_without_its_extra_says_what_to_install(arguments: list[str], 
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"roost {arguments[0]} needs the package ")
-    assert line.endswith(f": pip install 'roost[{extra}]'")
+    assert line.endswith(f": install Roost with its extra [{extra}]")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost_core.http import server as http
+from roost_core.http.ops_server import IDLE_SECONDS
 from roost_core.http.server import (
     HEADER_BYTES,
     KEEP_ALIVE_SECONDS,
@@ -145,6 +146,30 @@ def test_of_many_requests_at_once_only_the_first_are_answered() -> None:
         connection.data_received(b"GET / HTTP/1.1\r\n\r\n" * 50)
         assert wire.is_closing()
         assert re.findall(rb"HTTP/1.1 (\d+)", wire.written) == [b"404"] * MAX_PIPELINED + [b"400"]
+
+    run(scene)
+
+
+def test_headers_count_once_however_many_reads_bring_them() -> None:
+    async def scene(desk: Desk) -> None:
+        connection, wire = desk.connect()
+        connection.data_received(b"GET / HTTP/1.1\r\n")
+        for number in range(12):
+            connection.data_received(b"a%d: " % number + b"b" * (HEADER_BYTES // 16) + b"\r\n")
+        connection.data_received(b"\r\n")
+        assert wire.written.startswith(b"HTTP/1.1 404 ")
+
+    run(scene)
+
+
+def test_a_server_may_keep_idle_connections_for_a_shorter_time() -> None:
+    async def scene(desk: Desk) -> None:
+        connection, wire = desk.connect()
+        desk.server.keep_alive_seconds = IDLE_SECONDS
+        desk.server.sweep(connection.since + IDLE_SECONDS - 1)
+        assert not wire.is_closing()
+        desk.server.sweep(connection.since + IDLE_SECONDS + 1)
+        assert wire.is_closing()
 
     run(scene)
 
