@@ -1,4 +1,4 @@
-"""Pods created a second through a real API server: no webhook, an empty one, the same rules in Go, Roost, and in CEL.
+"""Pods created a second through a real API server: with the rules in Go, with Roost, and with the rules in CEL.
 
 `python -m benchmarks.admission`. Each way has its own namespace, all stand side by side, and every round goes through
 all of them: so a slow moment of the machine hits all alike. 16 clients; the pods are deleted between the rounds. The
@@ -20,7 +20,7 @@ from benchmarks import equality
 from benchmarks.figures import machine, ratios, say, spread, table, verdict
 from benchmarks.policy import RELEASE, rendered
 from benchmarks.programs import program
-from benchmarks.servers import cpu_seconds, run_json
+from benchmarks.servers import run_json
 from benchmarks.stage import NAMESPACES, Stage, make_pods
 from roost_core.placement.pods import DEFAULT_SCHEDULER
 from tests.harness.controlplane import ControlPlane
@@ -30,18 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.servers import Object, Server
-    from tests.harness.processes import Process
 
 WAYS: Final = tuple(NAMESPACES)
 TITLES: Final = {
-    "none": "no webhook",
-    "empty": "empty Go webhook",
     "rules": "the rules in Go",
     "roost": "Roost",
     "policy": "MutatingAdmissionPolicy",
 }
-# The ways that place pods, and how to tell from a stored pod that it was placed.
-PLACING: Final = ("rules", "roost", "policy")
+# How to tell from a stored pod that it was placed.
 MARK: Final = f'"schedulerName":"{RELEASE}.'
 GOAL_THROUGHPUT, GOAL_P99 = 1.0, 1.1
 
@@ -68,19 +64,19 @@ def register_policy(stage: Stage) -> None:
 
 
 def wait_until_called(stage: Stage) -> None:
-    """Return once the API server calls every way that leaves a mark."""
+    """Return once each way places the pods of its namespace."""
     pod = make_pods()[0]
 
     def is_marked(way: str) -> bool:
         stored = stage.cluster.api.create(pod, NAMESPACES[way], dryRun="All")
         return bool(stored["spec"]["schedulerName"] != DEFAULT_SCHEDULER)
 
-    for way in PLACING:
+    for way in WAYS:
         wait_until(partial(is_marked, way), 30, f"pods in {NAMESPACES[way]} to be placed")
 
 
-def measure(stage: Stage, servers: Sequence[Server], rounds: int, pods: int) -> dict[str, list[Object]]:
-    """Create pods in each way in each round. `cpu_ms`: of API server, etcd and webhooks together, a pod."""
+def measure(stage: Stage, rounds: int, pods: int) -> dict[str, list[Object]]:
+    """Create pods in each way in each round; what `createpods` prints."""
     files = [str(path) for path in stage.write_pods(stage.cluster.folder / "pods")]
     found: dict[str, list[Object]] = {way: [] for way in WAYS}
     for number in range(-1, rounds):
@@ -88,9 +84,7 @@ def measure(stage: Stage, servers: Sequence[Server], rounds: int, pods: int) -> 
         for way in (*WAYS[turn:], *WAYS[:turn]):
             command = [str(program("createpods")), f"-kubeconfig={stage.cluster.kubeconfig}", "-clients=16"]
             command += [f"-namespace={NAMESPACES[way]}", f"-count={pods}", "-seconds=60", f"-prefix=round{number + 1}"]
-            before = _cpu_seconds(stage, servers)
             result = run_json([*command, f"-mark={MARK}", *files])
-            result["cpu_ms"] = (_cpu_seconds(stage, servers) - before) / max(1, result["pods"]) * 1e3
             time.sleep(0.2)  # deletions reach the watches
             if number < 0:
                 continue  # warm-up: caches, connections, compiled expressions
@@ -100,36 +94,22 @@ def measure(stage: Stage, servers: Sequence[Server], rounds: int, pods: int) -> 
     return found
 
 
-def _cpu_seconds(stage: Stage, servers: Sequence[Server]) -> float:
-    processes: list[Process] = [stage.cluster.apiserver, stage.cluster.etcd, *(server.process for server in servers)]
-    return sum(map(cpu_seconds, processes))
-
-
 def report(found: dict[str, list[Object]]) -> str:
     """The table and the ratios."""
-    base = found["none"]
-    rows = []
-    for way, results in found.items():
-        added = {
-            key: [mine[key] - none[key] for mine, none in zip(results, base, strict=True)]
-            for key in ("p50_ms", "p99_ms")
-        }
-        rows.append(
-            [
-                TITLES[way],
-                spread(one["pods_per_second"] for one in results),
-                spread(one["p50_ms"] for one in results),
-                spread(one["p99_ms"] for one in results),
-                "-" if way == "none" else spread(added["p50_ms"]),
-                "-" if way == "none" else spread(added["p99_ms"]),
-                spread(one["cpu_ms"] for one in results),
-                str(sum(one["marked"] for one in results)),
-                str(sum(one["failed"] for one in results)),
-            ]
-        )
-    head = ["way", "pods/s", "p50 ms", "p99 ms", "p50 added", "p99 added", "CPU ms a pod", "placed", "failed"]
+    rows = [
+        [
+            TITLES[way],
+            spread(result["pods_per_second"] for result in results),
+            spread(result["p50_ms"] for result in results),
+            spread(result["p99_ms"] for result in results),
+            str(sum(result["marked"] for result in results)),
+            str(sum(result["failed"] for result in results)),
+        ]
+        for way, results in found.items()
+    ]
+    head = ["way", "pods/s", "p50 ms", "p99 ms", "placed", "failed"]
     lines = [table(head, rows), ""]
-    for peer in ("rules", "empty", "policy", "none"):
+    for peer in ("rules", "policy"):
         throughput = ratios([r["pods_per_second"] for r in found["roost"]], [r["pods_per_second"] for r in found[peer]])
         tail = ratios([r["p99_ms"] for r in found["roost"]], [r["p99_ms"] for r in found[peer]])
         goals = ("", "")
@@ -154,12 +134,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"admission: {machine()}; {given.rounds} rounds of {given.pods} pods a way, 16 clients; {given.nodes} nodes")
     with ControlPlane(controllers=()) as cluster:
         stage = Stage(cluster, nodes=given.nodes)
-        servers = (stage.servers.start_go("empty"), stage.servers.start_go("rules"), stage.servers.start_roost())
+        servers = (stage.servers.start_go("rules"), stage.servers.start_roost())
         for server in servers:
             register(stage, server)
         register_policy(stage)
         wait_until_called(stage)
-        print(report(measure(stage, servers, given.rounds, given.pods)))
+        print(report(measure(stage, given.rounds, given.pods)))
         print("MutatingAdmissionPolicy: the chart's admission.mode policy; no ring, no bound on load, gate prefers")
     return 0
 

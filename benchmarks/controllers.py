@@ -105,7 +105,7 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
         if pod is not None:
             pods[pod.key] = pod
     nodes = {body["metadata"]["name"]: read_node_state(body) for body in all_nodes(shapes, size)}
-    # The newest node, marked and empty: the mover has to judge whether seats would now go there.
+    # The newest node, marked and empty: the mover has to judge whether placeholders would now go there.
     newest = one_node(shapes["node"], size.nodes)
     newest["metadata"]["labels"][attract_label(RELEASE, NAMESPACE, "default")] = "true"
     newest["metadata"]["creationTimestamp"] = LATER
@@ -113,10 +113,10 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
         condition["lastTransitionTime"] = LATER
     nodes[newest["metadata"]["name"]] = read_node_state(newest)
     sets = [one["metadata"] for one in hub if one["kind"] == "StatefulSet"]
-    seats = {
-        one["name"]: StatefulSetState(one["name"], OWNER_UID, size.seats_in_all, size.seats_in_all) for one in sets
+    stateful_sets = {
+        one["name"]: StatefulSetState(one["name"], OWNER_UID, size.placeholders, size.placeholders) for one in sets
     }
-    return Snapshot(RELEASE, NAMESPACE, nodes, pods, seats)
+    return Snapshot(RELEASE, NAMESPACE, nodes, pods, stateful_sets)
 
 
 def time_plans(size: Size, rounds: int) -> str:
@@ -191,12 +191,6 @@ class Replica:
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         found = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith(("VmRSS", "VmHWM"))}
         return float(found["VmRSS"]) / 1024, float(found["VmHWM"]) / 1024
-
-    def requests(self) -> dict[str, float]:
-        """Its own count of requests, by verb."""
-        prefix = "roost_controllers_api_requests_total{verb="
-        lines = [line for line in self.page("/metrics").splitlines() if line.startswith(prefix)]
-        return {line.split('"')[1]: float(line.rpartition(" ")[2]) for line in lines}
 
     def plans(self) -> tuple[float, float]:
         """How many plans were made, and the seconds they took."""
@@ -332,7 +326,6 @@ class AuditLog:
 def rest(replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions_per_second: float) -> list[str]:
     """One row: what the replica uses while the cluster lives for so long."""
     before, plans_before, counts_before = cpu_seconds(replica.process), replica.plans(), Counter(life.counts)
-    own_before = replica.requests()
     audit.skip()
     began_at = time.monotonic()
     with life.going_on(sessions_per_second):
@@ -340,11 +333,10 @@ def rest(replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions
     # Whatever came late in this window counts as well.
     elapsed = time.monotonic() - began_at
     percent = (cpu_seconds(replica.process) - before) / elapsed * 100
-    asked, own = audit.count(), replica.requests()
+    asked = audit.count()
     happened = life.counts - counts_before
     plans, plan_seconds = (now - then for now, then in zip(replica.plans(), plans_before, strict=True))
     hourly = {what: number / elapsed * 3600 for what, number in asked.items()}
-    own_hourly = sum(own.get(verb, 0) - own_before.get(verb, 0) for verb in own) / elapsed * 3600
     say(f"  {dict(happened)}; an hour: { ({what: round(number) for what, number in sorted(hourly.items())}) }")
     leases = sum(number for what, number in hourly.items() if what.endswith(" leases"))
     return [
@@ -356,7 +348,6 @@ def rest(replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions
         f"{plans:.0f}",
         f"{sum(hourly.values()):.0f}",
         f"{leases:.0f}",
-        f"{own_hourly:.0f}",
     ]
 
 
@@ -425,8 +416,8 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
         cluster.api.create(account, "kube-system")
         applied = [one for one in hub if one["kind"] not in ("Deployment", "DaemonSet")]
         cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(applied))
-        (seats,) = cluster.api.list(f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets")
-        shapes = store_shapes(cluster, make_shapes(hub, seats["metadata"]["uid"]))
+        (stateful_set,) = cluster.api.list(f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets")
+        shapes = store_shapes(cluster, make_shapes(hub, stateful_set["metadata"]["uid"]))
         began_at = time.monotonic()
         written = write_to_etcd(cluster.etcd_url, all_nodes(shapes, size))
         written += write_to_etcd(cluster.etcd_url, all_pods(shapes, size))
@@ -448,7 +439,7 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
         rows = [rest(replica, life, audit, given.seconds, 0.0)]
         rows.append(rest(replica, life, audit, given.seconds, given.sessions))
         head = ["heartbeats/s", "launches/s and ends/s", "seconds", "CPU of a core", "of it plans", "plans"]
-        head += ["requests/h (audit log)", "of them Lease", "requests/h (own count)"]
+        head += ["requests/h (audit log)", "of them Lease"]
         lines += ["", table(head, rows), "", f"goal: CPU < {GOAL_CPU_PERCENT:g} % of a core"]
         if given.labels:
             write_to_etcd(cluster.etcd_url, empty_nodes(shapes, size.nodes, given.labels))
@@ -461,8 +452,6 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
             )
         now, peak = replica.memory_mib()
         lines.append(f"memory at the end: {now:.0f} MiB, at most {peak:.0f} MiB")
-        if given.keep_log:
-            Path(given.keep_log).write_text(replica.process.log())
     return "\n".join(lines)
 
 
@@ -478,7 +467,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--plan-nodes", type=int, default=5000)
     parser.add_argument("--plan-pods", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5, help="of plans")
-    parser.add_argument("--keep-log", default="", help="where to write the replica's log")
     parser.add_argument("--plans-only", action="store_true")
     parser.add_argument("--cluster-only", action="store_true")
     given = parser.parse_args(argv)

@@ -101,7 +101,6 @@ def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts
         nodes=Nodes([read_node(node, with_allocatable=True) for node in known["nodes"]]),
         builder_nodes={home_class: frozenset(builders)},
         homes=Homes(homes),
-        namespaces={one["metadata"]["name"]: one["metadata"].get("labels", {}) for one in known["namespaces"]},
     )
 
 
@@ -199,7 +198,7 @@ def _facts_objects() -> Object:
         }
         for number in range(5)
     ]
-    return {"nodes": nodes, "pods": pods, "namespaces": [{"metadata": {"name": NAMESPACE}}]}
+    return {"nodes": nodes, "pods": pods}
 
 
 def _pods() -> Iterator[tuple[str, Object]]:

@@ -42,7 +42,7 @@ class Scenario:
     # The hub's chart runs image pullers; BinderHub's has them off.
     has_pullers: bool = True
     # Numbers of placeholders to compare with.
-    seats: tuple[int, ...] = (0, 4, 25)
+    placeholders: tuple[int, ...] = (0, 4, 25)
     days: float = 2.0
 
 
@@ -231,7 +231,7 @@ SCENARIOS: Final = (
             # 12 GB behind a boot take longer than the spawner's usual patience, so operators give it more.
             "start_timeout_seconds": 900.0,
         },
-        seats=(0, 1),
+        placeholders=(0, 1),
         days=10.0,
     ),
     Scenario(
@@ -247,7 +247,7 @@ SCENARIOS: Final = (
             "node_cpu_millicores": 15_800,
             "min_nodes": 0,
         },
-        seats=(0, 1),
+        placeholders=(0, 1),
         days=10.0,
     ),
     Scenario(
@@ -262,7 +262,7 @@ SCENARIOS: Final = (
             "node_memory_bytes": 60 * GIB,
             "node_cpu_millicores": 15_800,
         },
-        seats=(0, 4),
+        placeholders=(0, 4),
         days=10.0,
     ),
     Scenario(
@@ -287,7 +287,7 @@ SCENARIOS: Final = (
         hub=_binder(550_000_000),
         has_pullers=False,
         world={"boot_sigma": 0.0},
-        seats=(0, 25),
+        placeholders=(0, 25),
         days=1.0,
     ),
 )

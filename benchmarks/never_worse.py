@@ -58,9 +58,9 @@ _JSON = dict[str, Any]
 # What each side runs
 
 
-def hub_values(scenario: Scenario, seats: int) -> _JSON:
+def hub_values(scenario: Scenario, placeholders: int) -> _JSON:
     """The hub's own values, with so many placeholders."""
-    scheduling = {"podPriority": {"enabled": bool(seats)}, "userPlaceholder": {"replicas": seats}}
+    scheduling = {"podPriority": {"enabled": bool(placeholders)}, "userPlaceholder": {"replicas": placeholders}}
     found = dict(scenario.hub)
     if "jupyterhub" in found:
         found["jupyterhub"] = {**found["jupyterhub"], "scheduling": scheduling}
@@ -69,14 +69,16 @@ def hub_values(scenario: Scenario, seats: int) -> _JSON:
     return found
 
 
-def roost_values(scenario: Scenario, seats: int) -> _JSON:
+def roost_values(scenario: Scenario, placeholders: int) -> _JSON:
     """What an operator tells Roost of the hub: images, sizes, number of placeholders. The rest is as it comes."""
     assumed = make_assumptions(scenario.world, scenario.name)
     hub = scenario.hub.get("jupyterhub", scenario.hub)
     size = {"cpu": f"{assumed.user_cpu_millicores}m", "memory": str(assumed.user_memory_bytes)}
     found: _JSON = {
         "singleuser": dict(hub.get("singleuser", {})),
-        "placeholders": [{"name": "default", "replicas": seats, "resources": {"requests": size}}] if seats else [],
+        "placeholders": [{"name": "default", "replicas": placeholders, "resources": {"requests": size}}]
+        if placeholders
+        else [],
     }
     if not scenario.has_pullers:
         found["prePuller"] = {"enabled": False}
@@ -84,13 +86,13 @@ def roost_values(scenario: Scenario, seats: int) -> _JSON:
 
 
 @cache
-def _policy(scenario: Scenario, arm: str, seats: int, extra: str) -> Policy:
-    told = roost_values(scenario, seats)
+def _policy(scenario: Scenario, arm: str, placeholders: int, extra: str) -> Policy:
+    told = roost_values(scenario, placeholders)
     layers: list[str] = []
     if arm == HUB:
         layers.append(policy_files()["z2jh-placeholders-packed"].read_text(encoding="utf-8"))
     elif arm == IMPORTED:
-        text = yaml.safe_dump(hub_values(scenario, seats))
+        text = yaml.safe_dump(hub_values(scenario, placeholders))
         told = dict(import_layers([("hub.yaml", text)]).values)
     layers.append(json.dumps(told))
     if extra and arm != HUB:
@@ -115,7 +117,7 @@ class Case(NamedTuple):
 
     scenario: str
     autoscaler: str
-    seats: int
+    placeholders: int
 
 
 class Run(NamedTuple):
@@ -147,7 +149,7 @@ def run(scenario: Scenario, job: Job) -> Run:
     """Replay one arm with one seed."""
     case, seed = job.case, job.seed
     world = make_assumptions({**scenario.world, "autoscaler": _autoscaler(case.autoscaler)}, scenario.name)
-    policy = _policy(scenario, job.arm, case.seats, job.extra)
+    policy = _policy(scenario, job.arm, case.placeholders, job.extra)
     result = replay(_launches(scenario, seed, job.days), policy, world, seed)
     waits = result.waits[TOTAL]
     return Run(
@@ -179,7 +181,7 @@ def replays(
     scenarios: Iterable[Scenario],
     *,
     autoscalers: Sequence[str] = AUTOSCALERS,
-    seats: Sequence[int] | None = None,
+    placeholders: Sequence[int] | None = None,
     seeds: Sequence[int] = (1, 2, 3),
     days: float | None = None,
     jobs: int = 1,
@@ -191,13 +193,17 @@ def replays(
         Job(Case(scenario.name, autoscaler, number), arm, seed, days or scenario.days, extra)
         for scenario in known.values()
         for seed, autoscaler in product(seeds, autoscalers)
-        for number in (scenario.seats if seats is None else [one for one in scenario.seats if one in seats])
+        for number in (
+            scenario.placeholders
+            if placeholders is None
+            else [one for one in scenario.placeholders if one in placeholders]
+        )
         for arm in ARMS
     ]
     # Where the values come to the same, so do the replays.
     alike: dict[tuple[object, ...], list[Job]] = {}
     for job in todo:
-        digest = _policy(known[job.case.scenario], job.arm, job.case.seats, job.extra).digest
+        digest = _policy(known[job.case.scenario], job.arm, job.case.placeholders, job.extra).digest
         alike.setdefault((job.case, job.seed, digest), []).append(job)
     firsts = {same[0]: same for same in alike.values()}
     found: Runs = {}
@@ -205,7 +211,8 @@ def replays(
         case = job.case
         for same in firsts[job]:
             found.setdefault(case, {}).setdefault(same.arm, {})[job.seed] = done
-        say(f"  {number}/{len(firsts)} {case.scenario}, {case.autoscaler}, {case.seats}: {job.arm}, seed {job.seed}")
+        place = f"{case.scenario}, {case.autoscaler}, {case.placeholders}"
+        say(f"  {number}/{len(firsts)} {place}: {job.arm}, seed {job.seed}")
     return {case: {arm: found[case][arm] for arm in ARMS} for case in dict.fromkeys(job.case for job in todo)}
 
 
@@ -241,7 +248,8 @@ class Broken:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.case.scenario}, {self.case.autoscaler}, {self.case.seats} placeholders, {self.arm}: {self.what}"
+        case = self.case
+        return f"{case.scenario}, {case.autoscaler}, {case.placeholders} placeholders, {self.arm}: {self.what}"
 
 
 def broken_promises(found: Runs) -> list[Broken]:
@@ -278,7 +286,7 @@ def show(found: Runs) -> str:
     broken = {(one.case, one.arm) for one in broken_promises(found)}
     for case, arms in found.items():
         for arm, runs in arms.items():
-            first = [case.scenario, case.autoscaler, str(case.seats)] if arm == HUB else ["", "", ""]
+            first = [case.scenario, case.autoscaler, str(case.placeholders)] if arm == HUB else ["", "", ""]
             told = list(runs.values())
             sums = [str(sum(getattr(one, name) for one in told)) for name in ("launches", "given_up", "timeouts")]
             medians = [_range(told, name) for name in ("p50", "p95", "p99", "waited_for_node", "cold", "node_hours")]
@@ -311,7 +319,7 @@ def _own(options: argparse.Namespace) -> list[Scenario]:
         hub=hub,
         world=world,
         has_pullers=is_on,
-        seats=tuple(options.seats or (0, 4, 25)),
+        placeholders=tuple(options.placeholders or (0, 4, 25)),
     )
     return [own]
 
@@ -322,7 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [one.name for one in SCENARIOS]
     parser.add_argument("--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
-    parser.add_argument("--seats", nargs="+", type=int, help="placeholders, of those that a scenario has")
+    parser.add_argument("--placeholders", nargs="+", type=int, help="placeholders, of those that a scenario has")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -340,7 +348,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = replays(
             scenarios,
             autoscalers=options.autoscalers,
-            seats=options.seats,
+            placeholders=options.placeholders,
             seeds=range(1, options.seeds + 1),
             days=options.days,
             jobs=options.jobs,

@@ -197,10 +197,10 @@ class Agenda:
 class Crowd:
     """Users and placeholders of one namespace, and the kubelets' part in them."""
 
-    def __init__(self, api: Api, setting: Setting, *, seats: int, seed: int) -> None:
+    def __init__(self, api: Api, setting: Setting, *, placeholders: int, seed: int) -> None:
         self._api = api
         self._setting = setting
-        self._seats = seats
+        self._placeholders = placeholders
         self._random = random.Random(seed)  # noqa: S311 (nobody has to guess it)
         self._numbers = itertools.count(1)
         self._agenda = Agenda()
@@ -213,7 +213,7 @@ class Crowd:
         # By user, when the class was over.
         self.ended_at: dict[str, float] = {}
         self.placeholders_gone = 0
-        self._seated: set[str] = set()
+        self._bound_placeholders: set[str] = set()
         self._moved_at = 0.0
 
     def __enter__(self) -> Self:
@@ -221,7 +221,7 @@ class Crowd:
         self._open_watch()
         self._watcher = threading.Thread(target=self._follow, daemon=True)
         self._watcher.start()
-        for _ in range(self._seats):
+        for _ in range(self._placeholders):
             self._agenda.after(0, self._create_placeholder)
         return self
 
@@ -240,21 +240,21 @@ class Crowd:
             users = [f"user-{next(self._numbers)}" for _ in range(self._random.randint(*CLASS_SIZES))]
             for name in users:
                 self._agenda.after(self._random.uniform(0, BEGIN_SECONDS), partial(self._create_user, name))
-            for name in self._random.sample(sorted(self._seated), round(ENDED_BY_OTHERS * len(users))):
+            for name in self._random.sample(sorted(self._bound_placeholders), round(ENDED_BY_OTHERS * len(users))):
                 self._agenda.after(self._random.uniform(0, BEGIN_SECONDS), partial(self._remove, name))
             self._wait_quiet(partial(self._have_places, users))
             self.ended_at |= dict.fromkeys(users, time.time())
             for name in users:
                 self._agenda.after(0, partial(self._remove, name))
-            self._wait_quiet(lambda: len(self._seated) >= self._seats)
+            self._wait_quiet(lambda: len(self._bound_placeholders) >= self._placeholders)
         return time.monotonic() - started
 
     def _have_places(self, users: Sequence[str]) -> bool:
         return all(name in self.bound_at for name in users)
 
-    def wait_seated(self) -> None:
-        """Wait until every seat is a placeholder's."""
-        wait_until(lambda: len(self._seated) >= self._seats, 180, "the placeholders to be bound")
+    def wait_for_placeholders(self) -> None:
+        """Wait until every placeholder is bound."""
+        wait_until(lambda: len(self._bound_placeholders) >= self._placeholders, 180, "the placeholders to be bound")
 
     def _wait_quiet(self, rule: Callable[[], bool]) -> None:
         """Wait for the rule, or until nothing has moved for longer than anybody needs."""
@@ -270,7 +270,9 @@ class Crowd:
         number = next(self._numbers)
         # As rendered, and as of an operator who lets theirs end in peace.
         grace = 0 if number % 2 else int(TERMINATION_SECONDS)
-        body = pod(f"placeholder-{number}", self._setting.placeholder_profile, "seats", "user-placeholder", grace)
+        body = pod(
+            f"placeholder-{number}", self._setting.placeholder_profile, "placeholders", "user-placeholder", grace
+        )
         self._api.create(body, NAMESPACE)
 
     def _remove(self, name: str) -> None:
@@ -294,7 +296,7 @@ class Crowd:
         if kind == "DELETED":
             self._moved_at = time.monotonic()
             self.gone_at[name] = moment
-            self._seated.discard(name)
+            self._bound_placeholders.discard(name)
             if not is_user:
                 self.placeholders_gone += 1
                 self._agenda.after(0, self._create_placeholder)
@@ -306,11 +308,11 @@ class Crowd:
             self._moved_at = time.monotonic()
             self.bound_at[name] = moment
             if not is_user:
-                self._seated.add(name)
+                self._bound_placeholders.add(name)
 
 
 def pod(name: str, profile: str, priority: str, component: str, grace_seconds: int) -> Object:
-    """A pod that takes one seat."""
+    """A pod that requests one CPU: a node has room for as many as it has CPUs."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -332,17 +334,17 @@ def run_round(
     setting: Setting,
     *,
     preemptions: int,
-    seats: int,
+    placeholders: int,
     seed: int,
     most_seconds: float,
 ) -> Outcome:
     """One setting once: fill the nodes with placeholders, send the users, and judge by watch and log."""
     outcome = Outcome(setting.name)
-    crowd = Crowd(cluster.api, setting, seats=seats, seed=seed)
+    crowd = Crowd(cluster.api, setting, placeholders=placeholders, seed=seed)
     # `--v=2` names each victim; a rendered `--v` comes later and wins.
     flags = ("--v=2", *setting.flags)
     with start_scheduler(cluster, setting.configuration, leader_elect=False, flags=flags) as scheduler, crowd:
-        crowd.wait_seated()
+        crowd.wait_for_placeholders()
         outcome.seconds = crowd.send(preemptions, most_seconds)
         log = scheduler.log()
     judge(outcome, crowd, log)
@@ -380,10 +382,10 @@ def _empty(cluster: ControlPlane) -> None:
     wait_until(lambda: not cluster.api.list(PODS), 60, "the pods to be gone")
 
 
-def set_up(cluster: ControlPlane, *, nodes: int, seats_per_node: int) -> None:
+def set_up(cluster: ControlPlane, *, nodes: int, placeholders_per_node: int) -> None:
     """Nodes, the namespace, and two priorities."""
     cluster.create_namespace(NAMESPACE)
-    for name, value in (("users", 0), ("seats", -10)):
+    for name, value in (("users", 0), ("placeholders", -10)):
         cluster.api.create(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
@@ -394,7 +396,7 @@ def set_up(cluster: ControlPlane, *, nodes: int, seats_per_node: int) -> None:
         )
     names = [f"preempting-{number:03d}" for number in range(nodes)]
     labels = {"hub.jupyter.org/node-purpose": "user"}
-    FakeNodes(cluster.api).create_many(names, cpu=str(seats_per_node), memory="64Gi", labels=labels)
+    FakeNodes(cluster.api).create_many(names, cpu=str(placeholders_per_node), memory="64Gi", labels=labels)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -402,7 +404,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.preemptions", description=__doc__)
     parser.add_argument("--preemptions", type=int, default=5000, help="a round")
     parser.add_argument("--nodes", type=int, default=40)
-    parser.add_argument("--seats", type=int, default=8, help="a node")
+    parser.add_argument("--placeholders", type=int, default=8, help="a node")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=900.0, help="a round, at most")
     parser.add_argument("--minor", help="of Kubernetes, such as 1.37")
@@ -419,14 +421,14 @@ def main(argv: list[str] | None = None) -> int:
             "flags": [plain(flags.split(), given.qps) for flags in given.flags],
         }
         chosen = [setting for kind in given.only or settings for setting in settings[kind]]
-        set_up(cluster, nodes=given.nodes, seats_per_node=given.seats)
+        set_up(cluster, nodes=given.nodes, placeholders_per_node=given.placeholders)
         for number in range(given.rounds):
             for setting in chosen:
                 outcome = run_round(
                     cluster,
                     setting,
                     preemptions=given.preemptions,
-                    seats=given.nodes * given.seats,
+                    placeholders=given.nodes * given.placeholders,
                     seed=number,
                     most_seconds=given.seconds,
                 )

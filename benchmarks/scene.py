@@ -49,22 +49,22 @@ class Size:
     nodes: int
     pods: int
     # Share of the pods beside daemons and pullers that are placeholders.
-    seats: float = 0.1
+    placeholder_share: float = 0.1
 
     @property
-    def seats_in_all(self) -> int:
+    def placeholders(self) -> int:
         """Placeholders on all nodes together."""
-        return int((self.pods - self.nodes * (len(DAEMONS) + 1)) * self.seats)
+        return int((self.pods - self.nodes * (len(DAEMONS) + 1)) * self.placeholder_share)
 
     @property
     def users_in_all(self) -> int:
         """Users on all nodes together."""
-        return self.pods - self.nodes * (len(DAEMONS) + 1) - self.seats_in_all
+        return self.pods - self.nodes * (len(DAEMONS) + 1) - self.placeholders
 
 
 def settings_of(size: Size) -> tuple[str, ...]:
     """`--set` pairs with which all controllers are on, for a hub of this size."""
-    return ("popularImages.enabled=true", f"placeholders[0].replicas={size.seats_in_all},placeholders[0].name=default")
+    return ("popularImages.enabled=true", f"placeholders[0].replicas={size.placeholders},placeholders[0].name=default")
 
 
 def manifests(size: Size) -> list[Object]:
@@ -76,18 +76,20 @@ def manifests(size: Size) -> list[Object]:
 
 
 def make_shapes(hub: Iterable[Object], set_uid: str = OWNER_UID) -> dict[str, Object]:
-    """One object of each kind, running, as far as the manifests say: `node`, `user`, `seat`, `puller`, `daemon`.
+    """One object of each kind, running, as far as the manifests say: `node`, `user`, `placeholder`, `puller`, `daemon`.
 
     set_uid: of the StatefulSet that the placeholders belong to.
     """
     found = {(one["kind"], one["metadata"]["name"]): one for one in hub}
-    seats = next(one for (kind, _), one in found.items() if kind == "StatefulSet")
+    stateful_set = next(one for (kind, _), one in found.items() if kind == "StatefulSet")
     puller = next(one for (kind, _), one in found.items() if kind == "DaemonSet")
     shapes = {
         "node": _node(),
         "user": _user(),
-        "seat": _pod_of(
-            seats, {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": "seat-0"}, set_uid
+        "placeholder": _pod_of(
+            stateful_set,
+            {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": "placeholder-0"},
+            set_uid,
         ),
         "puller": _pod_of(puller, {"pod-template-generation": "1"}, OWNER_UID),
         "daemon": _daemon(),
@@ -297,9 +299,9 @@ def all_pods(shapes: Mapping[str, Object], size: Size) -> Iterator[Object]:
         yield one_puller(shapes["puller"], number)
     for number in range(size.users_in_all):
         yield one_user(shapes["user"], number, number % size.nodes)
-    for number in range(size.seats_in_all):
-        owner = shapes["seat"]["metadata"]["ownerReferences"][0]["name"]
-        yield _bound(shapes["seat"], f"{owner}-{number}", number % size.nodes)
+    for number in range(size.placeholders):
+        owner = shapes["placeholder"]["metadata"]["ownerReferences"][0]["name"]
+        yield _bound(shapes["placeholder"], f"{owner}-{number}", number % size.nodes)
 
 
 def puller_name(number: int) -> str:

@@ -1,6 +1,6 @@
 """How fast the simulator is, beside the real kube-scheduler deciding the same pods, and how its cost and memory grow.
 
-`python -m benchmarks.simulator [--parts decisions launches trace memory sweep]`. Our own times are processor time of
+`python -m benchmarks.simulator [--parts decisions launches trace memory]`. Our own times are processor time of
 one process on one core, so neighbours on the machine matter less to them; kube-scheduler's are what the clock and its
 own histogram say, on all cores. Each measurement of memory is a fresh process.
 """
@@ -25,7 +25,6 @@ from benchmarks.policy import REPO
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.sweep.replay import replay
-from roost.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep
 from roost.simulator.sweep.survey import trace_of
 from roost.simulator.trace.synthetic import synthetic_attempts
 from roost_core.scheduler.cycle import schedule
@@ -44,14 +43,11 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodSpec, PodState
     from roost_core.scheduler.profile import Profile
 
-PARTS: Final = ("decisions", "launches", "trace", "memory", "sweep")
+PARTS: Final = ("decisions", "launches", "trace", "memory")
 # Goals.
 TIMES_KUBE_SCHEDULER: Final = 20.0
 TEN_DAYS_SECONDS: Final = 60.0
 GOAL_NODES: Final = 100
-# Pods that run already on each node when its cost is measured.
-FILLED: Final = (0, 20, 60)
-DECIDED: Final = 2000
 MOST_LAUNCHES: Final = 8000
 _LABELS: Final = {"hub.jupyter.org/node-purpose": "user"}
 
@@ -120,11 +116,11 @@ def decisions(sizes: Sequence[int], pods: int, rounds: int) -> None:
     print("\n".join(told))
 
 
-# Whole launches, and how their cost grows
+# Whole launches
 
 
 def launches(sizes: Sequence[int], rounds: int) -> None:
-    """Whole launches in worlds of so many nodes, and what one more node and one more pod cost a decision."""
+    """Whole launches in worlds of so many nodes."""
     rows = []
     policy = load_policy("z2jh")
     for size in sizes:
@@ -141,39 +137,6 @@ def launches(sizes: Sequence[int], rounds: int) -> None:
         rows.append([str(size), str(66 * size), spread(found), spread(1e6 / one for one in found)])
     head = ["nodes", "users they hold", "launches/s, one core", "µs a launch"]
     print(f"\nWhole launches, policy z2jh, {rounds} rounds\n\n" + table(head, rows))
-    costs = []
-    for size in sizes:
-        for filled in FILLED:
-            found = [1e6 * _cost(size, filled) for _ in range(rounds)]
-            costs.append([str(size), str(filled), spread(found), figure(median(found) / size)])
-    print("\nA decision's cost\n\n" + table(["nodes", "pods on each before", "µs a decision", "µs a node"], costs))
-
-
-def _cost(size: int, filled: int) -> float:
-    specs: dict[PodSpec, PodSpec] = {}
-    body = scheduling.user_pod(0)
-    # So small that all fit: the number of pods is what grows.
-    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1m", "memory": "1Mi"}}
-    pod = replace(read_pod_state(body, specs=specs), namespace=scheduling.NAMESPACE)
-    nodes = [
-        read_node_state(
-            {
-                "metadata": {
-                    "name": f"node-{number}",
-                    "labels": {**_LABELS, "kubernetes.io/hostname": f"node-{number}"},
-                },
-                "status": {"allocatable": {"cpu": "16", "memory": "64Gi", "pods": "10000"}},
-            }
-        )
-        for number in range(size)
-    ]
-    state = ClusterState(nodes)
-    for node in nodes:
-        for number in range(filled):
-            name = f"there-{node.name}-{number}"
-            state.add_pod(replace(pod, name=name, node_name=node.name))
-    number = max(100, min(DECIDED, DECIDED * 20 // size))
-    return _decide(state, [replace(pod, name=f"new-{one}") for one in range(number)])
 
 
 # The given trace
@@ -216,22 +179,6 @@ def memory(days: Sequence[float], a_day: float) -> None:
         rows.append([f"{number:g}", *cells, figure(found["peak_mib"], 4), figure(found["cpu_seconds"])])
     head = ["days", "attempts", "distinct images", "peak MiB", "CPU s"]
     print(f"\nMemory, policy z2jh, {a_day:g} made-up launches a day\n\n" + table(head, rows))
-
-
-# Several processes
-
-
-def sweep(days: float) -> None:
-    """The same four replays with one worker and with two."""
-    jobs = make_jobs([load_policy("z2jh")], range(4), [({}, Assumptions())], trace_of((), days))
-    rows = []
-    for workers in (1, 2):
-        began = time.monotonic()
-        results = run_sweep(jobs, LocalProcesses(workers))
-        seconds = time.monotonic() - began
-        rows.append([str(workers), figure(seconds), figure(sum(one.cpu_seconds for one in results))])
-    print(f"\nFour replays of {days:g} days\n\n" + table(["workers", "seconds", "CPU s of the replays"], rows))
-    print(f"two workers are {float(rows[0][1]) / float(rows[1][1]):.2f} times as fast as one")
 
 
 # One measurement in a process of its own
@@ -288,8 +235,6 @@ def main(argv: list[str] | None = None) -> int:
         trace(given.policies, given.rounds)
     if "memory" in given.parts:
         memory(given.days, given.launches_per_day)
-    if "sweep" in given.parts:
-        sweep(1.0)
     return 0
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.harness.controlplane import ControlPlane
 
 PODS: Final = REPO / "benchmarks" / "pods"
-NAMESPACES: Final = {peer: f"bench-{peer}" for peer in ("none", "empty", "rules", "roost", "policy")}
+NAMESPACES: Final = {peer: f"bench-{peer}" for peer in ("rules", "roost", "policy")}
 REPOSITORIES: Final = 40
 PARALLEL_REQUESTS: Final = 8
 

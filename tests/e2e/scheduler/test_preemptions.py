@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.e2e
-NODES, SEATS_PER_NODE, PREEMPTIONS = 10, 8, 100
+NODES, PLACEHOLDERS_PER_NODE, PREEMPTIONS = 10, 8, 100
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def lone_cluster() -> Iterator[ControlPlane]:
 
 
 def test_no_user_waits_ten_seconds_once_their_placeholder_has_gone(lone_cluster: ControlPlane) -> None:
-    set_up(lone_cluster, nodes=NODES, seats_per_node=SEATS_PER_NODE)
+    set_up(lone_cluster, nodes=NODES, placeholders_per_node=PLACEHOLDERS_PER_NODE)
     setting = as_rendered(lone_cluster.minor)
     assert "--feature-gates=SchedulerAsyncPreemption=false" in setting.flags
     outcome = run_round(
         lone_cluster,
         setting,
         preemptions=PREEMPTIONS,
-        seats=NODES * SEATS_PER_NODE,
+        placeholders=NODES * PLACEHOLDERS_PER_NODE,
         seed=1,
         most_seconds=60,
     )

@@ -102,7 +102,7 @@ def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
 
 @pytest.mark.parametrize("autoscaler", AUTOSCALERS)
 @pytest.mark.parametrize(
-    ("name", "seats", "days"),
+    ("name", "placeholders", "days"),
     [
         ("lecture", (0, 4, 25), 0.5),
         ("university", (0, 25), 0.5),
@@ -115,10 +115,10 @@ def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
     ],
 )
 def test_roost_is_nowhere_worse_than_the_hub_without_it(
-    name: str, seats: tuple[int, ...], days: float, autoscaler: str
+    name: str, placeholders: tuple[int, ...], days: float, autoscaler: str
 ) -> None:
-    found = replays([BY_NAME[name]], autoscalers=[autoscaler], seats=seats, seeds=(1,), days=days)
-    assert set(found) == {Case(name, autoscaler, number) for number in seats}
+    found = replays([BY_NAME[name]], autoscalers=[autoscaler], placeholders=placeholders, seeds=(1,), days=days)
+    assert set(found) == {Case(name, autoscaler, number) for number in placeholders}
     assert all(tuple(arms) == ARMS and arms[HUB][1].launches > 3 for arms in found.values())
     assert broken_promises(found) == [], show(found)
 
@@ -131,7 +131,18 @@ def test_a_hub_of_ones_own_is_compared_and_a_broken_promise_is_the_exit_status(
     line += '"provider": "GitHub", "spec": "a/b/{}", "status": "success"}}'
     launches.write_text("\n".join(line.format(one // 60, one % 60, one % 3) for one in range(90)) + "\n")
     values.write_text("singleuser: {memory: {guarantee: 1G}}\n")
-    own = ["--launches", str(launches), "--hub-values", str(values), "--seeds", "1", "--jobs", "1", "--seats", "4"]
+    own = [
+        "--launches",
+        str(launches),
+        "--hub-values",
+        str(values),
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--placeholders",
+        "4",
+    ]
     own += ["--set", "user_memory_bytes=1Gi", "--set", "node_memory_bytes=6Gi"]
     assert main(own) == 0
     told = capsys.readouterr().out

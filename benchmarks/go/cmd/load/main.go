@@ -28,11 +28,10 @@ import (
 )
 
 type options struct {
-	url, caFile    string
-	connections    int
-	count, warmup  int64
-	seconds, rate  float64
-	newConnections bool
+	url, caFile   string
+	connections   int
+	count, warmup int64
+	seconds, rate float64
 }
 
 // A review whose uid can be written over in a copy of its bytes.
@@ -67,7 +66,6 @@ func main() {
 	flag.Int64Var(&given.warmup, "warmup", 500, "reviews before the measurement")
 	flag.Float64Var(&given.seconds, "seconds", 30, "end after this time, whatever the count")
 	flag.Float64Var(&given.rate, "rate", 0, "reviews a second; 0: as fast as answers come")
-	flag.BoolVar(&given.newConnections, "new-connections", false, "a new TLS connection for each review")
 	flag.Parse()
 	result, err := run(given, flag.Args())
 	if err != nil {
@@ -155,7 +153,6 @@ func newClient(given options) (*http.Client, error) {
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: given.connections,
 		MaxConnsPerHost:     given.connections,
-		DisableKeepAlives:   given.newConnections,
 	}
 	return &http.Client{Transport: transport, Timeout: 30 * time.Second}, nil
 }

@@ -56,7 +56,6 @@ func main() {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/nodes", served.serveNodes)
-	mux.HandleFunc("GET /api/v1/namespaces", served.serveNamespaces)
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods", served.servePods)
 	mux.HandleFunc("POST /rate", served.serveRate)
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
@@ -199,15 +198,6 @@ func (s *source) serveNodes(w http.ResponseWriter, r *http.Request) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	list(w, r, "NodeList", s.version, s.nodes)
-}
-
-func (s *source) serveNamespaces(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Get("watch") != "" {
-		s.watch(w, r, false)
-		return
-	}
-	found := []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, ResourceVersion: "1"}}}
-	list(w, r, "NamespaceList", 1, found)
 }
 
 func (s *source) servePods(w http.ResponseWriter, r *http.Request) {

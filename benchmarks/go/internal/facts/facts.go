@@ -33,9 +33,8 @@ const pulledIndex = "pulled"
 
 // Facts answers the questions of the rules; safe from any goroutine.
 type Facts struct {
-	nodes      cache.Indexer
-	namespaces cache.Store
-	pulled     string // prefix of this hub's node labels for images
+	nodes  cache.Indexer
+	pulled string // prefix of this hub's node labels for images
 
 	mutex sync.RWMutex
 	homes map[string]*home // by class
@@ -59,9 +58,8 @@ type decision struct {
 
 func empty(document *policy.Document) *Facts {
 	facts := &Facts{
-		pulled:     fmt.Sprintf("images-pulled.%s.%s.%s/", document.Release, document.Namespace, policy.Domain),
-		namespaces: cache.NewStore(cache.MetaNamespaceKeyFunc),
-		homes:      map[string]*home{},
+		pulled: fmt.Sprintf("images-pulled.%s.%s.%s/", document.Release, document.Namespace, policy.Domain),
+		homes:  map[string]*home{},
 	}
 	facts.nodes = cache.NewIndexer(cache.MetaNamespaceKeyFunc, facts.indexers())
 	for name, class := range document.PodClasses {
@@ -86,16 +84,15 @@ func (f *Facts) indexers() cache.Indexers {
 	}}
 }
 
-// FromFile gives facts that never change: {"nodes": [Node], "namespaces": [Namespace], "pods": [Pod]}.
+// FromFile gives facts that never change: {"nodes": [Node], "pods": [Pod]}.
 func FromFile(document *policy.Document, file string) (*Facts, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	var given struct {
-		Nodes      []*corev1.Node      `json:"nodes"`
-		Namespaces []*corev1.Namespace `json:"namespaces"`
-		Pods       []*corev1.Pod       `json:"pods"`
+		Nodes []*corev1.Node `json:"nodes"`
+		Pods  []*corev1.Pod  `json:"pods"`
 	}
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -103,11 +100,6 @@ func FromFile(document *policy.Document, file string) (*Facts, error) {
 	facts := empty(document)
 	for _, node := range given.Nodes {
 		if err := facts.nodes.Add(node); err != nil {
-			return nil, err
-		}
-	}
-	for _, namespace := range given.Namespaces {
-		if err := facts.namespaces.Add(namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -136,9 +128,7 @@ func Watch(ctx context.Context, client kubernetes.Interface, document *policy.Do
 		return nil, err
 	}
 	facts.nodes = nodes.GetIndexer()
-	namespaces := cluster.Core().V1().Namespaces().Informer()
-	facts.namespaces = namespaces.GetStore()
-	synced := []cache.InformerSynced{nodes.HasSynced, namespaces.HasSynced}
+	synced := []cache.InformerSynced{nodes.HasSynced}
 	if _, err := nodes.AddEventHandler(facts.ringChanges()); err != nil {
 		return nil, err
 	}
@@ -264,8 +254,8 @@ func (f *Facts) setBuild(class string, pod *corev1.Pod) {
 }
 
 // Ring gives the nodes that may be a home, sorted, and a number that changes whenever they do. While no builder is ready,
-// or when there are none by design, all usable nodes are the ring; the last value tells the former.
-func (f *Facts) Ring(class string, hasBuilders bool) ([]string, uint64, bool) {
+// all usable nodes are the ring, and the last value is true.
+func (f *Facts) Ring(class string) ([]string, uint64, bool) {
 	f.mutex.RLock()
 	home := f.homes[class]
 	ring, generation, without := home.ring, home.generation, home.withoutBuilders
@@ -276,15 +266,13 @@ func (f *Facts) Ring(class string, hasBuilders bool) ([]string, uint64, bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	ring = []string{}
-	if hasBuilders {
-		for _, name := range home.builders {
-			if node := f.Node(name); node != nil && usable(node) {
-				ring = append(ring, name)
-			}
+	for _, name := range home.builders {
+		if node := f.Node(name); node != nil && usable(node) {
+			ring = append(ring, name)
 		}
 	}
-	home.withoutBuilders = hasBuilders && len(ring) == 0
-	if len(ring) == 0 {
+	home.withoutBuilders = len(ring) == 0
+	if home.withoutBuilders {
 		for _, object := range f.nodes.List() {
 			if node := object.(*corev1.Node); usable(node) {
 				ring = append(ring, node.Name)
@@ -352,15 +340,6 @@ func (f *Facts) Holders(label string) []*corev1.Node {
 		nodes = append(nodes, object.(*corev1.Node))
 	}
 	return nodes
-}
-
-// NamespaceLabels gives the labels of a namespace; nil when it is unknown.
-func (f *Facts) NamespaceLabels(name string) labels.Set {
-	object, ok, _ := f.namespaces.GetByKey(name)
-	if !ok {
-		return nil
-	}
-	return labels.Set(object.(*corev1.Namespace).Labels)
 }
 
 func usable(node *corev1.Node) bool {

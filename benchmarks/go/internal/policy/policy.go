@@ -1,4 +1,5 @@
 // Package policy reads the policy document that Roost's chart renders (policy.json), so that both webhooks follow one file.
+// Of its keys it reads those that benchmarks/values.yaml sets or leaves on.
 //
 // Owns its Go types and what is derived from it once: names, labels, the set of images that the puller manages.
 package policy
@@ -17,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Labels and annotations, as Roost's roost_core/placement/labels.py spells them.
@@ -31,27 +31,20 @@ const (
 
 // Document is policy.json.
 type Document struct {
-	Version           int              `json:"version"`
-	Release           string           `json:"release"`
-	Namespace         string           `json:"namespace"`
-	SchedulerTarget   string           `json:"schedulerTarget"`
-	PodClasses        map[string]Class `json:"podClasses"`
-	ReplaceSchedulers []string         `json:"replaceSchedulers"`
-	ImageGate         struct {
-		Mode         string `json:"mode"`
-		WhenNoHolder string `json:"whenNoHolder"`
-		PreferWeight int32  `json:"preferWeight"`
+	Version    int              `json:"version"`
+	Release    string           `json:"release"`
+	Namespace  string           `json:"namespace"`
+	PodClasses map[string]Class `json:"podClasses"`
+	ImageGate  struct {
+		PreferWeight int32 `json:"preferWeight"`
 	} `json:"imageGate"`
 	Singleuser struct {
-		Image       Image            `json:"image"`
-		ProfileList []map[string]any `json:"profileList"`
+		Image Image `json:"image"`
 	} `json:"singleuser"`
 	PrePuller struct {
-		PullProfileListImages bool             `json:"pullProfileListImages"`
-		ExtraImages           map[string]Image `json:"extraImages"`
+		ExtraImages map[string]Image `json:"extraImages"`
 	} `json:"prePuller"`
 	Placeholders []string `json:"placeholders"` // names of the sets
-	ReadNodes    bool     `json:"readNodes"`
 
 	// Derived.
 	Revision string            `json:"-"` // first 12 hex digits of the document's SHA-256
@@ -67,8 +60,7 @@ type Image struct {
 // Class is one entry of podClasses.
 type Class struct {
 	Match struct {
-		Labels            map[string]string     `json:"labels"`
-		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
+		Labels map[string]string `json:"labels"`
 	} `json:"match"`
 	Profile            string                           `json:"profile"`
 	ImageGate          bool                             `json:"imageGate"`
@@ -80,28 +72,21 @@ type Class struct {
 	Resources          map[corev1.ResourceName]any      `json:"resources"`
 
 	// Derived.
-	Name             string                           `json:"-"`
-	Namespace        string                           `json:"-"` // of the release
-	SchedulerName    string                           `json:"-"` // empty: the pod keeps its own
-	OwnNamespaceOnly bool                             `json:"-"`
-	Namespaces       labels.Selector                  `json:"-"` // nil when OwnNamespaceOnly
-	Requests         corev1.ResourceList              `json:"-"`
-	Neighbours       []corev1.WeightedPodAffinityTerm `json:"-"` // of join
-	Strangers        []corev1.WeightedPodAffinityTerm `json:"-"` // of avoid
+	Name          string                           `json:"-"`
+	SchedulerName string                           `json:"-"`
+	Requests      corev1.ResourceList              `json:"-"`
+	Neighbours    []corev1.WeightedPodAffinityTerm `json:"-"` // of join
+	Strangers     []corev1.WeightedPodAffinityTerm `json:"-"` // of avoid
 }
 
 // Home is the ring's settings of a class.
 type Home struct {
 	Key []struct {
 		Annotation string `json:"annotation"`
-		Label      string `json:"label"`
-		Env        string `json:"env"`
-		Image      string `json:"image"`
 	} `json:"key"`
 	Builders struct {
 		Labels map[string]string `json:"labels"`
 	} `json:"builders"`
-	MatchBy string  `json:"matchBy"`
 	Weights []int32 `json:"weights"`
 	MinLoad int     `json:"minLoad"`
 	MaxLoad float64 `json:"maxLoad"`
@@ -131,19 +116,8 @@ func Load(file string) (*Document, error) {
 }
 
 func (d *Document) derive(name string, class *Class) error {
-	class.Name, class.Namespace = name, d.Namespace
-	if d.SchedulerTarget == "deploy" && class.Profile != "" {
-		class.SchedulerName = shorten(d.Release+"."+d.Namespace+"."+class.Profile, 63)
-	}
-	if class.Match.NamespaceSelector == nil {
-		class.OwnNamespaceOnly = true
-	} else {
-		selector, err := metav1.LabelSelectorAsSelector(class.Match.NamespaceSelector)
-		if err != nil {
-			return err
-		}
-		class.Namespaces = selector
-	}
+	class.Name = name
+	class.SchedulerName = shorten(d.Release+"."+d.Namespace+"."+class.Profile, 63)
 	class.Requests = corev1.ResourceList{}
 	for resourceName, amount := range class.Resources {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(amount))
@@ -167,9 +141,8 @@ func (d *Document) terms(class *Class, points map[string]int32) []corev1.Weighte
 		terms = append(terms, corev1.WeightedPodAffinityTerm{
 			Weight: points[other],
 			PodAffinityTerm: corev1.PodAffinityTerm{
-				LabelSelector:     &metav1.LabelSelector{MatchLabels: target.Match.Labels},
-				TopologyKey:       corev1.LabelHostname,
-				NamespaceSelector: target.Match.NamespaceSelector,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: target.Match.Labels},
+				TopologyKey:   corev1.LabelHostname,
 			},
 		})
 	}
@@ -189,11 +162,6 @@ func (d *Document) managedImages() map[string]string {
 		}
 	}
 	add(d.Singleuser.Image)
-	if d.PrePuller.PullProfileListImages {
-		for _, profile := range d.Singleuser.ProfileList {
-			references = append(references, profileImages(profile)...)
-		}
-	}
 	for _, image := range d.PrePuller.ExtraImages {
 		add(image)
 	}
@@ -203,27 +171,6 @@ func (d *Document) managedImages() map[string]string {
 		pulled[normalised] = fmt.Sprintf("images-pulled.%s.%s.%s/%s-%s", d.Release, d.Namespace, Domain, shortName(normalised), hash(normalised))
 	}
 	return pulled
-}
-
-// A profile's image, and those of its options' choices.
-func profileImages(profile map[string]any) []string {
-	var images []string
-	if override, ok := profile["kubespawner_override"].(map[string]any); ok {
-		if image, ok := override["image"].(string); ok && image != "" {
-			images = append(images, image)
-		}
-	}
-	options, _ := profile["profile_options"].(map[string]any)
-	for _, option := range options {
-		fields, _ := option.(map[string]any)
-		choices, _ := fields["choices"].(map[string]any)
-		for _, choice := range choices {
-			if one, ok := choice.(map[string]any); ok {
-				images = append(images, profileImages(one)...)
-			}
-		}
-	}
-	return images
 }
 
 // AttractLabel is the node label that draws the placeholders of one set.
@@ -252,12 +199,6 @@ func NormaliseReference(reference string) string {
 		tag = "latest"
 	}
 	return repository + ":" + tag
-}
-
-// ImageRepository is the normalised reference without tag and digest.
-func ImageRepository(reference string) string {
-	repository, _, _ := splitReference(NormaliseReference(reference))
-	return repository
 }
 
 func splitReference(reference string) (repository, tag, digest string) {

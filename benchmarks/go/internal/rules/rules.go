@@ -1,4 +1,4 @@
-// Package rules changes a pod as Roost's placement policies do, written as a Go webhook would have them.
+// Package rules changes a pod as Roost's webhook does under benchmarks/values.yaml, written as a Go webhook would have it.
 //
 // Owns the rules; knows the cluster only through facts and the settings only through the policy document. Applying the
 // rules twice is applying them once.
@@ -75,26 +75,21 @@ func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.
 	if class.Attract {
 		e.attract(pod)
 	}
-	addPodTerms(pod, class, namespace == e.document.Namespace)
+	addPodTerms(pod, class)
 	defaultRequests(pod, class.Requests)
 	return class.Name, degraded
 }
 
 func (e *Engine) classOf(pod *corev1.Pod, namespace string) *policy.Class {
+	if namespace != e.document.Namespace {
+		return nil // every class is of the hub's own namespace
+	}
 	for i := range e.classes {
 		class := &e.classes[i]
 		if !hasLabels(pod.Labels, class.Match.Labels) {
 			continue
 		}
-		if class.OwnNamespaceOnly {
-			if namespace == e.document.Namespace {
-				return class
-			}
-			continue
-		}
-		if namespace != metav1.NamespaceSystem && class.Namespaces.Matches(e.facts.NamespaceLabels(namespace)) {
-			return class
-		}
+		return class
 	}
 	return nil
 }
@@ -139,8 +134,7 @@ func annotate(pod *corev1.Pod, key, value string) {
 
 func (e *Engine) setScheduler(pod *corev1.Pod, class *policy.Class) {
 	name := pod.Spec.SchedulerName
-	ours := name == "" || name == corev1.DefaultSchedulerName || slices.Contains(e.document.ReplaceSchedulers, name)
-	if class.SchedulerName != "" && ours {
+	if name == "" || name == corev1.DefaultSchedulerName {
 		pod.Spec.SchedulerName = class.SchedulerName
 	}
 }
@@ -171,10 +165,10 @@ func defaultRequests(pod *corev1.Pod, requests corev1.ResourceList) {
 func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, class *policy.Class, dryRun bool, now time.Time) {
 	home := class.Home
 	repository := homeKey(pod, home)
-	if repository == "" || e.hasHome(pod, home) {
+	if repository == "" || hasHome(pod) {
 		return
 	}
-	ring, generation, withoutBuilders := e.facts.Ring(class.Name, len(home.Builders.Labels) > 0)
+	ring, generation, withoutBuilders := e.facts.Ring(class.Name)
 	order := e.rings[class.Name].order(repository, ring, generation)
 	var candidates []string
 	for _, name := range order {
@@ -191,11 +185,9 @@ func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, clas
 	}
 	dropBinderHubTerms(pod, true)
 	key := namespace + "/" + pod.Name
-	if home.MaxLoad > 0 {
-		candidates = e.withRoom(class.Name, key, candidates, ring, own, home, now)
-	}
+	candidates = e.withRoom(class.Name, key, candidates, ring, own, home, now)
 	for i, node := range candidates {
-		prefer(pod, corev1.PreferredSchedulingTerm{Weight: home.Weights[i], Preference: e.onNode(home, node)})
+		prefer(pod, corev1.PreferredSchedulingTerm{Weight: home.Weights[i], Preference: onNode(node)})
 	}
 	annotate(pod, policy.TargetAnnotation, candidates[0])
 	if !dryRun && pod.Name != "" {
@@ -204,12 +196,12 @@ func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, clas
 }
 
 // A pod that is reviewed again keeps its home, whatever the load is by now.
-func (e *Engine) hasHome(pod *corev1.Pod, home *policy.Home) bool {
+func hasHome(pod *corev1.Pod) bool {
 	target := pod.Annotations[policy.TargetAnnotation]
 	if target == "" {
 		return false
 	}
-	there := e.onNode(home, target)
+	there := onNode(target)
 	return slices.ContainsFunc(preferredTerms(pod), func(term corev1.PreferredSchedulingTerm) bool {
 		return sameTerm(term.Preference, there)
 	})
@@ -241,45 +233,16 @@ func (e *Engine) withRoom(class, key string, candidates, ring []string, own dema
 	return candidates
 }
 
-func (e *Engine) onNode(home *policy.Home, node string) corev1.NodeSelectorTerm {
-	one := corev1.NodeSelectorRequirement{Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
-	if home.MatchBy == "hostname" {
-		one.Key = corev1.LabelHostname
-		if known := e.facts.Node(node); known != nil && known.Labels[corev1.LabelHostname] != "" {
-			one.Values[0] = known.Labels[corev1.LabelHostname]
-		}
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{one}}
-	}
-	one.Key = metav1.ObjectNameField
-	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{one}}
+func onNode(node string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+	}}
 }
 
 func homeKey(pod *corev1.Pod, home *policy.Home) string {
 	for _, source := range home.Key {
-		value := ""
-		switch {
-		case source.Annotation != "":
-			value = pod.Annotations[source.Annotation]
-		case source.Label != "":
-			value = pod.Labels[source.Label]
-		case source.Env != "":
-			value = environment(pod, source.Env)
-		case source.Image != "" && len(pod.Spec.Containers) > 0:
-			value = policy.ImageRepository(pod.Spec.Containers[0].Image)
-		}
-		if value != "" {
+		if value := pod.Annotations[source.Annotation]; value != "" {
 			return value
-		}
-	}
-	return ""
-}
-
-func environment(pod *corev1.Pod, name string) string {
-	for i := range pod.Spec.Containers {
-		for _, variable := range pod.Spec.Containers[i].Env {
-			if variable.Name == name {
-				return variable.Value
-			}
 		}
 	}
 	return ""
@@ -318,19 +281,12 @@ var binderHubSpread = corev1.PodAffinityTerm{
 // gate keeps the pod off nodes that are pulling its images while a node that could take it holds them, and prefers holders.
 // It tells why it requires less than that; "" when it doesn't.
 func (e *Engine) gate(pod *corev1.Pod, own demands, class *policy.Class) string {
-	gate := e.document.ImageGate
-	if gate.Mode != "requireLabel" && gate.Mode != "prefer" {
-		return ""
-	}
 	wanted := e.neededLabels(pod)
 	for _, label := range wanted {
 		prefer(pod, corev1.PreferredSchedulingTerm{
-			Weight:     gate.PreferWeight,
+			Weight:     e.document.ImageGate.PreferWeight,
 			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{holds(label)}},
 		})
-	}
-	if gate.Mode == "prefer" {
-		return ""
 	}
 	var missing []string
 	for _, label := range wanted {
@@ -352,12 +308,6 @@ func (e *Engine) gate(pod *corev1.Pod, own demands, class *policy.Class) string 
 
 // satisfiable gives the labels that one and the same node has which the pod may use and which is large enough for it.
 func (e *Engine) satisfiable(pod *corev1.Pod, own demands, class *policy.Class, missing []string) (required []string, degraded string) {
-	if !e.document.ReadNodes {
-		return nil, "nodes-unknown"
-	}
-	if e.document.ImageGate.WhenNoHolder == "wait" {
-		return missing, ""
-	}
 	requests := requestsOf(pod, class)
 	if e.someNodeHolds(own, missing, requests) {
 		return missing, ""
@@ -576,7 +526,7 @@ func sameExpression(a, b corev1.NodeSelectorRequirement) bool {
 	return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 }
 
-func addPodTerms(pod *corev1.Pod, class *policy.Class, atHome bool) {
+func addPodTerms(pod *corev1.Pod, class *policy.Class) {
 	if len(class.Neighbours) == 0 && len(class.Strangers) == 0 {
 		return
 	}
@@ -588,23 +538,19 @@ func addPodTerms(pod *corev1.Pod, class *policy.Class, atHome bool) {
 			pod.Spec.Affinity.PodAffinity = &corev1.PodAffinity{}
 		}
 		list := &pod.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-		*list = withPodTerms(*list, class.Neighbours, class.Namespace, atHome)
+		*list = withPodTerms(*list, class.Neighbours)
 	}
 	if len(class.Strangers) > 0 {
 		if pod.Spec.Affinity.PodAntiAffinity == nil {
 			pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
 		}
 		list := &pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-		*list = withPodTerms(*list, class.Strangers, class.Namespace, atHome)
+		*list = withPodTerms(*list, class.Strangers)
 	}
 }
 
-func withPodTerms(present, wanted []corev1.WeightedPodAffinityTerm, namespace string, atHome bool) []corev1.WeightedPodAffinityTerm {
+func withPodTerms(present, wanted []corev1.WeightedPodAffinityTerm) []corev1.WeightedPodAffinityTerm {
 	for _, term := range wanted {
-		// A term without namespaces sees its own pod's namespace only.
-		if !atHome && term.PodAffinityTerm.NamespaceSelector == nil {
-			term.PodAffinityTerm.Namespaces = []string{namespace}
-		}
 		if !slices.ContainsFunc(present, func(one corev1.WeightedPodAffinityTerm) bool {
 			return equality.Semantic.DeepEqual(one.PodAffinityTerm, term.PodAffinityTerm)
 		}) {
