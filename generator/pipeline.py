@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from generator.checks.all_faults import find_all_faults
 from generator.checks.lint import lint
 from generator.checks.schema import find_faults
 from generator.faults import Fault, ValuesError, sort_faults
@@ -14,24 +15,43 @@ if TYPE_CHECKING:
     from generator.values.merge import Merged
 
 
-def judge(merged: Merged, release: Release) -> list[Fault]:
+def judge(merged: Merged, release: Release, *, with_lint: bool = True) -> list[Fault]:
     """Faults and warnings, unsorted: the schema's, and where there are none the lint's, which needs values that fit."""
-    return find_faults(merged) or lint(merged, release)
+    return find_faults(merged) or (lint(merged, release) if with_lint else [])
 
 
-def check(merged: Merged, release: Release) -> list[Fault]:
-    """The warnings, sorted. Raises UsageError for a release that can't be, ValuesError with every error."""
+def check(merged: Merged, release: Release, *, with_lint: bool = True) -> list[Fault]:
+    """The warnings, sorted. Raises UsageError for an invalid release, ValuesError with every error."""
     check_release(release)
-    faults = judge(merged, release)
+    faults = judge(merged, release, with_lint=with_lint)
     errors = [fault for fault in faults if fault.severity == "error"]
     if errors:
         raise ValuesError(errors)
     return sort_faults(faults)
 
 
-def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
-    """Manifests and warnings. Raises as `check` does, and ValuesError for what only a template finds."""
-    from generator.render.manifests import render  # noqa: PLC0415 - who only checks needn't load Jinja2
+def report(merged: Merged, release: Release) -> list[Fault]:
+    """Every fault and warning at once, unsorted, also of values that don't fit the schema. Raises UsageError."""
+    check_release(release)
+    faults = find_all_faults(merged, release)
+    if all(fault.severity == "warning" for fault in faults):
+        try:
+            _render(merged, release)
+        except ValuesError as error:
+            return [*faults, *error.faults]
+    return faults
 
-    warnings = check(merged, release)
-    return render(merged.values, release), warnings
+
+def make(merged: Merged, release: Release, *, with_lint: bool = True) -> tuple[list[Manifest], list[Fault]]:
+    """Manifests and warnings. Raises as `check` does, and ValuesError for faults that only a template finds.
+
+    with_lint: False for values that are rendered but never installed.
+    """
+    warnings = check(merged, release, with_lint=with_lint)
+    return _render(merged, release), warnings
+
+
+def _render(merged: Merged, release: Release) -> list[Manifest]:
+    from generator.render.manifests import render  # noqa: PLC0415 - checking alone needs no Jinja2
+
+    return render(merged.values, release)

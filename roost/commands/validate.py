@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from generator.checks.all_faults import find_all_faults
 from generator.checks.schema import find_faults
-from generator.faults import Fault, UsageError, ValuesError, sort_faults
-from generator.render.manifests import render
+from generator.faults import Fault, UsageError, sort_faults
+from generator.pipeline import report
 from generator.values.files import read_what_loads
 from generator.values.release import check_release
 
@@ -40,13 +39,7 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
     if faults or unread:
         # Without a file, only what the others say can be judged, not how it fits together.
         return [*faults, *find_faults(merged)], unread
-    faults = find_all_faults(merged, options.release)
-    if all(fault.severity == "warning" for fault in faults):
-        try:
-            render(merged.values, options.release)
-        except ValuesError as error:
-            return [*faults, *error.faults], []
-    return faults, []
+    return report(merged, options.release), []
 
 
 def _count(number: int, noun: str) -> str:

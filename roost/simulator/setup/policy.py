@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from generator.checks.scheduler_gates import scheduler_minor
-from generator.checks.schema import validate
 from generator.faults import Fault
+from generator.pipeline import make
 from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.merge import NO_SETTINGS
 from generator.values.merge import Settings as SetOptions
-from generator.values.release import Release, check_release
+from generator.values.release import Release
 from roost.controllers.settings import parse_settings
 from roost.simulator.setup.assumptions import KUBERNETES_MINORS
 from roost.simulator.setup.checks import AssumptionsError
@@ -32,8 +32,9 @@ from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from generator.faults import Path
     from generator.render.manifests import Manifest
     from generator.values.merge import Merged
     from roost.controllers.contract.planner import Planner
@@ -134,24 +135,26 @@ class Policy:
     has_capacity_buffers: bool = False
     # Labels of the nodes that users are sent to: `singleuser.nodeSelector`.
     user_nodes: Mapping[str, str] = field(default_factory=dict)
-    # Key of the values -> file and line.
-    places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    # From which all of this was rendered; None: it was read of manifests alone.
-    values: Mapping[str, Any] | None = field(default=None, repr=False)
+    # The values from which all of this was rendered; None: it was read from manifests alone.
+    merged: Merged | None = field(default=None, repr=False)
 
     def profile_of(self, scheduler_name: str) -> Profile:
         """The profile that a schedulerName means; kube-scheduler's defaults where Roost renders none."""
         return self.profiles.get(scheduler_name) or self.cluster_profile
 
+    def place_of(self, path: Path) -> tuple[str, int]:
+        """File and line of a key of its values."""
+        return (f"policy {self.name}", 0) if self.merged is None else self.merged.places.of(path)
+
     def in_minor(self, minor: int) -> Policy:
-        """The same values in a cluster of this minor of Kubernetes. Raises AssumptionsError as load_policy does."""
+        """The same values in a cluster of this minor of Kubernetes. Raises as load_policy does."""
         if minor == self.minor:
             return self
-        if self.values is None:
+        if self.merged is None:
             raise ValueError(
                 f"policy {self.name} has no values to render for Kubernetes 1.{minor}: it is of 1.{self.minor}"
             )
-        return _rendered(self.name, self.values, self.places, Release(self.release, self.namespace, f"v1.{minor}.0"))
+        return _rendered(self.name, self.merged, Release(self.release, self.namespace, f"v1.{minor}.0"))
 
     def make_planners(self) -> tuple[Planner, ...]:
         """Fresh planners, without any memory."""
@@ -176,45 +179,26 @@ def load_policy(
     Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped;
     AssumptionsError where they pin a kube-scheduler that the model doesn't know.
     """
-    check_release(release)
     merged = read_values(list(files) or values_files(name), options)
-    validate(merged)
-    # What has no namespace is there, too, where somebody else creates it: a pod's priority depends on it.
-    return _rendered(name, {**merged.values, "clusterResources": True}, _places(merged), release)
+    # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on its PriorityClass.
+    return _rendered(name, merged._replace(values={**merged.values, "clusterResources": True}), release)
 
 
-def _rendered(name: str, values: Mapping[str, Any], places: Mapping[str, tuple[str, int]], release: Release) -> Policy:
+def _rendered(name: str, merged: Merged, release: Release) -> Policy:
+    # A study may replay what the lint refuses, such as placeholders that are as important as users.
+    manifests, _ = make(merged, release, with_lint=False)
+    values: JSONObject = merged.values
     minor = scheduler_minor(values["scheduler"], release)
     if values["scheduler"]["target"] == "deploy" and not OLDEST_MINOR <= minor <= NEWEST_MINOR:
-        file, line = places["scheduler.image.tag"]
+        file, line = merged.places.of(("scheduler", "image", "tag"))
         expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
         fix = "Leave the tag empty: the cluster's minor then decides."
         raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
-    manifests = list(render(values, release))
     if _has_admission_policies(values, release):
         twin = render(_static_rules(values), release)
-        manifests += [one for one in twin if RULES_FILE in _data_of(one)]
+        manifests += [manifest for manifest in twin if RULES_FILE in _data_of(manifest)]
     user_nodes = (values.get("singleuser") or {}).get("nodeSelector") or {}
-    return replace(
-        read_policy(name, manifests, release, user_nodes, scheduler_minor=minor), places=places, values=values
-    )
-
-
-def _places(merged: Merged) -> dict[str, tuple[str, int]]:
-    """Where the keys stand that a replay may refuse."""
-    paths: list[tuple[str | int, ...]] = [("placeholder", "backend"), ("singleuser",), ("scheduler", "image", "tag")]
-    paths += [("placeholders", index) for index, _ in enumerate(_listed(merged.values, "placeholders"))]
-    for name in _listed(merged.values, "podClasses"):
-        paths += [("podClasses", name), ("podClasses", name, "match")]
-    return {_key(path): merged.places.of(path) for path in paths}
-
-
-def _listed(values: Mapping[str, Any], key: str) -> Iterable[Any]:
-    return values.get(key) or ()
-
-
-def _key(path: Sequence[str | int]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    return replace(read_policy(name, manifests, release, user_nodes, scheduler_minor=minor), merged=merged)
 
 
 def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:

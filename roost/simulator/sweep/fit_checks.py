@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from generator.faults import Fault
+from generator.faults import Fault, show_path
 from roost.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker
 from roost.simulator.engine.pool import make_node, namespace_labels, node_labels
 from roost.simulator.setup.checks import AssumptionsError
@@ -23,6 +23,7 @@ from webhook.rules.facts import Facts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from generator.faults import Path
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import PlaceholderSet, Policy
     from roost_core.scheduler.objects import NodeState, PodState
@@ -45,15 +46,17 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
         raise AssumptionsError(faults)
 
 
-def _fault(policy: Policy, key: str, found: str, expected: str, fix: str) -> Fault:
-    file, line = policy.places.get(key, (f"policy {policy.name}", 0))
-    return Fault(file, line, key, found, expected, fix)
+def _fault(policy: Policy, path: Path, found: str, expected: str, fix: str) -> Fault:
+    file, line = policy.place_of(path)
+    return Fault(file, line, show_path(path), found, expected, fix)
 
 
 def _buffers(policy: Policy) -> Iterator[Fault]:
     if policy.has_capacity_buffers:
         fix = "Set it for the replay: StatefulSets keep as much room, but with pods that are scheduled."
-        yield _fault(policy, "placeholder.backend", "capacityBuffer", "statefulset, as others aren't simulated", fix)
+        yield _fault(
+            policy, ("placeholder", "backend"), "capacityBuffer", "statefulset, as others aren't simulated", fix
+        )
 
 
 def _may_grow(policy: Policy, one: PlaceholderSet) -> bool:
@@ -68,12 +71,12 @@ def _placeholders(policy: Policy, assumptions: Assumptions, node: NodeState) -> 
             continue
         why = _why_not(_placeholder(policy, assumptions, one), policy, node)
         if why:
-            yield _fault(policy, f"placeholders[{index}]", f"pods that fit no node ({why})", _shown(node), _FIX)
+            yield _fault(policy, ("placeholders", index), f"pods that fit no node ({why})", _shown(node), _FIX)
     if assumptions.with_builds:
         build = PodMaker(policy, assumptions).build("repository", "build", 0.0, Facts(nodes=Nodes()))
         why = _why_not(build, policy, node)
         if why:
-            yield _fault(policy, "podClasses.build", f"pods that fit no node ({why})", _shown(node), _FIX)
+            yield _fault(policy, ("podClasses", "build"), f"pods that fit no node ({why})", _shown(node), _FIX)
 
 
 def _placeholder(policy: Policy, assumptions: Assumptions, one: PlaceholderSet) -> PodState:
@@ -97,7 +100,7 @@ def _pullers(policy: Policy, node: NodeState) -> Iterator[Fault]:
             there = {key: labels[key] for key in missing if key in labels}
             found = f"users of nodes with {_pairs(missing)}"
             fix = "Nodes are all of one pool: leave out the profiles of others in values for the replay."
-            yield _fault(policy, "singleuser", found, f"nodes with {_pairs(there)} as others ask for", fix)
+            yield _fault(policy, ("singleuser",), found, f"nodes with {_pairs(there)} as others ask for", fix)
 
 
 def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:
@@ -114,8 +117,8 @@ def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:
             if one.labels.items() <= labels.items():
                 expected = f"a selector of {policy.namespace}, the namespace of all pods of a replay"
                 fix = "Select by a label, or leave it out, in values for the replay."
-                key = f"podClasses.{one.name}.match"
-                yield _fault(policy, key, "a namespaceSelector that leaves out the hub's namespace", expected, fix)
+                path = ("podClasses", one.name, "match")
+                yield _fault(policy, path, "a namespaceSelector that leaves out the hub's namespace", expected, fix)
 
 
 def _shown(node: NodeState) -> str:
