@@ -1,25 +1,22 @@
-"""The webhook as a WSGI application: what is answered to which method, path, content type and body.
+"""The webhook as a WSGI application: which method, path, content type and body get which answer.
 
-The Flask application is the whole definition. `create_wsgi` stands in front of it and answers the one request that
-matters by itself, a review as kube-apiserver sends it: Flask costs more than the review does (docs/decisions/0002).
+The Flask application defines all of them. `create_wsgi` wraps it and answers reviews in the form that kube-apiserver
+sends them without Flask, which would cost more than the review itself (docs/decisions/0002).
+An exception of `review` passes through: `Reviewer` raises none.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-import orjson
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-log = logging.getLogger(__name__)
 
 REVIEW_PATH: Final = "/mutate"
 JSON: Final = "application/json"
@@ -31,7 +28,7 @@ class ReviewAnswer(Protocol):
 
     @property
     def status(self) -> int:
-        """HTTP status: 200, or 4xx for what is no AdmissionReview."""
+        """HTTP status: 200, or 4xx for a body that is not an AdmissionReview."""
 
     @property
     def body(self) -> bytes:
@@ -42,7 +39,7 @@ Review = Callable[[bytes], ReviewAnswer]
 
 
 def create_wsgi(review: Review) -> WSGIApplication:
-    """Return the application behind HTTPS: reviews are answered at once, anything else by Flask."""
+    """Return the application to serve: reviews take the short way, everything else goes to Flask."""
     flask = create_app(review).wsgi_app
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -52,57 +49,33 @@ def create_wsgi(review: Review) -> WSGIApplication:
             JSON,
         ):
             return flask(environ, start_response)
-        status, body = answer_review(review, environ["wsgi.input"].read())
-        start_response(f"{status} {HTTPStatus(status).phrase}", [("Content-Type", content_type_of(status))])
-        return [body]
+        response = review(environ["wsgi.input"].read())
+        status = HTTPStatus(response.status)
+        start_response(f"{status.value} {status.phrase}", [("Content-Type", _content_type(response))])
+        return [response.body]
 
     return answer
 
 
 def create_app(review: Review) -> Flask:
-    """Return the Flask application: POST /mutate, and a 4xx for the rest."""
+    """Return the Flask application: POST /mutate, and a 4xx for every other request."""
     app = Flask("roost-webhook", static_folder=None)
-    # Faults are the server's to log and to answer.
+    # The HTTP server logs and answers exceptions.
     app.config["PROPAGATE_EXCEPTIONS"] = True
 
     def mutate() -> Response:
         if request.mimetype != JSON:
-            raise UnsupportedMediaType(f"content type {JSON} is expected")
-        status, body = answer_review(review, request.get_data(cache=False))
-        return Response(body, status, content_type=content_type_of(status))
+            raise UnsupportedMediaType(f"expected content type {JSON}")
+        response = review(request.get_data(cache=False))
+        return Response(response.body, response.status, content_type=_content_type(response))
 
     app.add_url_rule(REVIEW_PATH, "mutate", mutate, methods=["POST"], provide_automatic_options=False)
     app.register_error_handler(HTTPException, _one_line)
     return app
 
 
-def answer_review(review: Review, body: bytes) -> tuple[int, bytes]:
-    """Answer one POST body; a fault of ours admits the pod as it came."""
-    try:
-        answer = review(body)
-    except Exception:  # the edge: a fault of ours must not stop a hub from starting pods
-        log.exception("review failed, pod admitted untouched")
-        return admit_untouched(body)
-    return answer.status, answer.body
-
-
-def admit_untouched(body: bytes) -> tuple[int, bytes]:
-    """Answer `allowed: true` without a patch; 400 when `body` has no uid to answer to."""
-    try:
-        uid = orjson.loads(body)["request"]["uid"]
-    except (ValueError, TypeError, KeyError):
-        return 400, b"not an AdmissionReview with request.uid\n"
-    response = {
-        "uid": uid,
-        "allowed": True,
-        "warnings": ["Roost placed nothing: internal fault, see the webhook's log"],
-    }
-    return 200, orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
-
-
-def content_type_of(status: int) -> str:
-    """Content type of a review's answer: JSON for reviews, text for refusals."""
-    return JSON if status == 200 else TEXT
+def _content_type(answer: ReviewAnswer) -> str:
+    return JSON if answer.status == HTTPStatus.OK else TEXT
 
 
 def _one_line(error: HTTPException) -> Response:
