@@ -40,7 +40,7 @@ def popular_document(**changes: object) -> dict[str, Any]:
         "release": RELEASE,
         "namespace": NAMESPACE,
         "podClasses": values["podClasses"],
-        "gate": {"mode": "requireLabel", "startupTaintDeadlineSeconds": 600, "pullers": []},
+        "gate": {"mode": "requireLabel", "pullDeadlineSeconds": 600, "pullers": []},
         "popularImages": {**values["popularImages"], "enabled": True},
         "puller": {
             "method": "imageVolume",

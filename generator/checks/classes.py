@@ -185,17 +185,13 @@ def _lint_likeness(report: Report, classes: _Classes) -> None:
 
 
 def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
-    name = text(at(report.values, "placeholder", "podClass"))
+    name = "placeholder"
     sets = listing(report.values.get("placeholders"))
     if not sets:
         return
     if name not in classes:
-        path = ("placeholder", "podClass")
-        if classes:
-            report.error(path, name, f"a key of podClasses ({', '.join(sorted(classes))})", "Or set placeholders: [].")
-        else:
-            fix = "Give the placeholders' class, or set placeholders: []."
-            report.error(path, name, "a key of podClasses, which has none", fix)
+        fix = "Keep the class, or set placeholders: []."
+        report.error(("podClasses", name), None, "a class, which placeholders belong to", fix)
         return
     labels = mapping(at(classes[name], "match", "labels"))
     if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":

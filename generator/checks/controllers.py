@@ -167,9 +167,6 @@ def _lint_overrides(report: Report, path: Path, holders: list[object]) -> None:
 
 def _lint_mover(report: Report) -> None:
     mover = mapping(report.values.get("placeholderMover"))
-    if number(mover.get("evictionsPerMinute")) > number(at(report.values, "controllers", "writesPerMinute")):
-        reason = "more than controllers.writesPerMinute, which bounds evictions too."
-        report.warn(("placeholderMover", "evictionsPerMinute"), reason, "Lower it, or raise the other.")
     if at(report.values, "placeholder", "backend") != "capacityBuffer" or not report.values.get("placeholders"):
         return
     if mover.get("enabled") is True and _is_on(report):

@@ -24,12 +24,12 @@ _POLICY_MINOR: Final = (1, 36)
 # cluster-autoscaler's --expendable-pods-priority-cutoff.
 AUTOSCALER_CUTOFF: Final = -10
 _LONG_TIMEOUT_SECONDS: Final = 10
-# What may be on the host network: its key, what turns it on, its ports.
+# What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of `corePods`.
 _PROGRAMS: Final = (
     ("scheduler", ("scheduler", "target"), "deploy", ("port",)),
     ("webhook", ("admission", "mode"), "webhook", ("port", "metricsPort")),
-    ("controllers", ("controllers", "enabled"), True, ("port",)),
-    ("recorder", ("recorder", "enabled"), True, ("port",)),
+    ("controllers", ("controllers", "enabled"), True, ("metricsPort",)),
+    ("recorder", ("recorder", "enabled"), True, ("metricsPort",)),
 )
 
 
@@ -132,8 +132,9 @@ def _lint_webhook(report: Report) -> None:
     if number(webhook.get("timeoutSeconds")) > _LONG_TIMEOUT_SECONDS:
         reason = "every pod in the cluster may wait that long while the webhook hangs."
         report.warn(("webhook", "timeoutSeconds"), reason, "2 is ample.")
-    if webhook.get("port") == webhook.get("metricsPort"):
-        report.error(("webhook", "metricsPort"), webhook.get("metricsPort"), "another port than webhook.port")
+    if webhook.get("port") == of_core_pod(report, "webhook", "metricsPort"):
+        path = _named_by(report, "webhook", "metricsPort")
+        report.error(path, webhook.get("port"), "another port than webhook.port")
     client = mapping(webhook.get("clientCA"))
     if client.get("configMapName") and client.get("secretName"):
         reason = "beside configMapName: only one of them can hold the CA."
@@ -202,7 +203,7 @@ def _lint_ports(report: Report) -> None:
         if at(report.values, *switch) != on or of_core_pod(report, part, "hostNetwork") is not True:
             continue
         for key in keys:
-            port = at(report.values, part, key)
+            port = of_core_pod(report, part, key) or at(report.values, part, key)
             other = first.setdefault(port, f"{part}.{key}")
             # One program's own two ports are another matter.
             if not other.startswith(f"{part}."):

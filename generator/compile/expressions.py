@@ -60,7 +60,7 @@ _PULLERS: Final = {
 _RELEASE: Final = {"name": "Release.Name", "namespace": "Release.Namespace"}
 _CHART_FACTS: Final = {"version": "Chart.Version", "app_version": "Chart.AppVersion"}
 # What may be printed; anything else would be quoted or spelt differently by the two languages.
-_PRINTED_FILTERS: Final = frozenset({"to_json", "to_pretty_json", "indent", "int", "plus"})
+_PRINTED_FILTERS: Final = frozenset({"to_json", "to_pretty_json", "indent", "int"})
 
 
 class CompileError(Exception):
@@ -178,7 +178,7 @@ class ExpressionCompiler:
     def _constant_int(self, arguments: Sequence[nodes.Expr]) -> int:
         if len(arguments) == 1 and isinstance(arguments[0], nodes.Const) and isinstance(arguments[0].value, int):
             return arguments[0].value
-        raise self.fault("indent and plus take one constant number")
+        raise self.fault("indent takes one constant number")
 
     def plain(self, kind: str) -> Shape:
         """The shape of a value of one JSON type."""
@@ -319,9 +319,6 @@ class ExpressionCompiler:
                 return Expression(f"(toPrettyJson {given.go})", self.plain("string"), is_text=True)
             case "int":
                 return Expression(f"(int64 {given.go})", self.plain("integer"), is_string=False)
-            case "plus":
-                go = f"(add (int64 {given.go}) {self._constant_int(node.args)})"
-                return Expression(go, self.plain("integer"))
             case "sha256":
                 self._need_text(given)
                 return Expression(f"(sha256sum {given.go})", self.plain("string"), is_string=True)

@@ -118,11 +118,6 @@ def to_int(value: object) -> int:
     return int(value)
 
 
-def plus(value: object, number: int) -> int:
-    """Add a constant to a number cut to an integer. Sprig's `add`; the only arithmetic there is."""
-    return to_int(value) + number
-
-
 def items(value: object) -> list[tuple[str, object]]:
     """Key and value of each entry by sorted key, as Go's `range` goes through a map; nil is empty."""
     if value is None:

@@ -18,7 +18,7 @@ from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate.planner import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
-from roost.controllers.runtime.budget import MinuteBudget
+from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import Metrics
@@ -184,7 +184,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
     applier = Applier(
         client,
         options.namespace,
-        writes=MinuteBudget(settings.writes_per_minute, time.monotonic),
+        writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
         evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
         events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),

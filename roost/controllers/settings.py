@@ -24,8 +24,6 @@ class ControllersSettings:
 
     release: str
     namespace: str
-    # Over all controllers; Events count too.
-    writes_per_minute: int
     evictions_per_minute: int
     document: Document
     planners: tuple[Planner, ...]
@@ -47,7 +45,6 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
         read.fault("version", document.get("version"), str(VERSION))
     release = read.name(document.get("release"), "release", DNS_NAME, "a release's name")
     namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
-    writes = read.whole(document.get("writesPerMinute"), "writesPerMinute", 1, 1_000_000)
     mover = read.mapping(document.get("placeholderMover"), "placeholderMover")
     evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
     sources = Sources(document, scheduler_configuration, minor)
@@ -57,7 +54,6 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
     return ControllersSettings(
         release=release,
         namespace=namespace,
-        writes_per_minute=writes,
         evictions_per_minute=evictions,
         document=document,
         planners=planners,

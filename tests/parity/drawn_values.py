@@ -212,8 +212,6 @@ def _bend(values: dict[str, Json], defaults: LoadedFile) -> dict[str, Json]:
                 pod_class[side] = {
                     classes[number % len(classes)]: weight for number, weight in enumerate(pod_class[side].values())
                 }
-    if "podClass" in values.get("placeholder", {}):
-        values["placeholder"]["podClass"] = classes[-1]
     seen: set[str] = set()
     for number, one in enumerate(values.get("placeholders", [])):
         if one["name"] in seen:

@@ -97,7 +97,7 @@ def test_helm_refuses_a_mistyped_key_as_roost_does(helm: Path, tmp_path: Path) -
     [
         ("scheduler: {profiles: {user: {strategy: gone}}}", "scheduler.profiles.user.strategy"),
         ("podClasses: {user: {join: {gone: 3}}, placeholder: {join: {gone: 1}}}", "no class 'gone'"),
-        ("placeholder: {podClass: gone}", "placeholder.podClass"),
+        ("podClasses: {placeholder: null}", "no class 'placeholder'"),
         ("scheduler: {profiles: {user: null, build: null, placeholder: null}}", "scheduler.profiles is empty"),
     ],
 )

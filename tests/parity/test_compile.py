@@ -54,7 +54,6 @@ def compiled(source: str, name: str = "x.yaml.j2") -> str:
     [
         ("a: {{ values.name | to_json }}\n", "a: {{ toJson $.Values.name }}\n"),
         ("a: {{ values.count | int }}\n", "a: {{ int64 $.Values.count }}\n"),
-        ("a: {{ values.count | plus(3) }}\n", "a: {{ add (int64 $.Values.count) 3 }}\n"),
         (
             "a: {{ (values.name ~ '-' ~ (values.count | int)) | to_json }}\n",
             'a: {{ toJson (printf "%s%s%d" $.Values.name "-" (int64 $.Values.count)) }}\n',

@@ -461,7 +461,7 @@ class _Look:
             return ""
         if not absent:
             return _count(len(self.wanted), "image is there", "images are there")
-        deadline = self.settings.startup_taint_deadline_seconds
+        deadline = self.settings.pull_deadline_seconds
         rest = deadline - (self.now.steady - ready_since if ready_since is not None else 0.0)
         if rest > 0:
             self.waits.append(rest)

@@ -36,14 +36,10 @@ def read_gate(read: Reader, document: Document) -> GateSettings:
     gate = read.mapping(document.get("gate"), "gate")
     puller = read.mapping(document.get("puller"), "puller")
     pullers = read_pullers(read, document)
-    deadline = gate.get("startupTaintDeadlineSeconds")
     return GateSettings(
         release=release,
         namespace=namespace,
         mode=pullers.mode,
-        startup_taint_deadline_seconds=read.whole(
-            deadline, "gate.startupTaintDeadlineSeconds", 0, MAX_DEADLINE_SECONDS
-        ),
         pull_deadline_seconds=read.whole(
             gate.get("pullDeadlineSeconds"), "gate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS
         ),

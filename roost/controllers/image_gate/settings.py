@@ -40,9 +40,8 @@ class GateSettings:
     release: str
     namespace: str
     mode: GateMode
-    # Seconds since a node is ready; then its startup taint goes although images are missing.
-    startup_taint_deadline_seconds: int
-    # requireLabel: seconds for which a node may be closed to an image that is being pulled.
+    # Seconds for which a node may be kept from users who wait for its images. requireLabel: since an image is
+    # missing there; startupTaint: since the node is ready.
     pull_deadline_seconds: int
     # requireLabel: seconds that a user waits for nothing but a pull; then nodes are opened.
     open_after_seconds: int

@@ -122,7 +122,7 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
 
 def _read_deadline(read: Reader, value: object) -> float:
     gate = read.mapping(value, "gate")
-    return float(read.whole(gate.get("startupTaintDeadlineSeconds", 600), "gate.startupTaintDeadlineSeconds", 0, 10**6))
+    return float(read.whole(gate.get("pullDeadlineSeconds", 600), "gate.pullDeadlineSeconds", 0, 10**6))
 
 
 def _read_pull_pod(read: Reader, value: object) -> PullPod:

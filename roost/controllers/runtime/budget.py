@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WINDOW_SECONDS: Final = 60.0
+# All controllers together, Events included. An API server takes more, and a controller that runs wild is stopped by it.
+WRITES_PER_MINUTE: Final = 600
 
 
 class MinuteBudget:

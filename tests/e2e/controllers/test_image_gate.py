@@ -204,7 +204,7 @@ def test_the_startup_taint_goes_at_the_deadline_with_an_event_and_a_metric(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
 ) -> None:
     node, key = f"{namespace}-a", startup_taint("hub", namespace)
-    values = values_for(SCIPY, mode="startupTaint", startupTaintDeadlineSeconds=10)
+    values = values_for(SCIPY, mode="startupTaint", pullDeadlineSeconds=10)
     with Hub(control_plane, namespace, values) as hub:
         fake_nodes.create(node, images={PAUSE: 1000}, taints=[f"{key}:NoSchedule"])
         wait_until(lambda: not hub.taints(node), 10 + SOON_SECONDS, "the startup taint to go")

@@ -74,7 +74,7 @@ CHANGED: dict[str, Any] = {
 ON_HOST: dict[str, Any] = {
     **VALUES,
     "webhook": {**VALUES["webhook"], "replicas": 1, "hostNetwork": True, "extraEnv": [{"name": "A", "value": "b"}]},
-    "controllers": {"replicas": 1, "hostNetwork": True, "port": 8081, "extraEnv": [{"name": "A", "value": "b"}]},
+    "controllers": {"replicas": 1, "hostNetwork": True, "metricsPort": 8081, "extraEnv": [{"name": "A", "value": "b"}]},
     "scheduler": {"replicas": 1, "hostNetwork": True, "port": 10260, "extraEnv": [{"name": "A", "value": "b"}]},
     "prePuller": {"method": "noop"},
 }

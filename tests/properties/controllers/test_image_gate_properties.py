@@ -60,8 +60,7 @@ settings = st.builds(
         ]
     ),
     node_condition=st.booleans(),
-    deadline_seconds=st.sampled_from([0, 60, 600]),
-    pull_deadline_seconds=st.sampled_from([60, 600]),
+    pull_deadline_seconds=st.sampled_from([0, 60, 600]),
 )
 labels = st.dictionaries(
     st.sampled_from((*OWN_LABELS, *FOREIGN_LABELS)),

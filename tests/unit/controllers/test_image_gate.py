@@ -46,7 +46,6 @@ DOCUMENT = {
     "namespace": NAMESPACE,
     "gate": {
         "mode": "startupTaint",
-        "startupTaintDeadlineSeconds": 60,
         "pullDeadlineSeconds": 90,
         "openAfterSeconds": 7,
         "hasPuller": False,
@@ -385,7 +384,7 @@ class TestStartupTaint:
         assert (notice.kind, notice.name, notice.warning) == ("Node", "a", False)
 
     def test_it_is_lifted_at_the_deadline_with_a_warning_and_a_gauge_and_never_comes_back(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP])
         puller = w.puller()
         assert w.turn().wake_after_seconds == pytest.approx(300)
@@ -430,7 +429,7 @@ class TestStartupTaint:
         assert times == STALE_NOTICE_SECONDS / 300 + 1
 
     def test_a_node_where_no_puller_may_go_is_told_to_lack_its_images_when_it_opens(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP, Taint("gpu", "", "NoSchedule")])
         w.turn()
         w.wait(300)
@@ -444,7 +443,7 @@ class TestStartupTaint:
         assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
 
     def test_a_node_that_opened_late_is_counted_again_after_a_while_of_not_being_ready(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP])
         w.turn()
         w.wait(300)
@@ -456,7 +455,7 @@ class TestStartupTaint:
         assert shown == [1.0, 0.0, 1.0]
 
     def test_the_deadline_counts_from_when_the_node_became_ready(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP], ready=False)
         w.turn()
         w.wait(1000)
@@ -470,7 +469,7 @@ class TestStartupTaint:
         assert w.nodes["a"].fact.taints == ()
 
     def test_a_jump_of_the_clock_does_not_move_the_deadline(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, deadline_seconds=300)
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP])
         w.puller()
         w.turn()
@@ -781,11 +780,10 @@ class TestSettings:
 
     def test_all_faults_come_at_once(self) -> None:
         read = Reader()
-        gate = {"mode": "perhaps", "startupTaintDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
+        gate = {"mode": "perhaps", "pullDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
         read_gate(read, {**DOCUMENT, "gate": gate})
         assert {fault.key for fault in read.faults} == {
             "gate.mode",
-            "gate.startupTaintDeadlineSeconds",
             "gate.pullDeadlineSeconds",
             "gate.openAfterSeconds",
             "gate.hasPuller",

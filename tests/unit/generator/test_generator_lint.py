@@ -219,7 +219,7 @@ ERRORS = {
         "matches the same pods as podClasses.user",
     ),
     "joins and avoids itself": ("podClasses: {user: {avoid: {user: 1}}}", "joins and avoids itself"),
-    "no placeholder class": ("podClasses: {placeholder: null}", "placeholder.podClass: found"),
+    "no placeholder class": ("podClasses: {placeholder: null}", "podClasses.placeholder: found"),
     "placeholders of another class": (
         (
             "podClasses: {gpu: {match: {labels: {component: user-placeholder, pool: gpu}}}}\n"
@@ -383,10 +383,6 @@ WARNINGS = {
         + "]}",
         "make 21 DaemonSets",
     ),
-    "more evictions than writes": (
-        "controllers: {writesPerMinute: 4}\nplaceholderMover: {evictionsPerMinute: 5}",
-        "bounds evictions too",
-    ),
     "nothing to move": ("placeholder: {backend: capacityBuffer}", "no placeholders to draw or to move"),
     "windows for nobody": (
         (
@@ -442,7 +438,7 @@ WARNINGS = {
     "nobody answers": ("webhook: {replicas: 0}", "nobody answers"),
     "one port of the node for two programs": (
         "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",
-        "controllers.port: webhook.metricsPort is 8080 too, and both are on the host network",
+        "controllers.metricsPort: webhook.metricsPort is 8080 too, and both are on the host network",
     ),
     "the scheduler's port of the node": (
         "scheduler: {hostNetwork: true}\nwebhook: {hostNetwork: true, port: 10259}",
@@ -450,7 +446,7 @@ WARNINGS = {
     ),
     "the recorder's port of the node": (
         "controllers: {hostNetwork: true}\nrecorder: {enabled: true, hostNetwork: true}",
-        "recorder.port: controllers.port is 8080 too",
+        "recorder.metricsPort: controllers.metricsPort is 8080 too",
     ),
     "no drain": ("webhook: {pdb: {maxUnavailable: 0}}", "can be drained"),
     "a record that a restart ends": (
@@ -479,7 +475,7 @@ def test_values_that_surprise_are_warned_of_with_the_reason(case: str) -> None:
     "text",
     [
         "webhook: {hostNetwork: true}",
-        "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true, port: 8081}",
+        "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true, metricsPort: 8081}",
         "webhook: {hostNetwork: true}\nrecorder: {enabled: false, hostNetwork: true}",
         "admission: {mode: none}\nwebhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",
         "scheduler: {target: none, hostNetwork: true, port: 8080}\nrecorder: {enabled: true, hostNetwork: true}",
@@ -595,9 +591,7 @@ def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said() -> None:
 
 def test_placeholders_without_any_class_get_a_fix() -> None:
     text = said("podClasses: {user: null, build: null, placeholder: null}")
-    assert (
-        'found "placeholder", expected a key of podClasses, which has none. Give the placeholders\' class, or' in text
-    )
+    assert "found null, expected a class, which placeholders belong to. Keep the class, or set placeholders: []" in text
 
 
 def test_where_certificates_come_from_elsewhere_the_bundle_is_no_worry() -> None:

@@ -118,8 +118,8 @@ def test_what_others_need_comes_first_and_admission_comes_last() -> None:
 
 
 def test_values_that_a_template_refuses_are_a_fault() -> None:
-    with pytest.raises(ValuesError, match=r"placeholder\.podClass is no key of podClasses"):
-        rendered("placeholder: {podClass: nope}")
+    with pytest.raises(ValuesError, match="podClasses has no class 'placeholder'"):
+        rendered("podClasses: {placeholder: null}")
 
 
 def test_two_objects_of_one_identity_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,11 +513,12 @@ def test_who_may_send_reviews_and_who_may_read_metrics_are_told_apart() -> None:
     assert "from" not in metrics
 
 
-@pytest.mark.parametrize("component", ["controllers", "scheduler", "recorder"])
-def test_each_program_can_be_kept_to_its_peers(component: str) -> None:
-    text = f"recorder: {{enabled: true}}\nnetworkPolicy: {{ingress: {{{component}: [{{podSelector: {{}}}}]}}}}"
-    (rule,) = ingress_of(component, text)
-    assert rule["from"] == [{"podSelector": {}}]
+@pytest.mark.parametrize("component", ["webhook", "controllers", "scheduler", "recorder"])
+def test_metrics_of_every_program_can_be_kept_to_their_readers(component: str) -> None:
+    text = "recorder: {enabled: true}\nnetworkPolicy: {ingress: {metrics: [{podSelector: {}}]}}"
+    *reviews, metrics = ingress_of(component, text)
+    assert metrics["from"] == [{"podSelector": {}}]
+    assert all("from" not in rule for rule in reviews)
 
 
 def test_a_program_by_tag_and_digest_is_rendered_as_it_is_written() -> None:
