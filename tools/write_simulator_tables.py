@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.checks import list_assumptions
 from roost.simulator.setup.shipped import describe, is_study, policy_files
-from roost.simulator.sweep.summary import ALL_BOUNDS
+from roost.simulator.sweep.measure_registry import ALL_BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from generator.values.files import read_values
 from roost.pages.phrases import show_seconds
+from roost.simulator.reporting.context import ReportContext
 from roost.simulator.reporting.formats import to_csv, to_json
 from roost.simulator.reporting.page import make_page
-from roost.simulator.reporting.tables import ReportContext
 from roost.simulator.reporting.terminal import policy_lines, terminal_width, to_text
 from roost.simulator.setup.checks import AssumptionsError, check_images
 from roost.simulator.setup.policy import load_policy

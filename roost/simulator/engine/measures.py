@@ -1,8 +1,8 @@
-"""Add up what one replay shows: counts, durations, and means over time by the hour."""
+"""Add up what happens in one replay: counts, durations, and means by the hour."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from roost.simulator.engine.histogram import Histogram
 from roost.simulator.engine.results import PARTS, THRESHOLDS, TOTAL, HourRow, RunResult
@@ -11,35 +11,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOUR: Final = 3600
-# What `level` counts.
+# Indexes of the levels that `level` changes.
 USERS, PLACEHOLDERS, NODES = 0, 1, 2
 
 
 class Measures:
-    """The result of a replay in the making. Moments never go back."""
+    """The result of a replay in the making. Time never goes back."""
 
     def __init__(self, policy: str, seed: int) -> None:
         self.result = RunResult(policy=policy, seed=seed)
         self.result.waits = {part: Histogram() for part in (*PARTS, TOTAL)}
         self.result.over = dict.fromkeys(THRESHOLDS, 0)
-        # What is there now, and since when that is counted.
+        # How many there are now, and since when that is counted.
         self._levels = [0, 0, 0]
         self._since: float | None = None
         self._sums = [0.0, 0.0, 0.0]
         self._hour: int | None = None
         self._began = 0.0
-        self._counts: dict[str, float] = {}
+        # Field of HourRow -> what was counted in this hour.
+        self._counts: dict[str, Any] = {}
         self._closed_at: float | None = None
 
     def level(self, which: int, by: int, now: float) -> None:
-        """So many more of USERS, PLACEHOLDERS or NODES run from now on."""
+        """From now on `by` more of USERS, PLACEHOLDERS or NODES run."""
         self._pass(now)
         self._levels[which] += by
         if which == NODES:
             self.result.peak_nodes = max(self.result.peak_nodes, self._levels[NODES])
 
     def count(self, what: str, now: float, by: float = 1) -> None:
-        """Count something into the hour's row: launches, cold, refused, timeouts, wait_seconds."""
+        """Add to a field of the hour's row."""
         self._pass(now)
         self._counts[what] = self._counts.get(what, 0) + by
 
@@ -63,7 +64,7 @@ class Measures:
                 over[threshold] += 1
 
     def close(self, now: float) -> None:
-        """Stop counting what takes time: the trace ends here."""
+        """End the counts over time: the trace ends here."""
         self._pass(now)
         self._flush(now)
         self._closed_at = now
@@ -93,19 +94,15 @@ class Measures:
         """Write the hour's row."""
         if self._hour is None:
             return
-        counts, sums = self._counts, self._sums
+        sums = self._sums
         span = max(1e-9, end - max(self._hour, self._began))
         self.result.hours.append(
             HourRow(
                 begin=self._hour,
-                launches=int(counts.get("launches", 0)),
-                cold=int(counts.get("cold", 0)),
-                refused=int(counts.get("refused", 0)),
-                timeouts=int(counts.get("timeouts", 0)),
                 users=sums[0] / span,
                 placeholders=sums[1] / span,
                 nodes=sums[2] / span,
-                wait_seconds=counts.get("wait_seconds", 0.0),
+                **self._counts,
             )
         )
         self.result.node_hours += sums[2] / HOUR

@@ -28,31 +28,35 @@ from roost.pages.drawing import (
     time_text,
     time_ticks,
 )
-from roost.pages.table import Unit
+from roost.pages.table import US, Unit
 from roost.simulator.engine.histogram import middle
 from roost.simulator.engine.results import PARTS
-from roost.simulator.reporting.tables import PART_NAMES, SENSITIVE, US, hour_medians, show_amount, show_value
-from roost.simulator.sweep.summary import BY_KEY, MEASURES, value_of
+from roost.simulator.reporting.amounts import show_amount, show_value
+from roost.simulator.reporting.tables import PART_NAMES
+from roost.simulator.sweep.measure_registry import BY_KEY, HOUR_MEASURES
+from roost.simulator.sweep.summary import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from roost.simulator.engine.histogram import Histogram
-    from roost.simulator.sweep.summary import Measure, Summary, Value
+    from roost.simulator.sweep.measure_registry import Measure
+    from roost.simulator.sweep.summary import Summary, Value
 
 HOUR: Final = 3600
-# Policies of which plots over time and distributions are drawn: more lines can't be told apart.
+# Policies that plots with lines show: more lines can't be told apart.
 MOST_LINES: Final = 12
 _COLOURS: Final = 6
 _DASHES: Final = ("solid", "dash", "dot")
-# Distributions begin here: what is shorter is all the same.
+# Distributions begin here; shorter waits look alike.
 LEAST_SECONDS: Final = 0.5
 _POINTS: Final = 160
-_WHYS: Final = (
-    ("cold_nowhere", "--nowhere", "on no node"),
-    ("cold_only_full", "--full", "only on full nodes"),
-    ("cold_elsewhere", "--elsewhere", "elsewhere with room"),
-)
+# Measure -> colour, and where the image was.
+_WHYS: Final = {
+    "cold_nowhere": ("--nowhere", "on no node"),
+    "cold_only_full": ("--full", "only on full nodes"),
+    "cold_elsewhere": ("--elsewhere", "elsewhere with room"),
+}
 _PART_COLOURS: Final = dict(zip(PARTS, ("--queue", "--node", "--behind", "--pull", "--start"), strict=True))
 # Colours of policies, of where images were, of parts of a wait; light, then dark.
 CSS: Final = """
@@ -71,24 +75,10 @@ CSS: Final = """
 """
 
 
-def figures(summary: Summary) -> dict[str, Figure]:
-    """Every figure that has something to show, by key."""
-    drawn = (
-        *(_headline(summary, measure) for measure in MEASURES if measure.is_headline),
-        _trade(summary),
-        _distribution(summary),
-        _parts(summary),
-        _why_cold(summary),
-        *_over_time(summary),
-        *(_sensitivity(summary, name, key) for name in summary.varied() for key in SENSITIVE),
-    )
-    return {figure.key: figure for figure in drawn if figure is not None}
-
-
 # Side by side
 
 
-def _headline(summary: Summary, measure: Measure) -> Figure | None:
+def headline(summary: Summary, measure: Measure) -> Figure | None:
     """A bar a policy with the range over seeds, and a line where the bound is."""
     known = [
         (policy, value) for policy in summary.policies if (value := summary.value(measure.key, policy)) is not None
@@ -135,7 +125,7 @@ def _headline(summary: Summary, measure: Measure) -> Figure | None:
     return Figure(f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, layout)
 
 
-def _trade(summary: Summary) -> Figure | None:
+def trade(summary: Summary) -> Figure | None:
     """Cold starts beside node-hours: what one costs of the other."""
     cold, hours = BY_KEY["cold"], BY_KEY["node_hours"]
     points = [
@@ -160,7 +150,7 @@ def _trade(summary: Summary) -> Figure | None:
             "error_x": _range([paid]) | {"color": _colour(summary, policy)},
             "error_y": _range([found]) | {"color": _colour(summary, policy)},
             "marker": {"color": _colour(summary, policy), "size": 10, "symbol": _symbol(summary, policy)},
-            "hovertext": [f"{_hover(policy, cold, found)}<br>{_told(hours, paid)}"],
+            "hovertext": [f"{_hover(policy, cold, found)}<br>{_amount_line(hours, paid)}"],
             "hoverinfo": "text",
         }
         for policy, found, paid in points
@@ -179,7 +169,8 @@ def _trade(summary: Summary) -> Figure | None:
 # Waiting
 
 
-def _distribution(summary: Summary) -> Figure | None:
+def distribution(summary: Summary) -> Figure | None:
+    """The share of starts over how long they took, a line for each policy."""
     data: list[JSONObject] = []
     shown = []
     longest = 10.0
@@ -233,7 +224,8 @@ def _cumulated(waits: Histogram) -> tuple[list[float], list[float]]:
     return xs, ys
 
 
-def _parts(summary: Summary) -> Figure | None:
+def wait_parts(summary: Summary) -> Figure | None:
+    """Means of the parts of a wait, stacked."""
     rows = []
     for policy in summary.policies:
         means = [waits.mean if (waits := summary.waits(policy, part)).count else 0.0 for part in PARTS]
@@ -246,71 +238,69 @@ def _parts(summary: Summary) -> Figure | None:
 # Cold starts
 
 
-def _why_cold(summary: Summary) -> Figure | None:
+def why_cold(summary: Summary) -> Figure | None:
+    """Cold starts by where the image was, stacked."""
     rows = []
     for policy in summary.policies:
-        values = [summary.value(key, policy) for key, _, _ in _WHYS]
+        values = [summary.value(key, policy) for key in _WHYS]
         medians = [0.0 if value is None else value.median for value in values]
         if any(medians):
             rows.append(Row(cut(policy), show_amount(sum(medians), Unit.COUNT), policy, medians))
     caption = "Where the image was when a pod that needed it was bound to a node without it."
-    return bars("why_cold", caption, rows, [(colour, name) for _, colour, name in _WHYS], {})
+    return bars("why_cold", caption, rows, list(_WHYS.values()), {})
 
 
 # Over time
 
 
-def _over_time(summary: Summary) -> Iterator[Figure]:
-    """One plot a figure, a line a policy."""
+def over_time(summary: Summary) -> Figure | None:
+    """One plot for each figure, one line for each policy."""
     policies = summary.policies[:MOST_LINES]
-    rows = {policy: hour_medians(summary, policy) for policy in policies}
-    if not any(rows.values()):
-        return
-    wanted = (
-        ("cold", "Cold starts an hour"),
-        ("nodes", "Nodes"),
-        ("users", "Users with a server"),
-        ("wait", "Mean wait, s"),
-    )
-    shown = [(key, title) for key, title in wanted if any(row[key] for one in rows.values() for row in one)]
+    rows = {policy: summary.over_time(policy) for policy in policies}
+    every_row = [row for policy in policies for row in rows[policy]]
+    if not every_row:
+        return None
+    shown = [
+        measure for measure in HOUR_MEASURES if measure.plot and any(amounts[measure.key] for _, amounts in every_row)
+    ]
     inner = len(shown) * (SMALL + LINE + BETWEEN)
     layout = plot_layout(inner + AXIS)
-    begins = [row["begin"] for one in rows.values() for row in one]
-    begin_us, end_us = round(min(begins) * US), round((max(begins) + HOUR) * US)
+    begin_us = min(begin for begin, _ in every_row) * US
+    end_us = (max(begin for begin, _ in every_row) + HOUR) * US
     layout["xaxis"] = plot_axis(type="date", range=[time_text(begin_us), time_text(end_us)], showgrid=False)
     layout["xaxis"] |= time_ticks(begin_us, end_us)
     layout["xaxis"]["anchor"] = "y" if len(shown) == 1 else f"y{len(shown)}"
     layout["annotations"] = []
     data: list[JSONObject] = []
-    for index, (key, title) in enumerate(shown):
+    for index, measure in enumerate(shown):
         axis = "y" if index == 0 else f"y{index + 1}"
         top = 1 - (index * (SMALL + LINE + BETWEEN) + LINE) / inner
         layout[f"yaxis{axis[1:]}"] = plot_axis(
             domain=[max(0, top - SMALL / inner), top], rangemode="tozero", nticks=3, anchor="x"
         )
-        layout["annotations"].append(note(title, 0, top, xanchor="left", yanchor="bottom"))
-        data += [_line_over_time(summary, policy, rows[policy], key, axis) for policy in policies if rows[policy]]
-    caption = "By the hour, medians over seeds."
-    yield Figure("over_time", caption, _marks(summary, policies), data, layout)
-
-
-def _line_over_time(summary: Summary, policy: str, rows: Sequence[dict[str, float]], key: str, axis: str) -> JSONObject:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [time_text(round((row["begin"] + HOUR / 2) * US)) for row in rows],
-        "y": [round(row[key], 3) for row in rows],
-        "yaxis": axis,
-        "line": {"color": _colour(summary, policy), "width": 1.5, "dash": _dash(summary, policy)},
-        "name": escape(policy),
-        "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}<extra>%{fullData.name}</extra>",
-    }
+        layout["annotations"].append(note(measure.plot, 0, top, xanchor="left", yanchor="bottom"))
+        data += [
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [time_text((begin + HOUR // 2) * US) for begin, _ in rows[policy]],
+                "y": [round(amounts[measure.key], 3) for _, amounts in rows[policy]],
+                "yaxis": axis,
+                "line": {"color": _colour(summary, policy), "width": 1.5, "dash": _dash(summary, policy)},
+                "name": escape(policy),
+                "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}<extra>%{fullData.name}</extra>",
+            }
+            for policy in policies
+            if rows[policy]
+        ]
+    return Figure("over_time", "By the hour, medians over seeds.", _marks(summary, policies), data, layout)
 
 
 # What the world changes
 
 
-def _sensitivity(summary: Summary, name: str, key: str) -> Figure | None:
+def sensitivity(summary: Summary, name: str, key: str) -> Figure | None:
+    """The measure `key` over the values of the assumption `name`, a line for each policy."""
     measure = BY_KEY[key]
     places = summary.varied()[name]
     texts = [str(value_of(summary.worlds[place], name)) for place in places]
@@ -393,10 +383,10 @@ def _line(*, x: float | None = None, y: float | None = None) -> JSONObject:
 
 
 def _hover(policy: str, measure: Measure, value: Value) -> str:
-    return f"{escape(policy)}<br>{_told(measure, value)}"
+    return f"{escape(policy)}<br>{_amount_line(measure, value)}"
 
 
-def _told(measure: Measure, value: Value) -> str:
+def _amount_line(measure: Measure, value: Value) -> str:
     bound = "" if value.bound is None else f"<br>bound {show_amount(value.bound, measure.unit)}"
     return f"{measure.title}: {show_value(value, measure.unit)}{bound}"
 

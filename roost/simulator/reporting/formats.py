@@ -5,43 +5,44 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from roost.pages.table import csv_cell, data_cell
-from roost.simulator.reporting.tables import data, figures, notices, tables
-from roost.simulator.sweep.summary import MEASURES
+from roost.simulator.reporting.context import notices
+from roost.simulator.reporting.sections import tables
+from roost.simulator.reporting.tables import every_measure
+from roost.simulator.sweep.measure_registry import MEASURES
 
 if TYPE_CHECKING:
-    from roost.simulator.reporting.tables import ReportContext
+    from roost.simulator.reporting.context import ReportContext
     from roost.simulator.sweep.summary import Summary
 
 SCHEMA: Final = "roost.hub.jupyter.org/simulation"
 VERSION: Final = 1
 
 
-def to_json(summary: Summary, told: ReportContext) -> str:
+def to_json(summary: Summary, context: ReportContext) -> str:
     """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and the page's `tables`.
 
-    `notices`: what must be known before the figures are believed. `needs`: policy -> assumptions that it alone has
-    otherwise. Seconds, bytes, shares 0..1. `change`: as a share of the first policy's, seed by seed, less one.
+    `notices`: warnings about the figures. `needs`: policy -> assumptions that it alone has otherwise. Figures are in
+    seconds, bytes, or shares 0..1. `change`: as a share of the first policy's, seed by seed, less one.
     """
     document = {
         "schema": SCHEMA,
         "version": VERSION,
-        "roost": told.version,
-        "trace": told.trace,
+        "roost": context.version,
+        "trace": context.trace,
         "seeds": list(summary.seeds),
-        "notices": notices(summary, told),
+        "notices": notices(summary, context),
         "needs": {policy: dict(needed) for policy, needed in summary.needs.items()},
         "worlds": [
             {
                 "setting": dict(world.setting),
                 "policies": {
                     policy: {
-                        measure.key: found
+                        measure.key: {"unit": measure.unit.value, **figure}
                         for measure in MEASURES
-                        if (found := {"unit": measure.unit.value} | data(summary, policy, measure.key, place)).keys()
-                        > {"unit"}
+                        if (figure := _figure(summary, policy, measure.key, place))
                     }
                     for policy in summary.policies
                 },
@@ -53,16 +54,15 @@ def to_json(summary: Summary, told: ReportContext) -> str:
                 {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
                 for row in table.rows
             ]
-            for table in tables(summary, told)
-            if not table.only_data
+            for table in tables(summary, context)
         },
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def to_csv(summary: Summary) -> str:
-    """A line a world, policy and figure: median, range, bound, number of seeds, change against the first policy."""
-    table = figures(summary)
+    """A line for each world, policy and figure, as `every_measure` has them."""
+    table = every_measure(summary)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.key for column in table.columns])
@@ -74,3 +74,19 @@ def to_csv(summary: Summary) -> str:
             ]
         )
     return text.getvalue()
+
+
+def _figure(summary: Summary, policy: str, key: str, world: int) -> dict[str, Any]:
+    """One figure for JSON; empty where it doesn't occur."""
+    value = summary.value(key, policy, world)
+    if value is None:
+        return {}
+    change = summary.change(key, policy, world)
+    return {
+        "median": value.median,
+        "least": value.least,
+        "greatest": value.greatest,
+        "by_seed": list(value.each),
+        "bound": value.bound,
+        "change": None if change is None else change._asdict(),
+    }

@@ -1,30 +1,26 @@
-"""Lay a sweep out as tables: the same for the page, JSON and CSV."""
+"""Lay a sweep out as tables. Each function declares one table: its name, title, columns and rows.
+
+Where a table stands on the page is said in sections.py; JSON has the same tables.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from statistics import median
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from roost.pages.phrases import show_bytes, show_seconds, show_span
-from roost.pages.table import Cell, Column, Table, Unit
+from roost.pages.phrases import show_span
+from roost.pages.table import US, Cell, Column, Table, Unit
 from roost.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
+from roost.simulator.reporting.amounts import show_bound, show_value
 from roost.simulator.setup.checks import list_assumptions, show_assumption
-from roost.simulator.sweep.summary import ALL_BOUNDS, BY_KEY, value_of
+from roost.simulator.sweep.measure_registry import ALL_BOUNDS, BY_KEY, HOUR_MEASURES
+from roost.simulator.sweep.summary import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from roost.simulator.engine.results import HourRow
-    from roost.simulator.sweep.summary import Measure, Summary, Value
-    from roost.simulator.sweep.survey import Survey
+    from roost.simulator.reporting.context import ReportContext
+    from roost.simulator.sweep.summary import Summary
 
-US: Final = 1_000_000
-HOUR: Final = 3600
-MISSING: Final = "-"
-# Between the least and the greatest.
-DASH: Final = "\N{EN DASH}"
-WHERES: Final = (NOWHERE, ONLY_FULL, ELSEWHERE)
 PART_NAMES: Final[Mapping[str, str]] = {
     "queue": "in the queue",
     "node": "for a node",
@@ -33,118 +29,12 @@ PART_NAMES: Final[Mapping[str, str]] = {
     "start": "starting",
     TOTAL: "in all",
 }
+# Key of a measure -> where the image of a cold start was.
+WHERE_IMAGES_WERE: Final = {"cold_nowhere": NOWHERE, "cold_only_full": ONLY_FULL, "cold_elsewhere": ELSEWHERE}
 SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
-# Figures that are told for each world of the sweep.
+# Measures that are shown for each world of the sweep.
 SENSITIVE: Final = ("cold", "node_hours", "wait_p95")
-# Rows of tables over time at most; hours are put together beyond.
-MOST_STEPS: Final = 400
-
-
-class ReportContext(NamedTuple):
-    """What a report is made of beside the figures."""
-
-    # Policy -> what it is, in a line.
-    policies: Mapping[str, str]
-    trace: str
-    # None: unknown.
-    survey: Survey | None
-    version: str
-
-
-def show_amount(amount: float, unit: Unit) -> str:
-    """A figure for people: amounts of a hundred and more without decimals."""
-    match unit:
-        case Unit.SECONDS:
-            return show_seconds(amount)
-        case Unit.BYTES:
-            return show_bytes(round(amount))
-        case Unit.SHARE:
-            return f"{amount * 100:.1f} %"
-        case _:
-            text = f"{amount:,.0f}" if amount >= 100 or amount == int(amount) else f"{amount:,.1f}"
-            return "0" if text == "-0" else text
-
-
-def show_range(least: float, greatest: float, unit: Unit) -> str:
-    """From the least to the greatest; the unit once where it is the same; one amount where they look equal."""
-    low, high = show_amount(least, unit), show_amount(greatest, unit)
-    if low == high:
-        return high
-    number, _, word = low.partition(" ")
-    return f"{number if word == high.partition(' ')[2] else low}{DASH}{high}"
-
-
-def show_value(value: Value, unit: Unit) -> str:
-    """Median and range of a figure."""
-    middle, extent = show_amount(value.median, unit), show_range(value.least, value.greatest, unit)
-    if DASH not in extent:
-        return middle
-    number, _, word = extent.partition(" ")
-    return f"{middle} ({number if word == middle.partition(' ')[2] else extent})"
-
-
-def show_cell(cell: Cell, unit: Unit) -> str:
-    """A cell for people."""
-    if cell is None:
-        return MISSING
-    if isinstance(cell, str):
-        return cell
-    if unit is Unit.MOMENT:
-        return datetime.fromtimestamp(cell / US, UTC).strftime("%Y-%m-%d %H:%M")
-    return show_amount(float(cell), unit)
-
-
-def tables(summary: Summary, told: ReportContext) -> list[Table]:
-    """Every table; those without rows too."""
-    return [
-        side_by_side(summary),
-        _policies(summary, told),
-        figures(summary),
-        _waits(summary),
-        _why_cold(summary),
-        _hours(summary),
-        *_sensitivities(summary),
-        _assumptions(summary),
-        _bounds(),
-        _input(told),
-        _caches(told),
-        _disks(told),
-        _covers(told),
-    ]
-
-
-def notices(summary: Summary, told: ReportContext) -> list[str]:
-    """What must be known before the figures are believed; a sentence or two each."""
-    found = []
-    for place, world in enumerate(summary.worlds):
-        disk_bytes = world.assumptions.node_disk_bytes
-        fullest = {
-            policy: max(run.greatest_disk_bytes for run in summary.runs[place, policy]) for policy in summary.policies
-        }
-        beyond = [policy for policy, most in fullest.items() if 0 < disk_bytes < most]
-        if beyond:
-            most = show_bytes(max(fullest[policy] for policy in beyond))
-            found.append(
-                f"Disks too small ({world.name}): the images of one node took {most} of {show_bytes(disk_bytes)} under "
-                f"{', '.join(beyond)}. Images of running pods aren't collected here; real nodes would evict the pods."
-            )
-    if told.survey is not None and told.survey.too_large:
-        found.append(
-            f"{told.survey.too_large:,} attempts ask for more than a node has, and are given up; the first is of "
-            f"{told.survey.first_too_large}."
-        )
-    if told.survey is not None and told.survey.counts.skipped_lines:
-        counts = told.survey.counts
-        found.append(
-            f"{counts.skipped_lines:,} of {counts.lines:,} lines of the trace were skipped; why is told at the end."
-        )
-    if len(summary.seeds) == 1:
-        found.append(
-            "One seed tells nothing of chance, and small differences may be just that. --seeds 10 gives a range."
-        )
-    if "sessions" not in summary.varied():
-        found.append("How long sessions last is assumed: --sessions short,mid,long shows what that changes.")
-    return found
+_POLICY: Final = Column("policy", "policy", Unit.TEXT)
 
 
 def side_by_side(summary: Summary) -> Table:
@@ -164,19 +54,11 @@ def side_by_side(summary: Summary) -> Table:
     return Table("side_by_side", title, columns, rows)
 
 
-def show_bound(measure: Measure, values: Sequence[Value | None]) -> str | None:
-    """The bounds of all policies: one where they are equal, else from the least to the greatest."""
-    bounds = [value.bound for value in values if value is not None and value.bound is not None]
-    if not bounds:
-        return None
-    return show_range(min(bounds), max(bounds), measure.unit)
-
-
-def figures(summary: Summary) -> Table:
-    """A row a world, policy and figure: for programs."""
+def every_measure(summary: Summary) -> Table:
+    """For programs: a row for each world, policy and figure."""
     columns = (
         Column("world", "world", Unit.TEXT),
-        Column("policy", "policy", Unit.TEXT),
+        _POLICY,
         Column("figure", "figure", Unit.TEXT),
         Column("unit", "unit", Unit.TEXT),
         Column("median", "median", Unit.MEAN),
@@ -200,39 +82,21 @@ def figures(summary: Summary) -> Table:
     return Table("figures", "All figures of all worlds", columns, rows, only_data=True)
 
 
-def hour_medians(summary: Summary, policy: str) -> list[dict[str, float]]:
-    """Over time, in steps of one or more hours: the median over seeds of each figure of the hour."""
-    found: dict[int, list[HourRow]] = {}
-    for run in summary.runs[0, policy]:
-        for hour in run.hours:
-            found.setdefault(hour.begin, []).append(hour)
-    steps = sorted(found)
-    together = -(-len(steps) // MOST_STEPS) or 1
-    rows = []
-    for index in range(0, len(steps), together):
-        hours = [found[begin] for begin in steps[index : index + together]]
-        row: dict[str, float] = {"begin": float(steps[index])}
-        for name in ("launches", "cold", "refused", "timeouts", "users", "placeholders", "nodes"):
-            row[name] = sum(median(getattr(one, name) for one in same) for same in hours) / len(hours)
-        launches = sum(one.launches for same in hours for one in same)
-        row["wait"] = sum(one.wait_seconds for same in hours for one in same) / launches if launches else 0.0
-        rows.append(row)
-    return rows
-
-
-def _policies(summary: Summary, told: ReportContext) -> Table:
-    columns: tuple[Column, ...] = (Column("policy", "policy", Unit.TEXT), Column("about", "what it is", Unit.TEXT))
-    rows: list[tuple[Cell, ...]] = list(told.policies.items())
+def policies(summary: Summary, context: ReportContext) -> Table:
+    """What each policy is."""
+    columns: tuple[Column, ...] = (_POLICY, Column("about", "what it is", Unit.TEXT))
+    rows: list[tuple[Cell, ...]] = list(context.policies.items())
     if summary.needs:
         columns = (*columns, Column("assumes", "assumed for it alone", Unit.TEXT))
-        rows = [(name, about, summary.needs_of(name)) for name, about in told.policies.items()]
+        rows = [(name, about, summary.needs_of(name)) for name, about in context.policies.items()]
     return Table("policies", "Policies", columns, rows)
 
 
-def _waits(summary: Summary) -> Table:
+def waits(summary: Summary) -> Table:
+    """How long starts took, by what they waited for."""
     names = {share: f"p{share * 100:g}" for share in SHARES}
     columns = (
-        Column("policy", "policy", Unit.TEXT),
+        _POLICY,
         Column("part", "wait", Unit.TEXT),
         Column("starts", "starts", Unit.COUNT),
         Column("mean_seconds", "mean", Unit.SECONDS),
@@ -241,66 +105,59 @@ def _waits(summary: Summary) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for policy in summary.policies:
         for part in (TOTAL, *PARTS):
-            waits = summary.waits(policy, part)
-            if waits.count:
-                cells = (waits.count, waits.mean, *(waits.quantile(share) for share in SHARES))
+            spans = summary.waits(policy, part)
+            if spans.count:
+                cells = (spans.count, spans.mean, *(spans.quantile(share) for share in SHARES))
                 rows.append((policy, PART_NAMES[part], *cells))
     return Table("waits", "Waiting, all seeds together", columns, rows)
 
 
-def _why_cold(summary: Summary) -> Table:
+def why_cold(summary: Summary) -> Table:
+    """Where a cold start's image was when its pod was bound."""
     columns = (
-        Column("policy", "policy", Unit.TEXT),
-        *(Column(where.replace(" ", "_"), where, Unit.MEAN) for where in WHERES),
+        _POLICY,
+        *(Column(where.replace(" ", "_"), where, Unit.MEAN) for where in WHERE_IMAGES_WERE.values()),
     )
     rows: list[tuple[Cell, ...]] = []
     for policy in summary.policies:
-        values = [summary.value(key, policy) for key in ("cold_nowhere", "cold_only_full", "cold_elsewhere")]
+        values = [summary.value(key, policy) for key in WHERE_IMAGES_WERE]
         rows.append((policy, *(None if value is None else value.median for value in values)))
     return Table("why_cold", "Where a cold start's image was, medians over seeds", columns, rows)
 
 
-def _hours(summary: Summary) -> Table:
+def over_time(summary: Summary) -> Table:
+    """HOUR_MEASURES by the hour."""
     columns = (
-        Column("policy", "policy", Unit.TEXT),
+        _POLICY,
         Column("from", "from (UTC)", Unit.MOMENT),
-        Column("launches", "launches an hour", Unit.MEAN),
-        Column("cold", "cold", Unit.MEAN),
-        Column("refused", "refused", Unit.MEAN),
-        Column("wait_seconds", "mean wait", Unit.SECONDS),
-        Column("users", "users", Unit.MEAN),
-        Column("placeholders", "placeholders", Unit.MEAN),
-        Column("nodes", "nodes", Unit.MEAN),
+        *(Column(measure.key, measure.title, measure.unit) for measure in HOUR_MEASURES),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for policy in summary.policies:
-        for row in hour_medians(summary, policy):
-            names = ("launches", "cold", "refused", "wait", "users", "placeholders", "nodes")
-            rows.append((policy, round(row["begin"] * US), *(row[name] for name in names)))
+    rows: list[tuple[Cell, ...]] = [
+        (policy, begin * US, *amounts.values())
+        for policy in summary.policies
+        for begin, amounts in summary.over_time(policy)
+    ]
     return Table("over_time", "Over time, medians over seeds", columns, rows)
 
 
-def _sensitivities(summary: Summary) -> list[Table]:
-    found = []
-    for name, places in summary.varied().items():
-        columns = (
-            Column(name, name, Unit.TEXT),
-            Column("policy", "policy", Unit.TEXT),
-            *(Column(key, BY_KEY[key].title, Unit.TEXT) for key in SENSITIVE),
-        )
-        rows: list[tuple[Cell, ...]] = []
-        for place in places:
-            for policy in summary.policies:
-                cells: list[Cell] = []
-                for key in SENSITIVE:
-                    value = summary.value(key, policy, place)
-                    cells.append(None if value is None else show_value(value, BY_KEY[key].unit))
-                rows.append((str(value_of(summary.worlds[place], name)), policy, *cells))
-        found.append(Table(f"by_{name}", f"What {name} changes", columns, rows))
-    return found
+def sensitivity(summary: Summary, name: str) -> Table:
+    """What another value of the assumption `name` changes."""
+    columns = (
+        Column(name, name, Unit.TEXT),
+        _POLICY,
+        *(Column(key, BY_KEY[key].title, Unit.TEXT) for key in SENSITIVE),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for place in summary.varied()[name]:
+        for policy in summary.policies:
+            values = [(summary.value(key, policy, place), BY_KEY[key].unit) for key in SENSITIVE]
+            cells = [None if value is None else show_value(value, unit) for value, unit in values]
+            rows.append((str(value_of(summary.worlds[place], name)), policy, *cells))
+    return Table(f"by_{name}", f"What {name} changes", columns, rows)
 
 
-def _assumptions(summary: Summary) -> Table:
+def assumptions(summary: Summary) -> Table:
+    """Every assumption of the first world."""
     columns = (
         Column("assumption", "assumption", Unit.TEXT),
         Column("value", "value", Unit.TEXT),
@@ -316,11 +173,12 @@ def _assumptions(summary: Summary) -> Table:
 
 def _otherwise(summary: Summary, name: str) -> str:
     """Where single policies have another value."""
-    found = [f"{policy}: {show_assumption(needed[name])}" for policy, needed in summary.needs.items() if name in needed]
-    return f" ({', '.join(found)})" if found else ""
+    others = [f"{policy}: {show_assumption(needs[name])}" for policy, needs in summary.needs.items() if name in needs]
+    return f" ({', '.join(others)})" if others else ""
 
 
-def _bounds() -> Table:
+def bounds() -> Table:
+    """What each bound says, and of which figure."""
     columns = (
         Column("bound", "bound", Unit.TEXT),
         Column("beside", "beside", Unit.TEXT),
@@ -330,26 +188,26 @@ def _bounds() -> Table:
     return Table("bounds", "Bounds", columns, rows)
 
 
-def _input(told: ReportContext) -> Table:
+def lines_read(context: ReportContext) -> Table:
+    """What was read of the trace, and what was skipped."""
     columns = (
         Column("what", "what", Unit.TEXT),
         Column("number", "number", Unit.COUNT),
         Column("first", "first", Unit.TEXT),
     )
     rows: list[tuple[Cell, ...]] = []
-    if told.survey is not None:
-        counts, span = told.survey.counts, show_span(round(told.survey.window_seconds * US))
+    survey = context.survey
+    if survey is not None:
+        counts, span = survey.counts, show_span(round(survey.window_seconds * US))
         rows += [
-            ("attempts", told.survey.attempts, ""),
-            ("distinct images", told.survey.images, ""),
-            ("distinct repositories", told.survey.repositories, ""),
-            (f"most attempts in {span}, while a node boots", told.survey.window_most, ""),
-            (f"attempts in {span} but for one in a thousand", told.survey.window_p999, ""),
+            ("attempts", survey.attempts, ""),
+            ("distinct images", survey.images, ""),
+            ("distinct repositories", survey.repositories, ""),
+            (f"most attempts in {span}, while a node boots", survey.window_most, ""),
+            (f"attempts in {span} but for one in a thousand", survey.window_p999, ""),
         ]
-        if told.survey.too_large:
-            rows.append(
-                ("attempts that ask for more than a node has", told.survey.too_large, told.survey.first_too_large)
-            )
+        if survey.too_large:
+            rows.append(("attempts that request more than a node has", survey.too_large, survey.first_too_large))
         if counts.lines:
             rows += [("lines", counts.lines, ""), ("lines used", counts.used, "")]
         rows += [(f"lines of {name}", number, "") for name, number in counts.formats.items()]
@@ -358,46 +216,33 @@ def _input(told: ReportContext) -> Table:
     return Table("input", "What was read", columns, rows)
 
 
-def _caches(told: ReportContext) -> Table:
+def caches(context: ReportContext) -> Table:
+    """What one cache of so many images would hold at best."""
     columns = (
         Column("images", "images it holds", Unit.COUNT),
         Column("lru", "least recently used goes (LRU)", Unit.SHARE),
         Column("best", "best possible (Belady's MIN)", Unit.SHARE),
     )
-    rows = [] if told.survey is None else [tuple(row) for row in told.survey.caches]
+    rows = [] if context.survey is None else [tuple(row) for row in context.survey.caches]
     return Table("caches", "Attempts that would find their image in one shared cache", columns, rows)
 
 
-def _disks(told: ReportContext) -> Table:
+def disk_caches(context: ReportContext) -> Table:
+    """What one cache of so many bytes would hold at best."""
     columns = (
         Column("disk_bytes", "disk, without shared layers", Unit.BYTES),
         Column("lru", "least recently used goes (LRU)", Unit.SHARE),
         Column("most", "no cache finds more (PFOO-L)", Unit.SHARE),
     )
-    rows = [] if told.survey is None else [tuple(row) for row in told.survey.disks]
+    rows = [] if context.survey is None else [tuple(row) for row in context.survey.disks]
     return Table("disk_caches", "The same by bytes, up to a node's disk", columns, rows)
 
 
-def _covers(told: ReportContext) -> Table:
+def covers(context: ReportContext) -> Table:
+    """How much of a day's launches the images cover that were popular the day before."""
     columns = (
         Column("images", "yesterday's most popular images", Unit.COUNT),
         Column("share", "today's attempts of them", Unit.SHARE),
     )
-    rows = [] if told.survey is None else [tuple(row) for row in told.survey.covers]
+    rows = [] if context.survey is None else [tuple(row) for row in context.survey.covers]
     return Table("covers", "How far pulling yesterday's popular images ahead would reach", columns, rows)
-
-
-def data(summary: Summary, policy: str, key: str, world: int) -> dict[str, Any]:
-    """One figure with everything known of it, for JSON."""
-    value = summary.value(key, policy, world)
-    if value is None:
-        return {}
-    change = summary.change(key, policy, world)
-    return {
-        "median": value.median,
-        "least": value.least,
-        "greatest": value.greatest,
-        "by_seed": list(value.each),
-        "bound": value.bound,
-        "change": None if change is None else change._asdict(),
-    }

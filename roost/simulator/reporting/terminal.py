@@ -9,25 +9,20 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from roost.simulator.reporting.tables import (
-    DASH,
-    MISSING,
-    SENSITIVE,
-    notices,
-    show_amount,
-    show_bound,
-    show_range,
-    show_value,
-)
-from roost.simulator.sweep.summary import BY_KEY, MEASURES, value_of
+from roost.simulator.reporting.amounts import DASH, MISSING, show_amount, show_bound, show_range, show_value
+from roost.simulator.reporting.context import notices
+from roost.simulator.reporting.tables import SENSITIVE
+from roost.simulator.sweep.measure_registry import BY_KEY, MEASURES
+from roost.simulator.sweep.summary import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
-    from roost.simulator.reporting.tables import ReportContext
-    from roost.simulator.sweep.summary import Measure, Summary, Value
+    from roost.simulator.reporting.context import ReportContext
+    from roost.simulator.sweep.measure_registry import Measure
+    from roost.simulator.sweep.summary import Summary, Value
 
 # Of a bar, in characters.
 BAR_WIDTH: Final = 24
@@ -37,17 +32,17 @@ _FIGURE_WIDTH: Final = 28
 _CELL_WIDTH: Final = 25
 
 
-def to_text(summary: Summary, told: ReportContext, width: int, *, colour: bool = False) -> str:
+def to_text(summary: Summary, context: ReportContext, width: int, *, colour: bool = False) -> str:
     """Everything as text of so many columns."""
     console = Console(width=width, force_terminal=colour, no_color=not colour, highlight=False)
     with console.capture() as captured:
-        console.print(render(summary, told, width))
+        console.print(render(summary, context, width))
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
 
 
-def render(summary: Summary, told: ReportContext, width: int) -> RenderableType:
-    """What `rich` draws in so many columns."""
-    return Group(*_parts(summary, told, width))
+def render(summary: Summary, context: ReportContext, width: int) -> RenderableType:
+    """The same for `rich` to draw."""
+    return Group(*_parts(summary, context, width))
 
 
 def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDTH) -> str:
@@ -64,11 +59,11 @@ def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDT
     return drawn[:place] + BOUND_MARK + drawn[place + 1 :]
 
 
-def _parts(summary: Summary, told: ReportContext, width: int) -> Iterator[RenderableType]:
-    yield Text(_head(summary, told), style="bold")
+def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[RenderableType]:
+    yield Text(_head(summary, context), style="bold")
     for policy in summary.policies:
-        if needed := summary.needs_of(policy):
-            yield Text(f"{policy}: {needed}, for it alone", style="dim")
+        if needs := summary.needs_of(policy):
+            yield Text(f"{policy}: {needs}, for it alone", style="dim")
     yield Text("")
     for measure in MEASURES:
         if measure.is_headline and (block := _block(summary, measure, width)) is not None:
@@ -79,26 +74,26 @@ def _parts(summary: Summary, told: ReportContext, width: int) -> Iterator[Render
         yield Text("")
         yield _sensitivity(summary, name)
     yield Text("")
-    for notice in notices(summary, told):
+    for notice in notices(summary, context):
         yield Text(notice)
-    yield from _skipped(told)
+    yield from _skipped(context)
 
 
-def _skipped(told: ReportContext) -> Iterator[RenderableType]:
-    """All that was skipped or odd in the trace."""
-    counts = told.survey.counts if told.survey is not None else None
+def _skipped(context: ReportContext) -> Iterator[RenderableType]:
+    """Lines of the trace that were skipped or are malformed."""
+    counts = context.survey.counts if context.survey is not None else None
     if counts is not None and (counts.skipped or counts.notes):
         yield Text("")
         for sentence in counts.sentences():
             yield Text(sentence)
 
 
-def _head(summary: Summary, told: ReportContext) -> str:
+def _head(summary: Summary, context: ReportContext) -> str:
     seeds = len(summary.seeds)
     world = "" if not summary.worlds[0].setting else f", {summary.worlds[0].name}"
     runs = summary.runs[0, summary.policies[0]]
     attempts = f"{runs[0].attempts:,} attempts"
-    return f"{told.trace}: {attempts}, {seeds} seed{'' if seeds == 1 else 's'}{world}"
+    return f"{context.trace}: {attempts}, {seeds} seed{'' if seeds == 1 else 's'}{world}"
 
 
 def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from roost.simulator.reporting.context import ReportContext
 from roost.simulator.reporting.page import make_page
-from roost.simulator.reporting.tables import ReportContext
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.sweep.summary import WorldSetting, summarise
 from roost.simulator.sweep.survey import Survey

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from roost.simulator.engine.results import PARTS, TOTAL
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
-from roost.simulator.sweep.summary import MEASURES, WorldSetting, summarise
+from roost.simulator.sweep.measure_registry import MEASURES
+from roost.simulator.sweep.summary import WorldSetting, summarise
 from roost.simulator.trace.attempt import Attempt
 from tests.small_worlds import BEGIN, MANAGED, SEAT_BYTES, comparable, play, with_seats
 

@@ -158,7 +158,7 @@ def test_pods_that_no_node_holds_are_told(tmp_path: Path, capsys: pytest.Capture
     trace = recorded(tmp_path / "a.jsonl", memory_bytes=10**12)
     assert simulate("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "1 attempts ask for more than a node has, and are given up; the first is of quay.io/some/image:1." in text
+    assert "1 attempts request more than a node has, and are given up; the first is of quay.io/some/image:1." in text
 
 
 def test_every_line_that_was_skipped_is_told_in_the_report(

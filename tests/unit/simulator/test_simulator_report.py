@@ -19,14 +19,17 @@ from roost.simulator.engine.bounds import WaitMeter
 from roost.simulator.engine.histogram import Histogram
 from roost.simulator.engine.kubelet import Image
 from roost.simulator.engine.results import RunResult
+from roost.simulator.reporting.amounts import show_amount, show_range, show_value
+from roost.simulator.reporting.context import ReportContext
 from roost.simulator.reporting.formats import to_csv, to_json
 from roost.simulator.reporting.page import make_page
-from roost.simulator.reporting.tables import ReportContext, show_amount, show_range, show_value, tables
+from roost.simulator.reporting.sections import tables
 from roost.simulator.reporting.terminal import BOUND_MARK, bar, to_text
 from roost.simulator.setup.assumptions import Assumptions
+from roost.simulator.sweep.measure_registry import ALL_BOUNDS, MEASURES
 from roost.simulator.sweep.progress import Meter
 from roost.simulator.sweep.run import Progress, ReplayEnd
-from roost.simulator.sweep.summary import ALL_BOUNDS, MEASURES, Summary, WorldSetting, summarise
+from roost.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost.simulator.sweep.survey import Survey
 from roost.simulator.trace.offline import (
     best_hits,

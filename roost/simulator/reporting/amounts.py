@@ -1,0 +1,70 @@
+"""Show the amounts of a sweep to people: figures with their units, ranges over seeds, cells of tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from roost.pages.phrases import show_bytes, show_seconds
+from roost.pages.table import US, Cell, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost.simulator.sweep.measure_registry import Measure
+    from roost.simulator.sweep.summary import Value
+
+MISSING: Final = "-"
+# Between the least and the greatest.
+DASH: Final = "\N{EN DASH}"
+
+
+def show_amount(amount: float, unit: Unit) -> str:
+    """A figure for people: amounts of a hundred and more without decimals."""
+    match unit:
+        case Unit.SECONDS:
+            return show_seconds(amount)
+        case Unit.BYTES:
+            return show_bytes(round(amount))
+        case Unit.SHARE:
+            return f"{amount * 100:.1f} %"
+        case _:
+            text = f"{amount:,.0f}" if amount >= 100 or amount == int(amount) else f"{amount:,.1f}"
+            return "0" if text == "-0" else text
+
+
+def show_range(least: float, greatest: float, unit: Unit) -> str:
+    """From the least to the greatest; the unit once where it is the same; one amount where they look equal."""
+    low, high = show_amount(least, unit), show_amount(greatest, unit)
+    if low == high:
+        return high
+    number, _, word = low.partition(" ")
+    return f"{number if word == high.partition(' ')[2] else low}{DASH}{high}"
+
+
+def show_value(value: Value, unit: Unit) -> str:
+    """Median and range of a figure."""
+    middle, extent = show_amount(value.median, unit), show_range(value.least, value.greatest, unit)
+    if DASH not in extent:
+        return middle
+    number, _, word = extent.partition(" ")
+    return f"{middle} ({number if word == middle.partition(' ')[2] else extent})"
+
+
+def show_cell(cell: Cell, unit: Unit) -> str:
+    """A cell for people."""
+    if cell is None:
+        return MISSING
+    if isinstance(cell, str):
+        return cell
+    if unit is Unit.MOMENT:
+        return datetime.fromtimestamp(cell / US, UTC).strftime("%Y-%m-%d %H:%M")
+    return show_amount(float(cell), unit)
+
+
+def show_bound(measure: Measure, values: Sequence[Value | None]) -> str | None:
+    """The bounds of all policies: one where they are equal, else from the least to the greatest."""
+    bounds = [value.bound for value in values if value is not None and value.bound is not None]
+    if not bounds:
+        return None
+    return show_range(min(bounds), max(bounds), measure.unit)
