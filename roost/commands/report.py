@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from roost.recorder.report.formats import to_csv, to_json, to_openmetrics
-from roost.recorder.report.gather import Report, gather
+from roost.recorder.report.gather import gather
 from roost.recorder.report.page import make_page
 from roost.recorder.store.database import Store, StoreError
 from roost_core.kube.process import version
+
+if TYPE_CHECKING:
+    from roost.recorder.report.subject import Report
 
 
 def run(database: str, since_us: int | None, until_us: int | None, form: str, output: str | None) -> int:

@@ -12,17 +12,15 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from roost.pages.table import csv_cell, data_cell, moment
 from roost.recorder.report.sections import tables
-from roost.recorder.report.statistics import BOUNDS_SECONDS
+from roost.recorder.report.starts import Starts
+from roost.recorder.report.statistics import BOUNDS_SECONDS, Spans
+from roost.recorder.report.subject import US, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roost.recorder.report.gather import Report
-    from roost.recorder.report.statistics import Spans
+    from collections.abc import Iterable, Iterator
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
 VERSION: Final = 1
-US: Final = 1_000_000
 
 
 def to_json(report: Report) -> str:
@@ -72,37 +70,33 @@ class _Histograms:
         self._report = report
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        starts = HistogramMetricFamily(
+        starts = self._report[Starts]
+        yield _family(
             "roost_start_phase_seconds",
             "Time that pods took for a phase of their start.",
-            labels=("phase", "pod_class", "scheduler", "node_age"),
-            unit="seconds",
+            ("phase", "pod_class", "scheduler", "node_age"),
+            sorted(starts.histograms.items()),
         )
-        for key, spans in sorted(self._report.starts.items()):
-            _add(starts, tuple(key), spans)
-        yield starts
-        by_image = HistogramMetricFamily(
+        yield _family(
             "roost_image_start_phase_seconds",
             "The same by image, without placeholders; phase pull: of images that weren't on the node.",
-            labels=("phase", "image"),
-            unit="seconds",
+            ("phase", "image"),
+            (((phase, *image), spans) for image, phases in starts.by_image.items() for phase, spans in phases.items()),
         )
-        for image, found in self._report.starts_by_image.items():
-            for name, spans in found.items():
-                _add(by_image, (name, image), spans)
-        yield by_image
-        of_nodes = HistogramMetricFamily(
+        yield _family(
             "roost_node_phase_seconds",
             "Time that new nodes took until they were ready, and from then until they had all images of the hub.",
-            labels=("phase",),
-            unit="seconds",
+            ("phase",),
+            (((phase,), spans) for phase, spans in starts.new_nodes.items()),
         )
-        for name, spans in self._report.nodes.items():
-            _add(of_nodes, (name,), spans)
-        yield of_nodes
 
 
-def _add(family: HistogramMetricFamily, labels: tuple[str, ...], spans: Spans) -> None:
+def _family(
+    name: str, text: str, labels: tuple[str, ...], histograms: Iterable[tuple[tuple[str, ...], Spans]]
+) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, text, labels=labels, unit="seconds")
     bounds = [*(str(bound) for bound in BOUNDS_SECONDS), "+Inf"]
-    counts = [*spans.at_most(), spans.count]
-    family.add_metric(labels, list(zip(bounds, counts, strict=True)), sum_value=spans.sum_us / US)
+    for values, spans in histograms:
+        counts = [*spans.at_most(), spans.count]
+        family.add_metric(values, list(zip(bounds, counts, strict=True)), sum_value=spans.sum_us / US)
+    return family

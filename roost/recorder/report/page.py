@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.pages.html_page import Tile, render
 from roost.pages.phrases import show_span
 from roost.pages.table import Unit, moment
+from roost.recorder.report.failures import Failures
+from roost.recorder.report.gaps import unseen
+from roost.recorder.report.pulls import Pulls
+from roost.recorder.report.removals import Removals
 from roost.recorder.report.sections import parts
-from roost.recorder.report.tables import show
+from roost.recorder.report.starts import Starts, show
+from roost.recorder.report.subject import US, Report
+from roost.recorder.report.verdicts import Verdicts
 from roost.recorder.store.records import EVENTS, PODS
 
-if TYPE_CHECKING:
-    from roost.recorder.report.gather import Report
-
-US: Final = 1_000_000
 TITLE: Final = "How pods started, and where they went"
 
 
@@ -52,7 +54,7 @@ def _notices(report: Report) -> list[str]:
         return [f"Nothing was recorded in this time. Choose with --since and --until from {recorded}."]
     notices = []
     for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
-        spans = report.unseen(kind)
+        spans = unseen(report, kind)
         if spans:
             missing_us = sum(
                 min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us) for span in spans
@@ -63,16 +65,17 @@ def _notices(report: Report) -> list[str]:
 
 
 def _tiles(report: Report) -> list[Tile]:
-    whole, pulls = report.whole_starts, report.pulls
-    classes = ", ".join(report.start_classes) or "all"
+    starts, pulls = report[Starts], report[Pulls].total
+    whole = starts.whole
+    classes = ", ".join(starts.classes) or "all"
     return [
         Tile("Starts", f"{whole.count:,}", f"that became ready; class {classes}"),
         Tile("Created to ready", _percentile(whole.percentile_us(0.5)), "half took no longer (p50)"),
         Tile("Slow ones", _percentile(whole.percentile_us(0.95)), "19 of 20 took no longer (p95)"),
-        Tile("Warm pulls", show(pulls.warm_share, Unit.SHARE), f"of {pulls.warm + pulls.cold:,}"),
-        Tile("Failed tries", f"{report.failed_tries:,}", "to find a node"),
-        Tile("Had to go", f"{report.removals.total():,}", "pre-empted or evicted"),
-        Tile("Model agrees", show(report.agreement, Unit.SHARE), "of the bindings it could judge"),
+        Tile("Warm pulls", show(pulls.warm_share, Unit.SHARE), f"of {pulls.number:,}"),
+        Tile("Failed tries", f"{report[Failures].tries:,}", "to find a node"),
+        Tile("Had to go", f"{report[Removals].by_class.total():,}", "pre-empted or evicted"),
+        Tile("Model agrees", show(report[Verdicts].agreement, Unit.SHARE), "of the bindings it could judge"),
     ]
 
 

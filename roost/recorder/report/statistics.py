@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 # What is told apart by it.
-Name = TypeVar("Name", str, tuple[str, str])
+Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 US: Final = 1_000_000
 # (Spans up to this, are counted in steps of this, so many more steps come before than if all were as long).
 STEPS: Final[tuple[tuple[int, int, int], ...]] = (
@@ -33,17 +33,6 @@ LAST_INDEX: Final = LONGEST_BEFORE + _LAST_EDGE_US // LONGEST_STEP_US + 1
 BOUNDS_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
-def index_of(span_us: int) -> int:
-    """The number of the step that a span counts in: 0 for negative spans and none at all."""
-    if span_us <= 0:
-        return 0
-    if span_us >= LONGEST_US:
-        return LAST_INDEX
-    found = ((step_us, before) for longest_us, step_us, before in STEPS if span_us <= longest_us)
-    step_us, before = next(found, (LONGEST_STEP_US, LONGEST_BEFORE))
-    return -(-span_us // step_us) + before
-
-
 def edge_at(index: int) -> int:
     """The edge of a step by its number, in µs: the longest span that counts in it."""
     if index >= LAST_INDEX:
@@ -53,14 +42,9 @@ def edge_at(index: int) -> int:
     return (index - before) * step_us
 
 
-def edge_of(span_us: int) -> int:
-    """The edge of the step that a span counts in, in µs: the least that isn't below it; 0 for negative spans."""
-    return edge_at(index_of(span_us))
-
-
 @dataclass(slots=True)
 class Spans:
-    """How long things took: counts by `edge_of`, and the exact sum."""
+    """How long things took: counts by the edge of their step, and the exact sum."""
 
     counts: Counter[int] = field(default_factory=Counter)
     sum_us: int = 0

@@ -22,7 +22,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from roost.recorder.report.gather import agreement
+from roost.recorder.report.verdicts import agreement
 from roost.recorder.store import schema
 from roost.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost.recorder.store.records import Verdict

@@ -1,0 +1,146 @@
+"""Query one state of the database over one window of time.
+
+The database counts and adds up: a query returns at most a few thousand rows, whatever the database holds. Every
+expression here works the same in SQLite and PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import sqlalchemy as sa
+
+from roost.recorder.report.statistics import (
+    LAST_INDEX,
+    LONGEST_BEFORE,
+    LONGEST_STEP_US,
+    LONGEST_US,
+    STEPS,
+    Span,
+    cut,
+    edge_at,
+)
+from roost.recorder.store import schema
+from roost.recorder.store.database import SQLITE, Store
+from roost.recorder.store.records import DecisionKind
+
+Number = sa.ColumnElement[int]
+Rows = Iterator[sa.Row[Any]]
+# Most steps of a report.
+MAX_STEPS: Final = 240
+# The most that one row adds to a sum, in µs (50 days) or bytes (4 TiB): any Event may report more, and no report could
+# be made if a sum did not fit into 64 bits.
+_MAX_AMOUNT: Final = edge_at(LAST_INDEX)
+# How much of an SQLite file is mapped; the most that SQLite allows. Looking up uids touches pages at random, and is
+# twice as fast as with reads. The mapping is the kernel's page cache, which is given back when others need memory.
+_MAPPED_BYTES: Final = 2**31 - 2**16
+
+
+class Extent(NamedTuple):
+    """The time that the database covers, in µs: from the first recorder's start to its last sign of life."""
+
+    from_us: int
+    to_us: int
+
+
+class Query:
+    """Runs queries over one window of time, on one state of the database."""
+
+    def __init__(self, connection: sa.Connection, window: Span, extent: Extent) -> None:
+        self._connection = connection
+        self.window = window
+        self.extent = extent
+        self.steps = cut(window.from_us, window.to_us, MAX_STEPS)
+
+    def rows(self, query: sa.Executable) -> Rows:
+        """The query's rows, as they arrive."""
+        yield from self._connection.execution_options(yield_per=1000).execute(query)
+
+    def within(self, time_us: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+        """Whether a time lies in the window."""
+        return sa.and_(time_us >= self.window.from_us, time_us < self.window.to_us)
+
+    def step(self, time_us: sa.ColumnElement[int]) -> sa.Label[int]:
+        """The step in which a time lies, as column `step`."""
+        return ((time_us - self.steps.from_us) // self.steps.step_us).label("step")
+
+    def has_records(self) -> bool:
+        """Whether a pod, decision, pull or pre-emption lies in the window."""
+        decision = schema.decision.c
+        conditions = (
+            self.within(schema.start.c.created_us),
+            # By kind: the index holds one kind after the other.
+            *(sa.and_(decision.kind == str(kind), self.within(decision.at_us)) for kind in DecisionKind),
+            self.within(schema.pull.c.at_us),
+            self.within(schema.preemption.c.at_us),
+        )
+        return any(self._connection.execute(sa.select(1).where(one).limit(1)).first() for one in conditions)
+
+
+def read_extent(connection: sa.Connection) -> Extent | None:
+    """The time that the database covers; None when it has no records."""
+
+    def read(aggregate: Any, column: sa.ColumnElement[int], *where: sa.ColumnElement[bool]) -> int | None:  # noqa: ANN401 - sa.func.min or max
+        value: int | None = connection.execute(sa.select(aggregate(column)).where(*where)).scalar()
+        return value
+
+    first, last = sa.func.min, sa.func.max
+    pod, decision = schema.pod.c, schema.decision.c
+    # Imported records have no runs. Pods created before the first run say nothing about the time before it.
+    from_us = read(first, schema.run.c.started_us)
+    if from_us is None:
+        from_us = read(first, pod.created_us)
+    heard_us = read(last, schema.checkpoint.c.at_us)
+    ends = [heard_us, read(last, pod.created_us), read(last, schema.gap.c.to_us)]
+    if heard_us is None:
+        # Imported records only: a recorder's own clock has the last word where there is one, for other clocks, and
+        # anybody's Events, may be far ahead.
+        ends += [read(last, decision.at_us, decision.kind == str(kind)) for kind in DecisionKind]
+    known_ends = [end for end in ends if end is not None]
+    if from_us is None or not known_ends:
+        return None
+    return Extent(from_us, max(*known_ends, from_us) + 1)
+
+
+@contextlib.contextmanager
+def consistent_reads(store: Store) -> Iterator[sa.Connection]:
+    """A connection that sees one state of the database, whatever is written meanwhile. Raises StoreError."""
+    with store.reading() as connection:
+        if connection.dialect.name == SQLITE:
+            connection.exec_driver_sql(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
+            connection.exec_driver_sql("BEGIN")
+            yield connection
+        else:
+            yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def count() -> sa.Label[int]:
+    """The number of rows, as column `number`."""
+    return sa.func.count().label("number")
+
+
+def total(amount: sa.ColumnElement[Any]) -> Number:
+    """The sum of an amount; 0 of no rows."""
+    # PostgreSQL's sum of bigint is numeric.
+    return sa.cast(sa.func.coalesce(sa.func.sum(amount), 0), sa.BigInteger)
+
+
+def bounded(amount: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    """An amount that `total` can add up; 0 for negative ones and NULL."""
+    return sa.case((amount > _MAX_AMOUNT, _MAX_AMOUNT), (amount > 0, amount), else_=0)
+
+
+def step_index(span_us: sa.ColumnElement[int]) -> Number:
+    """The number of the step of statistics.STEPS that a span counts in; 0 for negative ones, not for NULL."""
+    return sa.case(
+        (span_us <= 0, 0),
+        *((span_us <= longest_us, _round_up(span_us, step_us) + before) for longest_us, step_us, before in STEPS),
+        (span_us < LONGEST_US, _round_up(span_us, LONGEST_STEP_US) + LONGEST_BEFORE),
+        else_=LAST_INDEX,
+    )
+
+
+def _round_up(span_us: sa.ColumnElement[int], step_us: int) -> sa.ColumnElement[int]:
+    return (span_us + (step_us - 1)) // step_us

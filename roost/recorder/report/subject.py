@@ -1,0 +1,96 @@
+"""What a subject of the report declares: its numbers, and a section with tables and figures of them.
+
+A subject is one module, from its query to its drawings, and is registered in sections.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from roost.pages.table import Cell, Column, Table, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from roost.pages.drawing import Figure
+    from roost.recorder.report.query import Extent, Query
+    from roost.recorder.report.statistics import Span, Steps
+
+US: Final = 1_000_000
+NO_CLASS: Final = "no class"
+# Nodes, reasons and the like that are drawn at most; the tables list all.
+MAX_BARS: Final = 10
+
+
+class Numbers(Protocol):
+    """The numbers of one subject. Those made without arguments are the numbers of a database without records."""
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """The numbers of the query's window. Raises StoreError."""
+
+
+N = TypeVar("N", bound=Numbers)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All numbers of a report: `report[Pulls]` are those of one subject. What is not known is absent, never 0."""
+
+    window: Span
+    # None: the database has no records at all.
+    extent: Extent | None
+    steps: Steps
+    # Whether nothing at all was recorded in the window.
+    is_empty: bool = True
+    numbers: Mapping[type[Numbers], Numbers] = field(default_factory=dict)
+
+    def __getitem__(self, kind: type[N]) -> N:
+        numbers = self.numbers.get(kind)
+        return numbers if isinstance(numbers, kind) else kind()
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Column, Generic[R]):
+    """A column of a table, and how its cell is read from each of the table's records."""
+
+    cell: Callable[[R], Cell]
+
+
+class TableOf(NamedTuple, Generic[R]):
+    """A table as it is declared: a row for each of the records, a cell for each field."""
+
+    name: str
+    title: str
+    fields: Sequence[Field[R]]
+    records: Callable[[Report], Iterable[R]]
+    # In JSON and CSV, not on the page.
+    only_data: bool = False
+
+    def make(self, report: Report) -> Table:
+        """The table with its rows."""
+        rows = [tuple(column.cell(record) for column in self.fields) for record in self.records(report)]
+        return Table(self.name, self.title, tuple(self.fields), rows, self.only_data)
+
+
+def time_field(key: str, heading: str, cell: Callable[[R], int]) -> Field[R]:
+    """A column of times in µs since 1970, UTC."""
+    return Field(key, f"{heading} (UTC)", Unit.MOMENT, cell)
+
+
+class Section(NamedTuple):
+    """One section of the page."""
+
+    key: str
+    title: str
+    numbers: type[Numbers]
+    tables: Sequence[TableOf[Any]]
+    figures: Sequence[Callable[[Report], Figure | None]] = ()
+    # Under the title.
+    about: str = ""
+    # What the page says when there is nothing to draw.
+    nothing: str = ""
+    # Figures beside each other where the page is wide enough.
+    beside: bool = False

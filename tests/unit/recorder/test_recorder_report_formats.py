@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from roost.__main__ import main
+from roost.recorder.report.formats import to_csv, to_json, to_openmetrics
+from roost.recorder.report.gather import gather
+from tests.recorded import empty_store, story_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roost.recorder.report.subject import Report
+    from roost.recorder.store.database import Store
+
+
+def families(text: str) -> dict[str, Any]:
+    parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # prometheus_client gives no types here
+    return {one.name: one for one in parsed}
+
+
+def test_csv_has_each_cell_of_the_json(report: Report) -> None:
+    document = json.loads(to_json(report))
+    found = {
+        (line["table"], int(line["row"]), line["column"]): line["value"]
+        for line in csv.DictReader(io.StringIO(to_csv(report)))
+    }
+    expected = {
+        (name, number, column): str(cell)
+        for name, rows in document["tables"].items()
+        for number, row in enumerate(rows, start=1)
+        for column, cell in row.items()
+        if cell is not None
+    }
+    assert found == expected
+    assert document["since"] == "2027-01-15T08:00:00Z"
+
+
+def test_an_empty_database_gives_tables_without_rows(tmp_path: Path) -> None:
+    report = gather(empty_store(tmp_path))
+    assert json.loads(to_json(report))["tables"]["starts_by_image"] == []
+    assert to_csv(report) == "table,row,column,value\n"
+    assert list(families(to_openmetrics(report)))
+
+
+def test_openmetrics_histograms_count_what_the_report_counts(report: Report) -> None:
+    found = families(to_openmetrics(report))
+    samples = found["roost_start_phase_seconds"].samples
+    whole = {
+        (sample.name.rpartition("_")[2], sample.labels.get("le")): sample.value
+        for sample in samples
+        if sample.labels["phase"] == "whole" and sample.labels["pod_class"] == "user"
+    }
+    assert (whole["count", None], whole["sum", None], whole["bucket", "+Inf"]) == (1, 3.0, 1)
+    assert (whole["bucket", "2.5"], whole["bucket", "5.0"]) == (0, 1)
+    assert "roost_image_start_phase_seconds" in found
+    of_nodes = {
+        (sample.labels["phase"], sample.name.rpartition("_")[2]): sample.value
+        for sample in found["roost_node_phase_seconds"].samples
+    }
+    assert [of_nodes[phase, "sum"] for phase in ("ready", "images")] == [1.0, 59.0]
+    assert of_nodes["images", "count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--since", "yesterday"], "yesterday: expected a time such as"),
+        (["--until", "7d"], "7d: expected a time such as"),
+        (["--since", "2026-11-02", "--until", "2026-11-01"], "expected a time after --since 2026-11-02"),
+        (["--format", "pdf"], "pdf"),
+    ],
+)
+def test_times_that_can_not_be_read_are_wrong_usage(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--database", str(tmp_path / "roost.db"), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_database_that_is_not_there_is_said_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "typo.db"
+    assert main(["report", "--database", str(path)]) == 1
+    assert "typo.db: there is no such file" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_a_database_of_something_else_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.db"
+    path.touch()
+    assert main(["report", "--database", str(path)]) == 1
+    assert "no recorder has written here" in capsys.readouterr().err
+
+
+def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store: Store = empty_store(tmp_path)
+    store.write(story_records(), {})
+    database = ["report", "--database", str(tmp_path / "roost.db")]
+    page = tmp_path / "report.html"
+    assert main([*database, "--since", "2027-01-15T08:00", "--output", str(page)]) == 0
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert capsys.readouterr().out == ""
+    for form, start in (("json", "{"), ("csv", "table,"), ("openmetrics", "# HELP")):
+        assert main([*database, "--format", form]) == 0
+        assert capsys.readouterr().out.startswith(start)
+    assert main([*database, "--output", str(tmp_path / "none" / "report.html")]) == 1
+    assert "No such file or directory" in capsys.readouterr().err
