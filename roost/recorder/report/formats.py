@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
-VERSION: Final = 1
+# Raised when a table or a column goes.
+VERSION: Final = 2
 
 
 def to_json(report: Report) -> str:
