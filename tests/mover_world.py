@@ -2,7 +2,7 @@
 
 Rendered values give the placeholders' template, the scheduler's profiles and the controllers' settings. The model of
 kube-scheduler places pods and pre-empts; the rest (StatefulSet controller, API server) is as little as the mover needs:
-an evicted seat is gone at once, created anew a second later, and bound half a second after that.
+an evicted placeholder is gone at once, created anew a second later, and bound half a second after that.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ class _Api:
 class MoverWorld:
     """Nodes, users and one set of placeholders. `run` moves the clock; `at` does something at a moment."""
 
-    def __init__(self, seats: int = 5, **mover: object) -> None:
+    def __init__(self, placeholders: int = 5, **mover: object) -> None:
         changes, times = without_mover_times(
             {"placeholderMover": mover, "singleuser": {"image": {"name": _NAME, "tag": _TAG}}}
         )
         values = merged(default_values(), changes)
-        values["placeholders"][0]["replicas"] = seats
+        values["placeholders"][0]["replicas"] = placeholders
         self.values = values
         manifests = [one.body for one in render(values, Release(RELEASE, NAMESPACE))]
         self.document = json.loads(_data(manifests, "controllers.json"))
@@ -107,7 +107,7 @@ class MoverWorld:
         self._template: Any = next(one for one in manifests if one["kind"] == "StatefulSet")
         self._rules = parse_settings(json.loads(_data(manifests, "policy.json")), "revision0001")
         self._profiles = read_profiles(self.configuration, NEWEST_MINOR)
-        self.seats = seats
+        self.placeholders = placeholders
         self.now = START
         self.nodes: dict[str, NodeState] = {}
         self.pods: dict[str, PodState] = {}
@@ -166,7 +166,7 @@ class MoverWorld:
         """The cluster as watches would have it."""
         name = self._template["metadata"]["name"]
         ready = sum(bool(pod.node_name) for pod in self.pods.values() if pod.priority < 0)
-        sets = {name: StatefulSetState(name, "uid-set", self.seats, ready)}
+        sets = {name: StatefulSetState(name, "uid-set", self.placeholders, ready)}
         return Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, sets)
 
     def gauge(self, name: str, *labels: str) -> float:
@@ -279,7 +279,7 @@ class MoverWorld:
         """The pods bound to a node."""
         return [pod for pod in self.pods.values() if pod.node_name == node]
 
-    def count_seats(self, node: str) -> int:
+    def count_placeholders(self, node: str) -> int:
         """Placeholders on a node."""
         return sum(pod.priority < 0 for pod in self.pods_on(node))
 
@@ -302,12 +302,12 @@ class MoverWorld:
         self._state.add_pod(pod)
         if pod.node_name or pod.nominated_node:
             self._state.remove_pod(key)
-        self.at(RECREATE_SECONDS, self.fill_seats)
+        self.at(RECREATE_SECONDS, self.fill_placeholders)
 
-    def fill_seats(self) -> None:
+    def fill_placeholders(self) -> None:
         """Create the placeholders that are missing."""
         name = self._template["metadata"]["name"]
-        for ordinal in range(self.seats):
+        for ordinal in range(self.placeholders):
             if f"{NAMESPACE}/{name}-{ordinal}" in self.pods:
                 continue
             template = self._template["spec"]["template"]
@@ -371,6 +371,20 @@ class MoverWorld:
         changed = {key: value for key, value in {**node.fact.labels, **labels}.items() if value is not None}
         self._set_node(replace(node, fact=replace(node.fact, labels=changed)))
         self._wake(SETTLE_SECONDS)
+
+
+def settled_world(placeholders: int = 6, users: int = 2, **mover: object) -> MoverWorld:
+    """Node `old` with users and all placeholders, marked; a minute has passed since."""
+    world = MoverWorld(placeholders, **mover)
+    world.add_node("old")
+    world.fill_placeholders()
+    world.run(5)
+    for index in range(users):
+        world.add_user(f"user-{index}", node="old")
+    world.run(600)
+    assert world.marked() == ["old"]
+    assert world.count_placeholders("old") == min(placeholders, 10 - users)
+    return world
 
 
 def most_within_a_minute(moments: list[float]) -> int:

@@ -1,4 +1,4 @@
-"""Choose the node that draws each set's placeholders: the newest that is fit, and not another one every minute."""
+"""Choose the node that draws each set's placeholders: the newest fit one, without changing it every minute."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Mark(NamedTuple):
 
     node: str
     uid: str
-    # Steady seconds: set then, or first seen then.
+    # Steady seconds: when it was set, or first seen.
     since: float
 
 
 @dataclass(frozen=True, slots=True)
-class Marking:
-    """What is to be done about marks."""
+class MarkPlan:
+    """The marks, and the label changes that bring them about."""
 
     # By the set's name.
     marks: Mapping[str, Mark]
     actions: Sequence[Action]
-    # Seconds until a look is worth while though nothing changes.
+    # Seconds until another plan may change a mark although nothing in the cluster changes.
     waits: Sequence[float]
 
 
-class _Edits:
-    """Changes of labels, one action a node; nodes that gain a mark come first."""
+class _LabelChanges:
+    """Label changes, one action a node; nodes that gain a mark come first."""
 
     def __init__(self) -> None:
         self._changes: dict[str, tuple[NodeState, set[str], set[str], list[str]]] = {}
@@ -71,50 +71,50 @@ class _Edits:
         ]
 
 
-def plan_marks(view: View, before: Mapping[str, Mark]) -> Marking:
-    """Mark one node for each set, and take away every other mark of this release.
+def plan_marks(view: View, before: Mapping[str, Mark]) -> MarkPlan:
+    """Mark one node for each set, and remove every other mark of this release.
 
-    before: marks as they were last planned.
+    before: the last plan's marks, by set.
     """
     snapshot, settings, now = view.snapshot, view.settings, view.now
-    edits, notices = _Edits(), list[Notice]()
+    changes, notices = _LabelChanges(), list[Notice]()
     marks: dict[str, Mark] = {}
     waits: list[float] = []
     carriers = _carriers(snapshot.nodes.values(), settings.label_prefix)
     newest_first = sorted(snapshot.nodes.values(), key=lambda node: (-node.created, node.name)) if settings.sets else []
-    for one in settings.sets:
-        carrying = carriers.pop(one.label, [])
-        current = _current(carrying, before.get(one.name), snapshot, now)
-        chosen = _choose(one, newest_first, view.judge, waits)
-        if chosen is not None and not (current and _keeps(view, one, current, chosen, waits)):
-            notices.append(_notice(one, chosen, current))
+    for each in settings.sets:
+        carrying = carriers.pop(each.label, [])
+        current = _current(carrying, before.get(each.name), snapshot, now)
+        chosen = _choose(each, newest_first, view.judge, waits)
+        if chosen is not None and not (current and _keeps(view, each, current, chosen, waits)):
+            notices.append(_notice(each, chosen, current))
             current = Mark(chosen.name, chosen.uid, now.steady)
         if current is not None:
-            marks[one.name] = current
+            marks[each.name] = current
             marked = snapshot.nodes[current.node]
-            if one.label not in marked.fact.labels:
-                edits.add(marked, one.label, f"draws set {one.name}: the newest fit node of its pool")
+            if each.label not in marked.fact.labels:
+                changes.add(marked, each.label, f"draws set {each.name}: the newest fit node of its pool")
         for node in carrying:
             if current is None or node.name != current.node:
-                edits.remove(node, one.label, f"another node draws set {one.name}")
+                changes.remove(node, each.label, f"another node draws set {each.name}")
     for label, nodes in carriers.items():
         for node in nodes:
-            edits.remove(node, label, "no set of this release has this mark")
-    return Marking(marks, [*edits.actions(), *notices], waits)
+            changes.remove(node, label, "no set of this release has this mark")
+    return MarkPlan(marks, [*changes.actions(), *notices], waits)
 
 
 def _carriers(nodes: Iterable[NodeState], prefix: str) -> dict[str, list[NodeState]]:
     """Nodes by each mark of this release that they carry."""
-    found: dict[str, list[NodeState]] = {}
+    carriers: dict[str, list[NodeState]] = {}
     for node in nodes:
         for key in node.fact.labels:
             if key.startswith(prefix):
-                found.setdefault(key, []).append(node)
-    return found
+                carriers.setdefault(key, []).append(node)
+    return carriers
 
 
 def _current(carrying: Sequence[NodeState], before: Mark | None, snapshot: Snapshot, now: Moment) -> Mark | None:
-    """The mark that counts: the one planned last, as its label may be on its way; else the newest that is there."""
+    """Return the last plan's mark, whose label may be on its way; else the newest marked node's."""
     if before is not None and (node := snapshot.nodes.get(before.node)) is not None and node.uid == before.uid:
         return before
     newest = max(carrying, key=lambda node: (node.created, node.name), default=None)
@@ -122,48 +122,48 @@ def _current(carrying: Sequence[NodeState], before: Mark | None, snapshot: Snaps
 
 
 def _choose(
-    one: PlaceholderSet, newest_first: Sequence[NodeState], judge: NodeJudge, waits: list[float]
+    placeholder_set: PlaceholderSet, newest_first: Sequence[NodeState], judge: NodeJudge, waits: list[float]
 ) -> NodeState | None:
     for node in newest_first:
-        why = judge.why_undrawn(node, one)
-        if why is None:
+        unfit = judge.why_undrawn(node, placeholder_set)
+        if unfit is None:
             return node
-        if why.seconds_left is not None:
-            waits.append(why.seconds_left)
+        if unfit.seconds_left is not None:
+            waits.append(unfit.seconds_left)
     return None
 
 
-def _keeps(view: View, one: PlaceholderSet, current: Mark, chosen: NodeState, waits: list[float]) -> bool:
+def _keeps(view: View, placeholder_set: PlaceholderSet, current: Mark, chosen: NodeState, waits: list[float]) -> bool:
     """Whether the mark stays where it is though `chosen` is the newest fit node."""
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
         return True
-    unfit = view.judge.why_undrawn(node, one)
-    # Nodes of one second are equally new.
+    unfit = view.judge.why_undrawn(node, placeholder_set)
+    # Nodes created within the same second are equally new.
     if chosen.created <= node.created:
-        return unfit is None or _outlasts(view, one, node, unfit, waits)
+        return unfit is None or _outlasts(view, placeholder_set, node, unfit, waits)
     if unfit is not None:
         return False
-    left = current.since + view.settings.keep_mark_seconds - view.now.steady
-    if left <= 0 or view.is_full(one, node):
+    seconds_left = current.since + view.settings.keep_mark_seconds - view.now.steady
+    if seconds_left <= 0 or view.is_full(placeholder_set, node):
         return False
-    waits.append(left)
+    waits.append(seconds_left)
     return True
 
 
-def _outlasts(view: View, one: PlaceholderSet, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
-    """Whether the newest node of the pool may be fit again soon: what went to an older one would come back."""
+def _outlasts(view: View, placeholder_set: PlaceholderSet, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
+    """Whether the pool's newest node may be fit again soon: placeholders moved to an older one would come back."""
     if unfit.is_for_good:
         return False
     patience_seconds = view.settings.flap_seconds + view.settings.keep_mark_seconds
-    left = patience_seconds - view.judge.unfit_seconds(node, one)
-    if left <= 0:
+    seconds_left = patience_seconds - view.judge.unfit_seconds(node, placeholder_set)
+    if seconds_left <= 0:
         return False
-    waits.append(left)
+    waits.append(seconds_left)
     return True
 
 
-def _notice(one: PlaceholderSet, chosen: NodeState, before: Mark | None) -> Notice:
+def _notice(placeholder_set: PlaceholderSet, chosen: NodeState, before: Mark | None) -> Notice:
     instead = f" instead of {before.node}" if before is not None else ""
     return Notice(
         kind="Node",
@@ -172,6 +172,7 @@ def _notice(one: PlaceholderSet, chosen: NodeState, before: Mark | None) -> Noti
         uid=chosen.uid,
         reason="DrawsPlaceholders",
         message=(
-            f"Placeholders of set {one.name} are drawn to this node{instead}: it is the newest fit node of their pool."
+            f"Placeholders of set {placeholder_set.name} are drawn to this node{instead}: "
+            "it is the newest fit node of their pool."
         ),
     )

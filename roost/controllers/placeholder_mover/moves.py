@@ -1,344 +1,167 @@
-"""Choose which placeholders to evict: only such as the scheduler would now put on the marked node, and few at a time.
+"""Choose which placeholders to evict: those that the scheduler would now put on the marked node, a few at a time.
 
-Nothing moves while anything is unsettled: a placeholder that is pending or on its way, a user that waits for room, a
-node at either end that is not fit. What became of a move is compared with what was foreseen; a wrong guess makes the
-mover wait.
+Nothing moves while anything is unsettled: see `reasons_to_stay`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.actions import EvictPod, Notice, Outcome
-from roost.controllers.placeholder_mover.model import Answer
+from roost.controllers.contract.actions import EvictPod
+from roost.controllers.placeholder_mover.move_memory import WINDOW_SECONDS, Move, settle_moves
+from roost.controllers.placeholder_mover.reasons_to_stay import Reason, why_placeholder_stays, why_set_stays
+from roost.controllers.placeholder_mover.scheduler_model import Prediction
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from roost.controllers.contract.actions import Action, Done
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.contract.actions import Action
     from roost.controllers.placeholder_mover.marks import Mark
-    from roost.controllers.placeholder_mover.model import Model
-    from roost.controllers.placeholder_mover.settings import MoverSettings
+    from roost.controllers.placeholder_mover.move_memory import MoveMemory
+    from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
     from roost.controllers.placeholder_mover.view import View
     from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
 
-WINDOW_SECONDS: Final = 60.0
-# The pod is still there, or has no successor: nothing will come of the eviction.
-UNDONE_SECONDS: Final = 60.0
-# Its successor has no node: something else is wrong, which isn't to be waited for.
-LOST_SECONDS: Final = 600.0
-# Questions to the model in one plan: each takes milliseconds where there are thousands of nodes.
-MAX_QUESTIONS: Final = 20
-# Until the next part of the model is made.
+# Predictions in one plan: each takes milliseconds where there are thousands of nodes.
+MAX_PREDICTIONS: Final = 20
+# Until the model takes in the next part of a large cluster.
 MODEL_SECONDS: Final = 0.5
 
 
-class Move(NamedTuple):
-    """One eviction and what was foreseen."""
+class Hold(NamedTuple):
+    """Placeholders of a set that stay where they are for now although they aren't on the marked node."""
 
-    set_name: str
-    # namespace/name; the successor's, too.
-    pod: str
-    uid: str
-    source: str
-    target: str
-    # Steady seconds.
-    at: float
-
-
-class BackOff(NamedTuple):
-    """No moves of a set until then."""
-
-    # In a row.
-    failures: int
-    # Steady seconds.
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class MoveMemory:
-    """What earlier plans did. Moments are steady seconds."""
-
-    # Of the last minute.
-    evictions: tuple[float, ...] = ()
-    # Evicted, and not known yet where their successors went.
-    flying: tuple[Move, ...] = ()
-    # Asked for by the last plan, by the pod's uid.
-    asked: Mapping[str, Move] = field(default_factory=dict)
-    # By set.
-    back_offs: Mapping[str, BackOff] = field(default_factory=dict)
-    # When the model was last asked for a set: who waited longest comes first.
-    served: Mapping[str, float] = field(default_factory=dict)
-
-
-class Held(NamedTuple):
-    """Placeholders that stay where they are for now, though they aren't on the marked node."""
-
-    reason: str
+    reason: Reason
     number: int
-    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """What is to be moved now."""
+class MovePlan:
+    """What to evict now."""
 
     actions: Sequence[Action]
     memory: MoveMemory
-    held: Mapping[str, Held]
+    # By set.
+    holds: Mapping[str, Hold]
+    # Seconds until another plan may move more although nothing changes.
     waits: Sequence[float]
 
 
-def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model: Model) -> Moving:
-    """Choose evictions, at most as many as the minute has left."""
+def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model: SchedulerModel) -> MovePlan:
+    """Choose evictions, at most as many as the minute's budget still allows."""
     settings, now = view.settings, view.now
-    memory, notices = _settle(memory, view.snapshot, settings, now)
-    world = _World(view, model)
-    asked: dict[str, Move] = {}
-    actions: list[Action] = []
-    held: dict[str, Held] = {}
-    waits: list[float] = []
-    served = {one.name: memory.served.get(one.name, -inf) for one in settings.sets}
-    # Questions and evictions may not do for all sets.
-    for one in sorted(settings.sets, key=lambda one: served[one.name]):
-        mark = marks.get(one.name)
-        elsewhere = [
-            pod for pod in view.placeholders.by_set[one.name].bound if mark is None or pod.node_name != mark.node
-        ]
-        why = _why_held(view, one, mark, memory)
+    memory, notices = settle_moves(memory, view.snapshot, settings, now)
+    scheduler = _Scheduler(view, model)
+    requested: dict[str, Move] = {}
+    evictions: list[Action] = []
+    holds: dict[str, Hold] = {}
+    served = {each.name: memory.served.get(each.name, -inf) for each in settings.sets}
+    # Predictions and evictions may not suffice for all sets.
+    for placeholder_set in sorted(settings.sets, key=lambda each: served[each.name]):
+        name = placeholder_set.name
+        mark = marks.get(name)
+        elsewhere = [pod for pod in view.placeholders.by_set[name].bound if mark is None or pod.node_name != mark.node]
         if not elsewhere:
             continue
-        if why is not None:
-            held[one.name] = Held(why.reason, len(elsewhere), why.seconds_left)
+        reason = why_set_stays(view, placeholder_set, mark, memory)
+        budget = settings.evictions_per_minute - len(memory.evictions) - len(requested)
+        if reason is None and budget <= 0:
+            oldest = memory.evictions[0] if memory.evictions else None
+            seconds_left = None if oldest is None else oldest + WINDOW_SECONDS - now.steady
+            reason = Reason("the minute's evictions are used up", seconds_left)
+        elif reason is None and scheduler.is_exhausted:
+            reason = Reason("other sets come first")
+        elif reason is None and not scheduler.is_ready:
+            reason = Reason("the scheduler's model is being made", MODEL_SECONDS)
+        if reason is not None:
+            holds[name] = Hold(reason, len(elsewhere))
             continue
-        assert mark is not None  # noqa: S101 - no mark is a reason to hold
-        left = settings.evictions_per_minute - len(memory.evictions) - len(asked)
-        if left <= 0:
-            held[one.name] = Held("the minute's evictions are used up", len(elsewhere), _next_eviction(memory, now))
-            continue
-        if world.is_exhausted:
-            held[one.name] = Held("other sets come first", len(elsewhere))
-            continue
-        if not world.is_ready:
-            held[one.name] = Held("the scheduler's model is being made", len(elsewhere), MODEL_SECONDS)
-            continue
-        served[one.name] = now.steady
-        moves = _choose_moves(view, world, mark, elsewhere, left)
-        for pod, move in moves.chosen:
-            asked[move.uid] = move
-            why_moved = f"set {one.name}: the scheduler would now put it on {move.target} rather than {move.source}"
-            actions.append(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why_moved))
-        if moves.held is not None:
-            held[one.name] = moves.held
+        assert mark is not None  # noqa: S101 - without a mark, the set stays
+        served[name] = now.steady
+        chosen, hold = _choose_moves(view, scheduler, mark, elsewhere, budget)
+        for pod, move in chosen:
+            requested[move.uid] = move
+            why = f"set {name}: the scheduler would now put it on {move.target} rather than {move.source}"
+            evictions.append(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why))
+        if hold is not None:
+            holds[name] = hold
     model.undo()
-    waits += [one.seconds_left for one in held.values() if one.seconds_left is not None]
-    return Moving([*actions, *notices], replace(memory, asked=asked, served=served), held, waits)
+    waits = [hold.reason.seconds_left for hold in holds.values() if hold.reason.seconds_left is not None]
+    return MovePlan([*evictions, *notices], replace(memory, requested=requested, served=served), holds, waits)
 
 
-def note_moves(memory: MoveMemory, done: Iterable[Done], settings: MoverSettings, now: Moment) -> MoveMemory:
-    """Learn what became of the evictions asked for."""
-    evictions, flying, back_offs = list(memory.evictions), list(memory.flying), dict(memory.back_offs)
-    for action, outcome in done:
-        if not isinstance(action, EvictPod) or outcome is Outcome.HELD_BACK:
-            continue
-        evictions.append(now.steady)
-        move = memory.asked.get(action.uid)
-        if move is None:
-            continue
-        if outcome in (Outcome.DONE, Outcome.FAILED):
-            # Failed: it may have been carried out all the same.
-            flying.append(move._replace(at=now.steady))
-        elif outcome is Outcome.REFUSED:
-            back_offs[move.set_name] = _backed_off(back_offs.get(move.set_name), settings, now)
-    return MoveMemory(tuple(evictions), tuple(flying), {}, back_offs, memory.served)
+class _Scheduler:
+    """Asks the scheduler's model, within one plan's limit; the model follows the snapshot when it is first needed."""
 
-
-def _settle(
-    memory: MoveMemory, snapshot: Snapshot, settings: MoverSettings, now: Moment
-) -> tuple[MoveMemory, list[Notice]]:
-    """See where evicted placeholders went; forget what is over."""
-    flying: list[Move] = []
-    notices: list[Notice] = []
-    back_offs = dict(memory.back_offs)
-    for move in memory.flying:
-        pod = snapshot.pods.get(move.pod)
-        age_seconds = now.steady - move.at
-        if pod is not None and pod.uid == move.uid:
-            if age_seconds < UNDONE_SECONDS:
-                flying.append(move)
-        elif pod is None:
-            # Its set has fewer replicas by now, or its controller is away.
-            if age_seconds < UNDONE_SECONDS:
-                flying.append(move)
-        elif not pod.node_name:
-            if age_seconds < LOST_SECONDS:
-                flying.append(move)
-        elif pod.node_name == move.target:
-            if (back_off_before := back_offs.get(move.set_name)) and back_off_before.until <= now.steady:
-                del back_offs[move.set_name]
-        else:
-            back_off = back_offs[move.set_name] = _backed_off(back_offs.get(move.set_name), settings, now)
-            notices.append(_wrong_guess(move, pod, back_off, now))
-    evictions = tuple(at for at in memory.evictions if at > now.steady - WINDOW_SECONDS)
-    known = {one.name for one in settings.sets}
-    back_offs = {name: back_off for name, back_off in back_offs.items() if name in known}
-    return MoveMemory(evictions, tuple(flying), {}, back_offs, memory.served), notices
-
-
-def _backed_off(before: BackOff | None, settings: MoverSettings, now: Moment) -> BackOff:
-    if before is not None and before.until > now.steady:
-        # One of several that went wrong together.
-        return before
-    failures = 1 if before is None else before.failures + 1
-    seconds = min(settings.max_back_off_seconds, settings.back_off_seconds * 2 ** min(failures - 1, 30))
-    return BackOff(failures, now.steady + seconds)
-
-
-def _wrong_guess(move: Move, pod: PodState, back_off: BackOff, now: Moment) -> Notice:
-    where = "came back" if pod.node_name == move.source else f"went to {pod.node_name}"
-    return Notice(
-        kind="Pod",
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        reason="PlaceholderMovedElsewhere",
-        message=(
-            f"This placeholder was to go from {move.source} to {move.target} and {where}; "
-            f"no other of set {move.set_name} moves for {back_off.until - now.steady:.0f} s."
-        ),
-        warning=True,
-    )
-
-
-def _why_held(view: View, one: PlaceholderSet, mark: Mark | None, memory: MoveMemory) -> Held | None:
-    """Why no placeholder of the set may move now, whichever it is."""
-    snapshot, settings, placeholders, now = view.snapshot, view.settings, view.placeholders, view.now
-    if mark is None:
-        return Held("no marked node", 0)
-    node = snapshot.nodes[mark.node]
-    if one.label not in node.fact.labels:
-        return Held("mark on its way", 0)
-    if (unfit := view.judge.why_undrawn(node, one) or view.judge.why_unmoved(node)) is not None:
-        return Held(f"marked node: {unfit.reason}", 0, unfit.seconds_left)
-    if not placeholders.preempted_on.isdisjoint(
-        {mark.node, *(pod.node_name for pod in placeholders.by_set[one.name].bound)}
-    ):
-        return Held("a user waits for room", 0)
-    stateful_set = snapshot.stateful_sets.get(one.stateful_set)
-    mine = placeholders.by_set[one.name]
-    if stateful_set is None or stateful_set.is_rolling:
-        return Held("the set is being rolled out", 0)
-    if any(move.set_name == one.name for move in memory.flying):
-        return Held("a move is under way", 0)
-    if mine.unsettled or len(mine.bound) != stateful_set.replicas:
-        return Held("placeholders are pending", 0)
-    if (back_off := memory.back_offs.get(one.name)) is not None and back_off.until > now.steady:
-        return Held("backing off", 0, back_off.until - now.steady)
-    if settings.profile_fault:
-        return Held("the scheduler's configuration can't be followed", 0)
-    return None
-
-
-def _next_eviction(memory: MoveMemory, now: Moment) -> float | None:
-    return memory.evictions[0] + WINDOW_SECONDS - now.steady if memory.evictions else None
-
-
-class _World:
-    """What is asked of this snapshot; the scheduler's model follows it when it is asked for the first time."""
-
-    def __init__(self, view: View, model: Model) -> None:
+    def __init__(self, view: View, model: SchedulerModel) -> None:
         self._model = model
-        self._snapshot = view.snapshot
-        self._settings = view.settings
-        self._placeholders = view.placeholders
-        self._questions = 0
+        self._view = view
+        self._predictions = 0
         self._is_ready: bool | None = None
-        self._classes = view.settings.classifier()
 
     def profile_of(self, pod: PodState) -> Profile | None:
-        """The profile that places the pod; None: a scheduler that isn't known here."""
-        return self._settings.profiles.get(pod.scheduler_name)
+        """Return the profile that places the pod; None: its scheduler is not one of Roost's."""
+        return self._view.settings.profiles.get(pod.scheduler_name)
 
-    def try_move(self, pod: PodState, target: str, profile: Profile) -> Answer:
-        """Ask the model, which takes the move for done if the answer is THERE."""
-        self._questions += 1
+    def try_move(self, pod: PodState, target: str, profile: Profile) -> Prediction:
+        """Ask the model, which takes the move as done if the prediction is TARGET."""
+        self._predictions += 1
         return self._model.try_move(pod, target, profile)
 
     @property
     def is_ready(self) -> bool:
-        """Whether the model knows the whole snapshot; of a large cluster it learns a part in each plan."""
+        """Whether the model has the whole snapshot; it takes in a large cluster in parts, one a plan."""
         if self._is_ready is None:
-            self._is_ready = self._model.follow(self._snapshot)
+            self._is_ready = self._model.follow(self._view.snapshot)
         return self._is_ready
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether a plan has asked enough; the next one goes on."""
-        return self._questions >= MAX_QUESTIONS
-
-    def count_users(self, node: str) -> int:
-        """Pods of users on the node."""
-        users = self._settings.user_classes
-        found = (
-            self._classes.classify(pod.labels, pod.namespace, None)
-            for pod in self._placeholders.pods_on(node)
-            if PLACEHOLDER_SET_LABEL not in pod.labels
-        )
-        return sum(one is not None and one.name in users for one in found)
+        """Whether this plan has made all its predictions; the next one goes on."""
+        return self._predictions >= MAX_PREDICTIONS
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    chosen: Sequence[tuple[PodState, Move]]
-    held: Held | None
+def _choose_moves(
+    view: View, scheduler: _Scheduler, mark: Mark, elsewhere: Sequence[PodState], budget: int
+) -> tuple[Sequence[tuple[PodState, Move]], Hold | None]:
+    """Return one set's evictions, users' fullest node first, and what holds the rest.
 
-
-def _choose_moves(view: View, world: _World, mark: Mark, elsewhere: Sequence[PodState], left: int) -> _Choice:
-    """Evictions of one set's placeholders, users' fullest node first, each as the model has it after the one before."""
-    by_source: dict[str, list[PodState]] = {}
-    for pod in elsewhere:
-        by_source.setdefault(pod.node_name, []).append(pod)
+    Each prediction builds on the moves chosen before it.
+    """
     target = view.snapshot.nodes[mark.node]
-    # Users should find room where most of them are: placeholders leave it first, and never go where more users are.
-    users = {name: world.count_users(name) for name in by_source}
-    users_there = world.count_users(mark.node)
     chosen: list[tuple[PodState, Move]] = []
-    unmoved: Held | None = None
+    first_reason: Reason | None = None
     staying = 0
-    for source in sorted(by_source, key=lambda name: (-users[name], name)):
-        node = view.snapshot.nodes.get(source)
-        why = None if node is None else view.judge.why_unmoved(node)
-        if node is None or why is not None:
-            staying += len(by_source[source])
-            unmoved = Held(f"their node: {why.reason if why else 'gone'}", 0, why.seconds_left if why else None)
+    # Nodes whose placeholders the scheduler would put elsewhere than on the marked node.
+    repelled: set[str] = set()
+    # Users should find room where most of them are: placeholders leave that node first.
+    for pod in sorted(elsewhere, key=lambda pod: (-view.count_users(pod.node_name), pod.node_name, pod.name)):
+        if pod.node_name in repelled:
             continue
-        if users[source] < users_there:
-            staying += len(by_source[source])
-            unmoved = unmoved or Held("more users are on the marked node", 0)
+        if (reason := why_placeholder_stays(view, pod, mark)) is not None:
+            first_reason = first_reason or reason
+            staying += 1
             continue
-        for pod in sorted(by_source[source], key=lambda pod: pod.name):
-            profile = world.profile_of(pod)
-            if profile is None:
-                return _Choice(chosen, Held("their scheduler is not one of Roost's", len(elsewhere)))
-            # The model is asked only where there is room at all: it costs more than counting.
-            if not view.placeholders.has_room(target, pod.spec):
-                return _Choice(chosen, None)
-            if world.is_exhausted:
-                return _Choice(chosen, Held("the next plan goes on", len(elsewhere) - len(chosen)))
-            answer = world.try_move(pod, mark.node, profile)
-            if answer is Answer.NOBODY:
-                return _Choice(chosen, None)
-            if answer is Answer.ELSEWHERE:
-                break
-            if len(chosen) == left:
-                return _Choice(chosen, Held("the minute's evictions are used up", len(elsewhere) - len(chosen)))
-            chosen.append(
-                (pod, Move(pod.labels[PLACEHOLDER_SET_LABEL], pod.key, pod.uid, source, mark.node, view.now.steady))
-            )
-    return _Choice(chosen, unmoved._replace(number=staying) if unmoved else None)
+        profile = scheduler.profile_of(pod)
+        if profile is None:
+            return chosen, Hold(Reason("their scheduler is not one of Roost's"), len(elsewhere))
+        # A prediction costs more than counting, so the room is counted first.
+        if not view.placeholders.has_room(target, pod.spec):
+            return chosen, None
+        if scheduler.is_exhausted:
+            return chosen, Hold(Reason("the next plan goes on"), len(elsewhere) - len(chosen))
+        prediction = scheduler.try_move(pod, mark.node, profile)
+        if prediction is Prediction.REJECTED:
+            return chosen, None
+        if prediction is Prediction.ELSEWHERE:
+            repelled.add(pod.node_name)
+            continue
+        if len(chosen) == budget:
+            return chosen, Hold(Reason("the minute's evictions are used up"), len(elsewhere) - len(chosen))
+        set_name = pod.labels[PLACEHOLDER_SET_LABEL]
+        chosen.append((pod, Move(set_name, pod.key, pod.uid, pod.node_name, mark.node, view.now.steady)))
+    return chosen, None if first_reason is None else Hold(first_reason, staying)

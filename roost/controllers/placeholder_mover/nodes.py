@@ -1,6 +1,6 @@
-"""Tell which nodes are fit to draw placeholders, or to give them away: ready for a while, wanted, with their images.
+"""Judge which nodes are fit to draw placeholders or to lose them: ready for a while, not leaving, with their images.
 
-What a node was before is remembered in `NodeHistory`; a fresh one judges by what the node itself says of its past.
+`NodeHistory` remembers what nodes were before; without it, a node's own timestamps are all that is known of its past.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.pods import PodWatch
+    from roost.controllers.placeholder_mover.pods import PodIndex
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.scheduler.objects import NodeState
 
 
 class Unfit(NamedTuple):
-    """Why a node is not fit now."""
+    """Why a node is not fit at present."""
 
     reason: str
-    # When that may be over though nothing changes.
+    # Until it may be fit again even if nothing changes; None: unknown.
     seconds_left: float | None = None
-    # The node goes, or is none of the pool. A cordon, pressure, an autoscaler's second thoughts may pass.
+    # The node is leaving, or is not in the pool. A cordon, pressure or an autoscaler's candidate taint may pass.
     is_for_good: bool = False
 
 
 class NodeOfSet(NamedTuple):
-    """A node as one set sees it: what one tolerates, another needn't."""
+    """A node as judged for one set: sets differ in their tolerations."""
 
     uid: str
     set_name: str
 
 
 class Fitness(NamedTuple):
-    """What a node was when it was last looked at."""
+    """Whether a node was fit when it was last judged, and since when."""
 
     fit: bool
     # Steady seconds.
@@ -51,13 +51,13 @@ class Fitness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeHistory:
-    """What earlier plans saw. Moments are steady seconds."""
+    """What earlier plans saw; times are steady seconds."""
 
-    # uids of those Ready at the last plan. None: there was no earlier plan.
+    # uids of nodes that were Ready at the last plan. None: there was no earlier plan.
     ready: frozenset[str] | None = None
-    # By uid, when they stopped being ready, as long as that matters.
+    # By uid, when a node stopped being ready, for as long as it counts as flapping.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # Of nodes that are unfit to draw, or were not long ago.
+    # Of nodes that are unfit to draw, or were recently.
     fitness: Mapping[NodeOfSet, Fitness] = field(default_factory=dict)
 
 
@@ -68,59 +68,61 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
     lost = {uid: at for uid, at in history.lost.items() if at > horizon}
     if history.ready is not None:
         lost.update(dict.fromkeys(history.ready - ready, now.steady))
-    lately = now.steady - settings.mark_after_seconds
-    known = {node.uid for node in snapshot.nodes.values()}
-    fitness = {
-        key: one for key, one in history.fitness.items() if key.uid in known and not (one.fit and one.since < lately)
+    recent = now.steady - settings.mark_after_seconds
+    present = {node.uid for node in snapshot.nodes.values()}
+    judged = {
+        key: fitness
+        for key, fitness in history.fitness.items()
+        if key.uid in present and not (fitness.fit and fitness.since < recent)
     }
-    return NodeHistory(ready, lost, fitness)
+    return NodeHistory(ready, lost, judged)
 
 
 class NodeJudge:
     """Judges the nodes of one snapshot."""
 
     def __init__(
-        self, snapshot: Snapshot, settings: MoverSettings, history: NodeHistory, pods: PodWatch, now: Moment
+        self, snapshot: Snapshot, settings: MoverSettings, history: NodeHistory, pods: PodIndex, now: Moment
     ) -> None:
-        """Look at nothing yet; pods: has followed the snapshot."""
+        """Nodes are judged when asked about; pods: has followed the snapshot."""
         self._snapshot = snapshot
         self._pods = pods
         self._settings = settings
         self._history = history
         self._now = now
-        # As in the history, with what is found here.
+        # The history's, updated with each judgement.
         self.fitness = dict(history.fitness)
 
-    def why_undrawn(self, node: NodeState, one: PlaceholderSet) -> Unfit | None:
-        """Why the set's placeholders must not be drawn to the node; None when they may."""
-        if not node_is_selected(one.rules, node.fact):
+    def why_undrawn(self, node: NodeState, placeholder_set: PlaceholderSet) -> Unfit | None:
+        """Return why the set's placeholders must not be drawn to the node; None if they may."""
+        if not node_is_selected(placeholder_set.rules, node.fact):
             return Unfit("not of the pool", is_for_good=True)
         why = self._why_unusable(node)
-        # Labels tell of images where there are labels.
+        # Where pullers label nodes, the labels say which images are present.
         if why is None and not self._settings.pullers and node.name in self.pulling:
             why = Unfit("images are being pulled")
-        if why is None and not node_is_tolerated(one.rules, node.fact):
+        if why is None and not node_is_tolerated(placeholder_set.rules, node.fact):
             why = Unfit("a taint keeps the set off")
-        key = NodeOfSet(node.uid, one.name)
+        key = NodeOfSet(node.uid, placeholder_set.name)
         if why is not None:
             self._note(key, fit=False)
             return why
         fit_seconds = self._ready_seconds(node)
         if key in self.fitness:
             fit_seconds = min(fit_seconds, self._now.steady - self._note(key, fit=True).since)
-        left = self._settings.mark_after_seconds - fit_seconds
-        return Unfit("ready for too short a time", left) if left > 0 else None
+        seconds_left = self._settings.mark_after_seconds - fit_seconds
+        return Unfit("ready for too short a time", seconds_left) if seconds_left > 0 else None
 
     def why_unmoved(self, node: NodeState) -> Unfit | None:
-        """Why placeholders should neither be taken from the node nor be led to it now."""
+        """Return why placeholders should neither be evicted from the node nor sent to it now; None if they may."""
         why = self._why_unusable(node)
         if why is None and node.name in self.pulling:
             why = Unfit("images are being pulled")
         return why
 
-    def unfit_seconds(self, node: NodeState, one: PlaceholderSet) -> float:
-        """For how long the node has been unfit to draw the set; 0.0 when it isn't."""
-        fitness = self.fitness.get(NodeOfSet(node.uid, one.name))
+    def unfit_seconds(self, node: NodeState, placeholder_set: PlaceholderSet) -> float:
+        """Seconds for which the node has been unfit to draw the set; 0.0 if it is fit."""
+        fitness = self.fitness.get(NodeOfSet(node.uid, placeholder_set.name))
         return 0.0 if fitness is None or fitness.fit else self._now.steady - fitness.since
 
     def _note(self, key: NodeOfSet, *, fit: bool) -> Fitness:
@@ -151,20 +153,20 @@ class NodeJudge:
         flap_seconds = self._settings.flap_seconds
         lost_at = self._history.lost.get(node.uid)
         if lost_at is not None:
-            left = lost_at + flap_seconds - self._now.steady
+            seconds_left = lost_at + flap_seconds - self._now.steady
         elif node.ready_since is not None and node.ready_since - node.created > flap_seconds:
-            # It became ready long after it joined: it has been ready before.
-            left = flap_seconds - self._ready_seconds(node)
+            # It became ready long after it joined, so it was ready before.
+            seconds_left = flap_seconds - self._ready_seconds(node)
         else:
             return None
-        return Unfit("flapping", left) if left > 0 else None
+        return Unfit("flapping", seconds_left) if seconds_left > 0 else None
 
     def _lacks_images(self, node: NodeState) -> bool:
         labels = node.fact.labels
         for puller in serving(self._settings.pullers, node.fact):
             missing = {label for label in puller.labels if labels.get(label) != HELD}
-            # What no node holds can't be had just now (a wrong name, say): the rest has to do, if there is a rest.
-            held = self._held & puller.labels
+            # An image that no node holds may be impossible to pull (a wrong name, say), so the others suffice, if any.
+            held = self._held_labels & puller.labels
             if missing and (not held or missing & held):
                 return True
         return False
@@ -173,18 +175,18 @@ class NodeJudge:
         return 0.0 if node.ready_since is None else max(0.0, self._now.wall - node.ready_since)
 
     @cached_property
-    def _held(self) -> frozenset[str]:
+    def _held_labels(self) -> frozenset[str]:
         """Labels of managed images that at least one node carries."""
         wanted = frozenset().union(*(puller.labels for puller in self._settings.pullers))
-        found: set[str] = set()
+        held: set[str] = set()
         for node in self._snapshot.nodes.values():
-            if len(found) == len(wanted):
+            if len(held) == len(wanted):
                 break
             labels = node.fact.labels
-            found.update(label for label in wanted if labels.get(label) == HELD)
-        return frozenset(found)
+            held.update(label for label in wanted if labels.get(label) == HELD)
+        return frozenset(held)
 
     @cached_property
     def pulling(self) -> frozenset[str]:
-        """Names of nodes on which a puller's pod is at work: not done, and not stuck at an image that can't be had."""
+        """Names of nodes on which a puller's pod is at work: not done, and not failing to pull."""
         return self._pods.pulling_on

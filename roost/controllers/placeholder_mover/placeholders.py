@@ -1,4 +1,4 @@
-"""Find Roost's own placeholders among all pods, and how much room nodes have beside the pods on them."""
+"""Group Roost's own placeholders by set, and say whether nodes have room for more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Snapshot
-    from roost.controllers.placeholder_mover.pods import PodWatch
+    from roost.controllers.placeholder_mover.pods import PodIndex
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
@@ -31,27 +31,27 @@ class Placeholders:
 
     # On a node, and not on their way out.
     bound: list[PodState] = field(default_factory=list)
-    # Everything else: pending, being deleted, finished.
+    # All others: pending, being deleted, finished.
     unsettled: list[PodState] = field(default_factory=list)
 
     @property
     def spec(self) -> PodSpec | None:
-        """What the newest of them asks for; None when there is none."""
+        """The newest placeholder's spec; None when there is none."""
         newest = max((*self.bound, *self.unsettled), key=lambda pod: pod.created, default=None)
         return None if newest is None else newest.spec
 
 
-class SeatMap:
+class PlaceholderMap:
     """The placeholders of a release in one snapshot, by set."""
 
-    def __init__(self, snapshot: Snapshot, settings: MoverSettings, pods: PodWatch) -> None:
-        """Look at every placeholder once; pods: has followed the snapshot."""
+    def __init__(self, snapshot: Snapshot, settings: MoverSettings, pods: PodIndex) -> None:
+        """Group the snapshot's placeholders; pods: has followed the snapshot."""
         self._pods = pods
-        self.by_set: dict[str, Placeholders] = {one.name: Placeholders() for one in settings.sets}
-        # Nodes on which a pod that pre-empted others waits for its room, or a placeholder was told to go for one. A
-        # nomination may stay in a pod for ever, and name a node that has long gone.
+        self.by_set: dict[str, Placeholders] = {each.name: Placeholders() for each in settings.sets}
+        # Nodes on which a pod that pre-empted others waits for its room, or a placeholder makes room for one. A pod may
+        # keep its nomination for ever, to a node that went long ago.
         self.preempted_on: set[str] = set(pods.nominated_to)
-        owners = {one.name: _owner_of(one, snapshot) for one in settings.sets}
+        owners = {each.name: _owner_of(each, snapshot) for each in settings.sets}
         for pod in pods.placeholders(snapshot.pods):
             name = pod.labels.get(PLACEHOLDER_SET_LABEL)
             if name is None or name not in owners or not _is_own(pod, snapshot, owners[name]):
@@ -66,7 +66,7 @@ class SeatMap:
         return self._pods.on_node(node)
 
     def has_room(self, node: NodeState, spec: PodSpec) -> bool:
-        """Whether one more pod of this kind can be counted onto the node."""
+        """Whether the node has the requested resources left for one more pod of this spec."""
         pods = self.pods_on(node.name)
         if len(pods) >= node.allocatable.get(PODS, 0):
             return False
@@ -81,14 +81,14 @@ def _requested(pods: Iterable[PodState], resource: str) -> int:
     return sum(amount for pod in pods for name, amount in pod.spec.requests if name == resource)
 
 
-def _owner_of(one: PlaceholderSet, snapshot: Snapshot) -> tuple[str, str] | None:
+def _owner_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> tuple[str, str] | None:
     """Name and uid of the set's StatefulSet; None while there is none."""
-    found = snapshot.stateful_sets.get(one.stateful_set)
-    return None if found is None or not found.uid else (found.name, found.uid)
+    stateful_set = snapshot.stateful_sets.get(placeholder_set.stateful_set)
+    return None if stateful_set is None or not stateful_set.uid else (stateful_set.name, stateful_set.uid)
 
 
 def _is_own(pod: PodState, snapshot: Snapshot, owner: tuple[str, str] | None) -> bool:
-    """Labels can be copied; only a pod that our StatefulSet made has its uid too."""
+    """Whether our StatefulSet created the pod: labels can be copied, its uid can't."""
     return (
         owner is not None
         and pod.namespace == snapshot.namespace

@@ -1,7 +1,6 @@
-"""Keep placeholders where they help: mark the newest fit node of each set's pool, and move placeholders there.
+"""Make one plan of the placeholder mover: mark the newest fit node of each set's pool, and move placeholders there.
 
-Marks and moves are planned by two modules of their own (`placeholder_mover_marks`, `placeholder_mover_moves`); this one
-gives both the same look at the cluster, and tells what came of it.
+`marks` and `moves` plan the two steps; this module gives both the same view of the cluster and fills the gauges.
 """
 
 from __future__ import annotations
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Done, GaugeDefinition, Notice, Planned
 from roost.controllers.placeholder_mover.marks import Mark, plan_marks
-from roost.controllers.placeholder_mover.model import Model
-from roost.controllers.placeholder_mover.moves import MoveMemory, Moving, note_moves, plan_moves
+from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
+from roost.controllers.placeholder_mover.moves import MovePlan, plan_moves
 from roost.controllers.placeholder_mover.nodes import NodeHistory, NodeJudge, follow_nodes
-from roost.controllers.placeholder_mover.placeholders import SeatMap
-from roost.controllers.placeholder_mover.pods import PodWatch
+from roost.controllers.placeholder_mover.placeholders import PlaceholderMap
+from roost.controllers.placeholder_mover.pods import PodIndex
+from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.view import View
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(
         PLACEHOLDERS, "Placeholders by set: marked (on the marked node), bound (elsewhere), pending.", ("set", "state")
     ),
-    GaugeDefinition(PLANNED, "Placeholders that the last plan asked to evict.", ("set",)),
+    GaugeDefinition(PLANNED, "Placeholders that the last plan would evict.", ("set",)),
     GaugeDefinition(HELD, "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")),
     GaugeDefinition(BACK_OFF, "Seconds until placeholders of the set may move again after a wrong guess.", ("set",)),
     GaugeDefinition(MARK_AGE, "Age of the node that draws the set's placeholders.", ("set",)),
@@ -43,15 +43,15 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
 
 @dataclass(frozen=True, slots=True)
 class MoverMemory:
-    """What earlier plans saw and did; losing it only makes the mover slower."""
+    """What earlier plans saw and did; without it, the mover is only slower."""
 
     nodes: NodeHistory = field(default_factory=NodeHistory)
     # By set.
     marks: Mapping[str, Mark] = field(default_factory=dict)
     moves: MoveMemory = field(default_factory=MoveMemory)
     # Caches.
-    model: Model = field(default_factory=Model, compare=False)
-    pods: PodWatch = field(default_factory=PodWatch, compare=False)
+    model: SchedulerModel = field(default_factory=SchedulerModel, compare=False)
+    pods: PodIndex = field(default_factory=PodIndex, compare=False)
 
 
 def plan_placeholder_mover(
@@ -62,63 +62,65 @@ def plan_placeholder_mover(
     pods = memory.pods
     pods.follow(snapshot.pods)
     judge = NodeJudge(snapshot, settings, history, pods, now)
-    placeholders = SeatMap(snapshot, settings, pods)
+    placeholders = PlaceholderMap(snapshot, settings, pods)
     view = View(snapshot, settings, judge, placeholders, now)
-    marking = plan_marks(view, memory.marks)
-    moving = plan_moves(view, marking.marks, memory.moves, memory.model)
-    waits = [*marking.waits, *moving.waits]
+    mark_plan = plan_marks(view, memory.marks)
+    move_plan = plan_moves(view, mark_plan.marks, memory.moves, memory.model)
+    waits = [*mark_plan.waits, *move_plan.waits]
     return Planned(
-        actions=[*marking.actions, *moving.actions, *_complaints(snapshot, settings)],
-        memory=MoverMemory(replace(history, fitness=judge.fitness), marking.marks, moving.memory, memory.model, pods),
-        # A moment later: at the very second, a clock may still show the one before.
+        actions=[*mark_plan.actions, *move_plan.actions, *_complaints(snapshot, settings)],
+        memory=MoverMemory(
+            replace(history, fitness=judge.fitness), mark_plan.marks, move_plan.memory, memory.model, pods
+        ),
+        # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(waits)) + 0.1 if waits else None,
-        gauges=_gauges(view, marking.marks, moving),
+        gauges=_gauges(view, mark_plan.marks, move_plan),
     )
 
 
 def note_placeholder_mover(
     memory: MoverMemory, done: Iterable[Done], settings: MoverSettings, now: Moment
 ) -> MoverMemory:
-    """Learn what became of the last plan's evictions."""
+    """Note which of the last plan's evictions were carried out."""
     return replace(memory, moves=note_moves(memory.moves, done, settings, now))
 
 
 def _complaints(snapshot: Snapshot, settings: MoverSettings) -> list[Notice]:
-    """What an operator has to mend before placeholders can move."""
+    """Notices of what an operator has to fix before placeholders can move."""
     if not settings.profile_fault:
         return []
-    message = f"Placeholders don't move: the scheduler's configuration can't be followed ({settings.profile_fault})."
+    message = f"Placeholders don't move: the scheduler's configuration is not supported ({settings.profile_fault})."
     return [
         Notice(
             kind="StatefulSet",
             namespace=snapshot.namespace,
-            name=found.name,
-            uid=found.uid,
+            name=stateful_set.name,
+            uid=stateful_set.uid,
             reason="PlaceholderMoverIdle",
             message=message,
             warning=True,
         )
-        for one in settings.sets
-        if (found := snapshot.stateful_sets.get(one.stateful_set)) is not None
+        for each in settings.sets
+        if (stateful_set := snapshot.stateful_sets.get(each.stateful_set)) is not None
     ]
 
 
-def _gauges(view: View, marks: Mapping[str, Mark], moving: Moving) -> Gauges:
+def _gauges(view: View, marks: Mapping[str, Mark], moves: MovePlan) -> Gauges:
     snapshot, now = view.snapshot, view.now
     states: dict[tuple[str, ...], float] = {}
     planned: dict[tuple[str, ...], float] = {}
     back_offs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
-    for one in view.settings.sets:
-        name, mine, mark = one.name, view.placeholders.by_set[one.name], marks.get(one.name)
-        marked = sum(mark is not None and pod.node_name == mark.node for pod in mine.bound)
+    for each in view.settings.sets:
+        name, placeholders, mark = each.name, view.placeholders.by_set[each.name], marks.get(each.name)
+        marked = sum(mark is not None and pod.node_name == mark.node for pod in placeholders.bound)
         states[name, "marked"] = marked
-        states[name, "bound"] = len(mine.bound) - marked
-        states[name, "pending"] = sum(not pod.node_name for pod in mine.unsettled)
-        planned[name,] = sum(move.set_name == name for move in moving.memory.asked.values())
-        back_off = moving.memory.back_offs.get(name)
+        states[name, "bound"] = len(placeholders.bound) - marked
+        states[name, "pending"] = sum(not pod.node_name for pod in placeholders.unsettled)
+        planned[name,] = sum(move.set_name == name for move in moves.memory.requested.values())
+        back_off = moves.memory.back_offs.get(name)
         back_offs[name,] = max(0.0, back_off.until - now.steady) if back_off is not None else 0.0
         if mark is not None:
             ages[name,] = max(0.0, now.wall - snapshot.nodes[mark.node].created)
-    held: dict[tuple[str, ...], float] = {(name, one.reason): one.number for name, one in moving.held.items()}
+    held: dict[tuple[str, ...], float] = {(name, hold.reason.text): hold.number for name, hold in moves.holds.items()}
     return {PLACEHOLDERS: states, PLANNED: planned, HELD: held, BACK_OFF: back_offs, MARK_AGE: ages}

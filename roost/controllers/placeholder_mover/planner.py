@@ -1,4 +1,4 @@
-"""Make the placeholder mover's planner from the settings' document and the scheduler's configuration."""
+"""Make the placeholder mover's planner from controllers.json and the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def make_placeholder_mover(read: Reader, sources: Sources) -> Planner | None:
-    """Read its settings; faults go to the reader. Switched off it still runs, and takes its marks away."""
+    """Read its settings; faults go to the reader. Switched off, it still runs, to remove its marks."""
     settings = read_mover_settings(read, sources.document, sources.scheduler_configuration, sources.minor)
 
     def plan(snapshot: Snapshot, memory: MoverMemory, now: Moment) -> Planned[MoverMemory]:

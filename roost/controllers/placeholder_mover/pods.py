@@ -1,6 +1,6 @@
-"""Keep from plan to plan what the placeholder mover asks of all pods: only those that changed are looked at closely.
+"""Index all pods by what the placeholder mover asks about them, kept from plan to plan: only changed pods are read.
 
-It is a cache and nothing else: `follow` makes it say of the pods what it would say had it never seen others.
+It is only a cache: after `follow`, it answers as one built from these pods alone.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 _NO_PODS: Final[Mapping[str, PodState]] = {}
 
 
-class PodWatch:
-    """The pods of one snapshot, by what the mover wants to know."""
+class PodIndex:
+    """The pods of one snapshot."""
 
     def __init__(self) -> None:
-        """Know no pod."""
+        """Start empty."""
         self._reset()
 
     def _reset(self) -> None:
         self._pods: dict[str, PodState] = {}
-        # Those with a set's label, whoever made them.
+        # Keys of pods with a set's label, whoever created them.
         self._placeholders: set[str] = set()
-        # The node for which each waits that pre-empted others.
+        # By key of a pod that pre-empted others: the node that it waits for.
         self._nominated: dict[str, str] = {}
-        # The node on which each pulls.
+        # By key of a puller's pod at work: its node.
         self._pulling: dict[str, str] = {}
         self._by_node: dict[str, dict[str, PodState]] = {}
 
     def follow(self, pods: Mapping[str, PodState]) -> None:
-        """Know these pods, by `namespace/name`, and no others; costs what has changed, and a look at each."""
+        """Index exactly these pods, by `namespace/name`; the cost is that of the changes, plus one comparison a pod."""
         try:
-            known = self._pods
-            changed = [(key, pod) for key, pod in pods.items() if known.get(key) is not pod]
+            indexed = self._pods
+            changed = [(key, pod) for key, pod in pods.items() if indexed.get(key) is not pod]
             for key, pod in changed:
-                self._forget(key)
-                self._learn(key, pod)
-            if len(known) != len(pods):
-                for key in known.keys() - pods.keys():
-                    self._forget(key)
+                self._remove(key)
+                self._add(key, pod)
+            if len(indexed) != len(pods):
+                for key in indexed.keys() - pods.keys():
+                    self._remove(key)
         except Exception:
-            # Half of it may be done: the next plan had better begin anew.
+            # It may have been done by half: the next plan starts from scratch.
             self._reset()
             raise
 
-    def _learn(self, key: str, pod: PodState) -> None:
+    def _add(self, key: str, pod: PodState) -> None:
         self._pods[key] = pod
         if PLACEHOLDER_SET_LABEL in pod.labels:
             self._placeholders.add(key)
@@ -66,21 +66,21 @@ class PodWatch:
         if pod.phase == "Pending" and (is_puller(pod.labels) or is_popular_puller(pod.labels)) and not _is_stuck(pod):
             self._pulling[key] = node
 
-    def _forget(self, key: str) -> None:
+    def _remove(self, key: str) -> None:
         pod = self._pods.pop(key, None)
         if pod is None:
             return
         self._placeholders.discard(key)
         self._nominated.pop(key, None)
         self._pulling.pop(key, None)
-        there = self._by_node.get(pod.node_name)
-        if there is not None:
-            there.pop(key, None)
-            if not there:
+        node_pods = self._by_node.get(pod.node_name)
+        if node_pods is not None:
+            node_pods.pop(key, None)
+            if not node_pods:
                 del self._by_node[pod.node_name]
 
     def placeholders(self, pods: Mapping[str, PodState]) -> Iterator[PodState]:
-        """Those with a set's label, in the order of `pods`: those followed last."""
+        """Yield the pods with a set's label in the order of `pods`, which must be those followed last."""
         return (pods[key] for key in filter(self._placeholders.__contains__, pods))
 
     @property
@@ -90,7 +90,7 @@ class PodWatch:
 
     @property
     def pulling_on(self) -> frozenset[str]:
-        """Nodes on which a puller's pod is at work: not done, and not stuck at an image that can't be had."""
+        """Nodes on which a puller's pod is at work: not done, and not failing to pull."""
         return frozenset(self._pulling.values())
 
     def on_node(self, node: str) -> Collection[PodState]:

@@ -1,4 +1,4 @@
-"""Read what the placeholder mover goes by from controllers.json and the scheduler's configuration, typed and frozen."""
+"""Read the placeholder mover's settings from controllers.json and the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from roost_core.placement.settings_reader import Document, Reader
 
-# Times that the chart doesn't name: what an operator would change is how much moves, not when.
+# Times that the values don't have: operators change how much moves, not when. Tests set them.
 _SECONDS: Final[Mapping[str, int]] = {
     # How long a node must have been ready, with its images, before it is marked.
     "markAfterSeconds": 30,
-    # How long a mark stays at least before another node may have it.
+    # The least time before another node may get the mark.
     "keepMarkSeconds": 300,
-    # After a node of the pool changed between ready and not, nothing moves there for so long.
+    # After a node stopped being ready, nothing moves from or to it for this long.
     "flapSeconds": 300,
-    # Until the next try after an eviction that was refused or came to nothing; doubled each time up to the most.
+    # After an eviction that was refused or mispredicted; doubled each time, up to the maximum.
     "backOffSeconds": 60,
     "maxBackOffSeconds": 900,
 }
@@ -36,11 +36,11 @@ _MAX_SECONDS: Final = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoverSettings:
-    """`placeholderMover`, and what else its plan needs to know of the release. Without sets, it takes marks away."""
+    """`placeholderMover`, and what else its plan needs of the release. Without sets, it only removes marks."""
 
     release: str
     namespace: str
-    # Over all sets and nodes; 0: mark, and move nothing.
+    # Over all sets and nodes; 0: mark nodes, move nothing.
     evictions_per_minute: int = 0
     # How long a node must have been fit before it is marked.
     mark_after_seconds: float = 0.0
@@ -48,7 +48,7 @@ class MoverSettings:
     keep_mark_seconds: float = 0.0
     # How long a node counts as flapping after it was not ready.
     flap_seconds: float = 0.0
-    # After an eviction that was refused or came to nothing; doubled each time, up to the most.
+    # After an eviction that was refused or mispredicted; doubled each time, up to the maximum.
     back_off_seconds: float = 60.0
     max_back_off_seconds: float = 900.0
     sets: tuple[PlaceholderSet, ...] = ()
@@ -65,29 +65,29 @@ class MoverSettings:
 
     @property
     def label_prefix(self) -> str:
-        """How the marks of all sets of this release begin."""
+        """The prefix of all marks of this release."""
         return attract_prefix(self.release, self.namespace)
 
     def classifier(self) -> Classes:
-        """The classes, ready to be asked for each pod."""
+        """Return what finds a pod's class."""
         return Classes(self)
 
 
 def read_mover_settings(
     read: Reader, document: Document, scheduler_configuration: Mapping[str, Any] | None, minor: int
 ) -> MoverSettings:
-    """Read controllers.json; faults go to the reader. Switched off, the settings hold no set. minor: the cluster's."""
+    """Read controllers.json; faults go to the reader. Switched off, the settings have no sets. minor: the cluster's."""
     at = "placeholderMover"
-    found = read.mapping(document.get(at), at)
-    read.known(found, at, _KEYS)
+    mover = read.mapping(document.get(at), at)
+    read.known(mover, at, _KEYS)
     release = read.text(document.get("release"), "release")
     namespace = read.text(document.get("namespace"), "namespace")
 
     def seconds(key: str, low: int = 0) -> float:
-        return float(read.whole(found.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
+        return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
 
     enabled = (
-        read.flag(found.get("enabled"), f"{at}.enabled") and document.get("placeholderBackend") != "capacityBuffer"
+        read.flag(mover.get("enabled"), f"{at}.enabled") and document.get("placeholderBackend") != "capacityBuffer"
     )
     sets = read_placeholder_sets(read, document, release, namespace)
     classes = read_pod_classes(read, document)
@@ -95,7 +95,7 @@ def read_mover_settings(
     return MoverSettings(
         release=release,
         namespace=namespace,
-        evictions_per_minute=read.whole(found.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000),
+        evictions_per_minute=read.whole(mover.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000),
         mark_after_seconds=seconds("markAfterSeconds"),
         keep_mark_seconds=seconds("keepMarkSeconds"),
         flap_seconds=seconds("flapSeconds"),
@@ -112,8 +112,8 @@ def read_mover_settings(
 
 
 def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple[Mapping[str, Profile], str]:
-    """Profiles by schedulerName. Without a configuration of ours, pods go by the cluster's own scheduler's defaults."""
-    minor = max(minor, OLDEST_MINOR)  # clusters older than that get the oldest kube-scheduler there is a tag for
+    """Return profiles by schedulerName, and the fault; without a configuration, only the default scheduler's."""
+    minor = max(minor, OLDEST_MINOR)  # older clusters get the oldest kube-scheduler that is modelled
     own = {"default-scheduler": default_profile(minor)}
     if configuration is None:
         return own, ""
@@ -124,7 +124,7 @@ def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple
 
 
 def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
-    """Those whose pods wait for images, and those that placeholders keep away from."""
-    gated = {one.name for one in classes.values() if one.image_gate and not one.attract}
-    avoided = {name for one in classes.values() if one.attract for name in one.avoid}
+    """Names of classes whose pods wait for images, and of those that placeholders keep away from."""
+    gated = {each.name for each in classes.values() if each.image_gate and not each.attract}
+    avoided = {name for each in classes.values() if each.attract for name in each.avoid}
     return frozenset((gated | avoided) & classes.keys())

@@ -1,30 +1,47 @@
-"""Bundle what every part of the mover's plan looks at."""
+"""Bundle what every part of the mover's plan reads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 
 if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.nodes import NodeJudge
-    from roost.controllers.placeholder_mover.placeholders import SeatMap
+    from roost.controllers.placeholder_mover.placeholders import PlaceholderMap
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.scheduler.objects import NodeState
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One moment of the cluster, and what was made of it."""
+    """The cluster at one time, and what the plan derived from it."""
 
     snapshot: Snapshot
     settings: MoverSettings
     judge: NodeJudge
-    placeholders: SeatMap
+    placeholders: PlaceholderMap
     now: Moment
+    _users: dict[str, int] = field(default_factory=dict)
 
-    def is_full(self, one: PlaceholderSet, node: NodeState) -> bool:
+    def is_full(self, placeholder_set: PlaceholderSet, node: NodeState) -> bool:
         """Whether the node has no room for one more placeholder of the set."""
-        spec = self.placeholders.by_set[one.name].spec
+        spec = self.placeholders.by_set[placeholder_set.name].spec
         return spec is not None and not self.placeholders.has_room(node, spec)
+
+    def count_users(self, node: str) -> int:
+        """Count the pods of users on a node."""
+        if node not in self._users:
+            classes = self.settings.classifier()
+            pod_classes = (
+                classes.classify(pod.labels, pod.namespace, None)
+                for pod in self.placeholders.pods_on(node)
+                if PLACEHOLDER_SET_LABEL not in pod.labels
+            )
+            self._users[node] = sum(
+                pod_class is not None and pod_class.name in self.settings.user_classes for pod_class in pod_classes
+            )
+        return self._users[node]

@@ -54,7 +54,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 class Hub:
     """One hub whose controllers can be failed: each replica has a token and a way to the API server of its own."""
 
-    def __init__(self, cluster: ControlPlane, *, seats: int = 0) -> None:
+    def __init__(self, cluster: ControlPlane, *, placeholders: int = 0) -> None:
         self.cluster = cluster
         self.namespace = cluster.create_namespace()
         self.pool = {"pool": self.namespace}
@@ -62,19 +62,21 @@ class Hub:
         resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
         values = {
             "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": self.pool},
-            "placeholders": [{"name": "default", "replicas": seats, "resources": resources, "nodeSelector": self.pool}],
+            "placeholders": [
+                {"name": "default", "replicas": placeholders, "resources": resources, "nodeSelector": self.pool}
+            ],
             "placeholderMover": {
-                "enabled": seats > 0,
+                "enabled": placeholders > 0,
                 "evictionsPerMinute": EVICTIONS_PER_MINUTE,
                 "markAfterSeconds": 2,
                 "keepMarkSeconds": 5,
                 "flapSeconds": 5,
             },
         }
-        self.stack = Stack(cluster, self.namespace, values, webhook=False, scheduler=seats > 0)
+        self.stack = Stack(cluster, self.namespace, values, webhook=False, scheduler=placeholders > 0)
         self.nodes = FakeNodes(cluster.api)
         self.keeper = PodKeeper(cluster.api)
-        self.has_seats = seats > 0
+        self.has_seats = placeholders > 0
         self.credentials: dict[str, str] = {}
         self.proxies: dict[str, CuttableProxy] = {}
         self.replicas: dict[str, Controllers] = {}
@@ -186,7 +188,7 @@ def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_b
     cluster: ControlPlane,
 ) -> None:
     seats = 6
-    with Hub(cluster, seats=seats) as hub:
+    with Hub(cluster, placeholders=seats) as hub:
         old = hub.add_node("old")
         first, second = hub.start("one"), hub.start("two")
         first.wait_ready()

@@ -1,4 +1,4 @@
-"""Seats move to a new node on a real control plane: everything as rendered, only kubelets are played."""
+"""Placeholders move to a new node on a real control plane: everything as rendered, only kubelets are played."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 IMAGES = {IMAGE: 1_500_000_000}
-SEATS = 6
+PLACEHOLDERS = 6
 EVICTIONS_PER_MINUTE = 3
 # Two minutes of evictions, after a new leader's minute without any; and a machine that does other things, too.
 MOVED_SECONDS = 300.0
@@ -38,15 +38,15 @@ class Pool:
         self.nodes = nodes
         self.pool = {"pool": namespace}
         name, tag = IMAGE.rsplit(":", 1)
-        seats = {
+        default_set = {
             "name": "default",
-            "replicas": SEATS,
+            "replicas": PLACEHOLDERS,
             "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
             "nodeSelector": self.pool,
         }
         values = {
             "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": self.pool},
-            "placeholders": [{**seats, **more.pop("seats", {})}],
+            "placeholders": [{**default_set, **more.pop("placeholders", {})}],
             "placeholderMover": {
                 "evictionsPerMinute": EVICTIONS_PER_MINUTE,
                 "markAfterSeconds": 2,
@@ -79,11 +79,11 @@ class Pool:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         return self.cluster.api.list(path, labelSelector=f"component={component}")
 
-    def seats(self) -> list[Object]:
+    def placeholders(self) -> list[Object]:
         return self.pods("user-placeholder")
 
-    def seats_on(self, node: str) -> int:
-        return sum(pod["spec"].get("nodeName") == node for pod in self.seats())
+    def count_on(self, node: str) -> int:
+        return sum(pod["spec"].get("nodeName") == node for pod in self.placeholders())
 
     def marked(self) -> list[str]:
         label = attract_label("hub", self.namespace, "default")
@@ -92,7 +92,7 @@ class Pool:
     def explain(self) -> object:
         gauges = [line for line in self.stack.controllers[-1].get("/metrics")[1].splitlines() if "placeholder" in line]
         return (
-            {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in self.seats()},
+            {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in self.placeholders()},
             self.marked(),
             "\n".join(line for line in gauges if not line.startswith("#") and "_bucket" not in line),
             self.stack.controllers[-1].process.tail(),
@@ -106,9 +106,11 @@ def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_
         yield pool
 
 
-def test_a_new_node_draws_the_seats_at_the_budgets_pace_and_users_pack_where_the_seats_were(hub: Pool) -> None:
+def test_a_new_node_draws_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(
+    hub: Pool,
+) -> None:
     old = hub.add_node("old")
-    wait_until(lambda: hub.seats_on(old) == SEATS, 90, "all seats on the only node", explain=hub.explain)
+    wait_until(lambda: hub.count_on(old) == PLACEHOLDERS, 90, "all placeholders on the only node", explain=hub.explain)
     wait_until(lambda: hub.marked() == [old], 90, "the only node to be marked", explain=hub.explain)
     for index in range(3):
         hub.add_user(f"user-{index}")
@@ -117,33 +119,38 @@ def test_a_new_node_draws_the_seats_at_the_budgets_pace_and_users_pack_where_the
 
     new = hub.add_node("new")
     wait_until(lambda: hub.marked() == [new], 90, "the new node to be marked", explain=hub.explain)
-    wait_until(lambda: hub.seats_on(new) == SEATS, MOVED_SECONDS, "all seats on the new node", explain=hub.explain)
+    wait_until(
+        lambda: hub.count_on(new) == PLACEHOLDERS,
+        MOVED_SECONDS,
+        "all on the new node",
+        explain=hub.explain,
+    )
 
-    created = sorted(dt.datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) for pod in hub.seats())
+    created = sorted(dt.datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) for pod in hub.placeholders())
     # Whole seconds, and each successor comes a moment after its eviction.
     assert (created[EVICTIONS_PER_MINUTE] - created[0]).total_seconds() >= 57
     controllers = hub.stack.controllers[0]
-    assert controllers.metric("roost_controllers_evictions_total") == SEATS, "each seat moved once"
+    assert controllers.metric("roost_controllers_evictions_total") == PLACEHOLDERS, "each placeholder moved once"
     wait_until(
-        lambda: controllers.metric("roost_controllers_placeholders", set="default", state="marked") == SEATS,
+        lambda: controllers.metric("roost_controllers_placeholders", set="default", state="marked") == PLACEHOLDERS,
         60,
         "the metrics to say so",
         explain=hub.explain,
     )
     assert {pod["metadata"]["uid"] for pod in hub.pods("singleuser-server")} == users
 
-    # Where the seats were is room, and users fill it up, not the node with the seats.
-    assert hub.seats_on(old) == 0
+    # Where the placeholders were is room, and users fill it up, not the node with the placeholders.
+    assert hub.count_on(old) == 0
     for index in range(3, 9):
         hub.add_user(f"user-{index}")
         assert hub.stack.wait_for_node(f"user-{index}", 60) == old
-    assert hub.seats_on(new) == SEATS
+    assert hub.count_on(new) == PLACEHOLDERS
 
 
 def test_a_budget_that_forbids_disruption_is_kept_to(hub: Pool) -> None:
     old = hub.add_node("old")
-    wait_until(lambda: hub.seats_on(old) == SEATS, 90, "all seats on the only node", explain=hub.explain)
-    name = hub.seats()[0]["metadata"]["name"].rpartition("-")[0]
+    wait_until(lambda: hub.count_on(old) == PLACEHOLDERS, 90, "all placeholders on the only node", explain=hub.explain)
+    name = hub.placeholders()[0]["metadata"]["name"].rpartition("-")[0]
     for budget in hub.cluster.api.list(f"/apis/policy/v1/namespaces/{hub.namespace}/poddisruptionbudgets"):
         if budget["metadata"]["name"] == name:
             path = f"/apis/policy/v1/namespaces/{hub.namespace}/poddisruptionbudgets/{name}"
@@ -156,7 +163,7 @@ def test_a_budget_that_forbids_disruption_is_kept_to(hub: Pool) -> None:
             "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"component": "user-placeholder"}}},
         }
     )
-    before = {pod["metadata"]["uid"] for pod in hub.seats()}
+    before = {pod["metadata"]["uid"] for pod in hub.placeholders()}
     hub.add_node("new")
     controllers = hub.stack.controllers[0]
     wait_until(
@@ -165,5 +172,5 @@ def test_a_budget_that_forbids_disruption_is_kept_to(hub: Pool) -> None:
         "the mover to back off",
         explain=hub.explain,
     )
-    assert {pod["metadata"]["uid"] for pod in hub.seats()} == before
+    assert {pod["metadata"]["uid"] for pod in hub.placeholders()} == before
     assert controllers.metric("roost_controllers_evictions_total") <= EVICTIONS_PER_MINUTE

@@ -28,7 +28,7 @@ class Day:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.world = MoverWorld(seats=12, evictionsPerMinute=EVICTIONS_PER_MINUTE)
+        self.world = MoverWorld(placeholders=12, evictionsPerMinute=EVICTIONS_PER_MINUTE)
         self.booting = 0
         self.joined = 0
         self.users = 0
@@ -42,7 +42,7 @@ class Day:
         world = self.world
         for _ in range(2):
             self.join()
-        world.fill_seats()
+        world.fill_placeholders()
         self.next_user()
         self.autoscale()
         self.upset()
@@ -78,7 +78,7 @@ class Day:
             world.at(BOOT_SECONDS, self.join_booted)
         for name, node in list(world.nodes.items()):
             is_wanted = world.count_users(name) or GOING in node.fact.taints or len(world.nodes) <= 2
-            if is_wanted or world.count_seats(name) > 4:
+            if is_wanted or world.count_placeholders(name) > 4:
                 self.empty_since.pop(name, None)
             elif world.now - self.empty_since.setdefault(name, world.now) > EMPTY_SECONDS:
                 self.leave(name)

@@ -82,8 +82,8 @@ class World:
         holder = node_state(HOLDER, images=SIZES, unschedulable=True)
         pods = [as_pod(body, phase=self.phases[name]) for name, body in self.bodies.items()]
         # No node is ever empty.
-        seats = [user(f"seat-{name}", IMAGES[0], name, component="user-placeholder") for name in NODES]
-        return cluster([holder, *map(self.node, NODES)], [*self.users, *seats, *pods])
+        placeholders = [user(f"placeholder-{name}", IMAGES[0], name, component="user-placeholder") for name in NODES]
+        return cluster([holder, *map(self.node, NODES)], [*self.users, *placeholders, *pods])
 
     def plan(self) -> Planned[PopularMemory]:
         if self.led_since is None:

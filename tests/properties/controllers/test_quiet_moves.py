@@ -1,4 +1,4 @@
-"""What passes within minutes moves no seat away and back: cordons, pressure, an autoscaler's second thoughts, flaps."""
+"""A passing cordon, pressure, flap or autoscaler's second thought moves no placeholder away and back."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ STEP = st.tuples(st.sampled_from(["marked", "old", "join"]), TROUBLE, st.integer
 
 @settings(max_examples=20, deadline=None)
 @given(steps=st.lists(STEP, min_size=1, max_size=8))
-def test_no_seat_goes_back_to_where_it_came_from_for_what_passes_within_minutes(
+def test_no_placeholder_goes_back_to_where_it_came_from_for_what_passes_within_minutes(
     steps: list[tuple[str, tuple[str, int], int]],
 ) -> None:
-    world = MoverWorld(seats=5)
+    world = MoverWorld(placeholders=5)
     world.add_node("old")
-    world.fill_seats()
+    world.fill_placeholders()
     world.run(3600)
     world.add_node("new")
     world.run(3600)
-    assert world.count_seats("new") == 5
+    assert world.count_placeholders("new") == 5
     joined = 0
     for where, (kind, seconds), quiet_seconds in steps:
         befalls, passes, _ = TROUBLES[kind]
@@ -62,7 +62,7 @@ def test_no_seat_goes_back_to_where_it_came_from_for_what_passes_within_minutes(
 
 
 def returns(world: MoverWorld) -> int:
-    """How often a seat, by its ordinal, was evicted to another node and then evicted back."""
+    """How often a placeholder, by its ordinal, was evicted to another node and then evicted back."""
     before: dict[str, str] = {}
     found = 0
     for eviction in world.evictions:

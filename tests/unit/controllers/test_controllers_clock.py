@@ -37,7 +37,9 @@ class Recorder:
 
 
 def evict_everything(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
-    actions = [EvictPod(namespace="hub", name=f"seat-{index}", uid=str(index), why="a test") for index in range(9)]
+    actions = [
+        EvictPod(namespace="hub", name=f"placeholder-{index}", uid=str(index), why="a test") for index in range(9)
+    ]
     return Planned(actions=actions, memory=memory, wake_after_seconds=0.0)
 
 

@@ -80,7 +80,7 @@ class World:
         self.client = client or FakeClient()
         self.writes = MinuteBudget(writes, self.clock)
         self.evictions = MinuteBudget(evictions, self.clock)
-        self.metrics = Metrics("test", [GaugeDefinition("seats", "Seats.", ("set",))])
+        self.metrics = Metrics("test", [GaugeDefinition("placeholders", "Placeholders.", ("set",))])
         api: Any = self.client
         self.applier = Applier(
             api,
@@ -115,7 +115,7 @@ def evict(name: str) -> EvictPod:
 
 def asks_for(*actions: Action) -> MemoryPlanner[int]:
     def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
-        return Planned(actions=actions, memory=memory + 1, gauges={"seats": {("default",): float(memory)}})
+        return Planned(actions=actions, memory=memory + 1, gauges={"placeholders": {("default",): float(memory)}})
 
     return MemoryPlanner("asker", plan, 0)
 
@@ -129,7 +129,7 @@ def refuse(status: int, message: str = "no") -> Callable[[str, str], Object | No
 
 def test_evictions_beyond_the_budget_are_held_back_and_come_later() -> None:
     world = World(evictions=3)
-    loop = world.loop(asks_for(*(evict(f"seat-{index}") for index in range(5))))
+    loop = world.loop(asks_for(*(evict(f"placeholder-{index}") for index in range(5))))
     loop.turn()
     assert not world.client.requests, "a new leader spent evictions that its predecessor may have made"
     world.now = 60.5
@@ -146,20 +146,20 @@ def test_evictions_beyond_the_budget_are_held_back_and_come_later() -> None:
 
 def test_an_eviction_is_bound_to_the_pod_that_the_plan_saw() -> None:
     world = World()
-    assert world.applier.apply([evict("seat-0")]) == [Done(evict("seat-0"), Outcome.DONE)]
+    assert world.applier.apply([evict("placeholder-0")]) == [Done(evict("placeholder-0"), Outcome.DONE)]
     verb, path, body = world.client.requests[0]
-    assert (verb, path) == ("POST", "/api/v1/namespaces/hub/pods/seat-0/eviction")
+    assert (verb, path) == ("POST", "/api/v1/namespaces/hub/pods/placeholder-0/eviction")
     assert body is not None
-    assert body["deleteOptions"] == {"preconditions": {"uid": "uid-seat-0"}}
+    assert body["deleteOptions"] == {"preconditions": {"uid": "uid-placeholder-0"}}
 
 
 @pytest.mark.parametrize(
     ("action", "status", "message", "outcome"),
     [
-        (evict("seat"), 429, "PodDisruptionBudget", Outcome.REFUSED),
-        (evict("seat"), 404, "", Outcome.GONE),
-        (evict("seat"), 409, "uid", Outcome.GONE),
-        (evict("seat"), 403, "forbidden", Outcome.FAILED),
+        (evict("placeholder"), 429, "PodDisruptionBudget", Outcome.REFUSED),
+        (evict("placeholder"), 404, "", Outcome.GONE),
+        (evict("placeholder"), 409, "uid", Outcome.GONE),
+        (evict("placeholder"), 403, "forbidden", Outcome.FAILED),
         (CreatePod(body={"metadata": {"name": "p"}}, why=""), 409, "exists", Outcome.DONE),
         (DeletePod(namespace="hub", name="p", uid="u", why=""), 409, "uid", Outcome.GONE),
         (
@@ -336,13 +336,13 @@ def test_memory_is_lost_with_the_lease_and_findings_are_shown_by_the_leader_only
     loop = world.loop(planner)
     for _ in range(3):
         loop.turn()
-    assert 'roost_controllers_seats{set="default"} 2.0' in world.metrics.text().decode()
+    assert 'roost_controllers_placeholders{set="default"} 2.0' in world.metrics.text().decode()
     world.leads = False
     loop.turn()
-    assert "roost_controllers_seats{" not in world.metrics.text().decode()
+    assert "roost_controllers_placeholders{" not in world.metrics.text().decode()
     world.leads = True
     loop.turn()
-    assert 'roost_controllers_seats{set="default"} 0.0' in world.metrics.text().decode()
+    assert 'roost_controllers_placeholders{set="default"} 0.0' in world.metrics.text().decode()
 
 
 def test_a_failed_write_is_tried_again_soon() -> None:
@@ -361,7 +361,7 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
         return memory
 
     def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
-        return Planned(actions=[evict("seat")], memory=memory)
+        return Planned(actions=[evict("placeholder")], memory=memory)
 
     world = World(FakeClient(refuse(429)))
     loop = world.loop(MemoryPlanner("mover", plan, 0, note=note))
@@ -372,8 +372,8 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
 
 
 def test_a_dry_run_says_each_action_in_a_line() -> None:
-    text = show_plan([asks_for(evict("seat-0"))], Snapshot("hub", "hub"), Moment(0.0, 0.0))
-    assert text == "asker: 1 action\n  evict hub/seat-0 (a test)\n"
+    text = show_plan([asks_for(evict("placeholder-0"))], Snapshot("hub", "hub"), Moment(0.0, 0.0))
+    assert text == "asker: 1 action\n  evict hub/placeholder-0 (a test)\n"
     idle: MemoryPlanner[None] = MemoryPlanner("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory), None)
     assert show_plan([idle], Snapshot("hub", "hub"), Moment(0.0, 0.0)) == "idle: 0 actions\n"
 
@@ -420,7 +420,7 @@ def test_what_is_held_back_by_one_budget_does_not_wait_for_the_other() -> None:
     world.writes.take()
     world.now = 59.0
     deletions = [DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(2)]
-    done = world.applier.apply([evict("seat"), *deletions])
+    done = world.applier.apply([evict("placeholder"), *deletions])
     assert [one.outcome for one in done] == [Outcome.HELD_BACK, Outcome.DONE, Outcome.HELD_BACK]
     assert 0.9 < world.applier.seconds_until_next() < 1.1
 

@@ -93,7 +93,7 @@ class Cluster:
             "kube-system", name, node_name=node, phase="Running", owner=Owner(owner, name, "uid"), spec=spec
         )
 
-    def add_seat(self, node: str, *, age: float) -> None:
+    def add_placeholder(self, node: str, *, age: float) -> None:
         """The set's pod, created so many seconds ago, is on that node."""
         name = f"{SET}-0"
         labels = {PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: RELEASE}
@@ -269,14 +269,14 @@ def test_of_two_instance_types_the_one_in_use_counts_as_long_as_the_pool_has_a_n
     assert resize.requests["cpu"] == "3960m"
 
 
-def test_a_node_that_a_seat_waited_for_never_makes_the_seat_larger() -> None:
+def test_a_node_that_a_placeholder_waited_for_never_makes_the_placeholder_larger() -> None:
     cluster = Cluster(_planner(countBy="nodes"))
     cluster.add_node("n0", 2000, 8 * GIB, kind="t0", age=9000)
     assert len(cluster.pass_time(600)) == 1
     # The autoscaler believes that nodes have less than they do, and brings the next larger type each time.
     for index in range(1, 6):
         cluster.add_node(f"n{index}", 2000 * 2**index, 8 * GIB * 2**index, kind=f"t{index}", age=0)
-        cluster.add_seat(f"n{index}", age=120)
+        cluster.add_placeholder(f"n{index}", age=120)
         assert cluster.pass_time(600) == []
         # It is pre-empted there, and the smaller node goes.
         cluster.pods.clear()
@@ -288,17 +288,17 @@ def test_a_node_that_a_seat_waited_for_never_makes_the_seat_larger() -> None:
     assert resize.requests["cpu"] == "63360m"
 
 
-def test_the_first_size_grows_to_the_node_that_the_first_seat_brought() -> None:
+def test_the_first_size_grows_to_the_node_that_the_first_placeholder_brought() -> None:
     first = {"requests": {"cpu": "50m", "memory": "1Gi"}}
     cluster = Cluster(_planner(countBy="nodes", resources=first))
     cluster.add_node("a", age=0)
-    cluster.add_seat("a", age=120)
+    cluster.add_placeholder("a", age=120)
     (resize,) = cluster.pass_time(600)
     assert isinstance(resize, ResizeSet)
     assert resize.requests["cpu"] == "3960m"
 
 
-def test_seats_that_ask_for_nothing_get_the_values_size_until_the_pool_has_a_node() -> None:
+def test_placeholders_that_ask_for_nothing_get_the_values_size_until_the_pool_has_a_node() -> None:
     first = {"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"cpu": 2}}
     cluster = Cluster(_planner(countBy="nodes", resources=first), requests={})
     (resize,) = cluster.pass_time(30)
@@ -314,7 +314,7 @@ def test_seats_that_ask_for_nothing_get_the_values_size_until_the_pool_has_a_nod
     assert cluster.pass_time(3600) == []
 
 
-def test_seats_that_ask_for_nothing_get_their_size_from_a_node_where_there_is_one() -> None:
+def test_placeholders_that_ask_for_nothing_get_their_size_from_a_node_where_there_is_one() -> None:
     cluster = Cluster(_planner(countBy="nodes", resources={"requests": {"cpu": 1}}), requests={})
     cluster.add_node("a", age=0)
     (resize,) = cluster.pass_time(600)

@@ -116,10 +116,10 @@ def test_users_who_fit_together_have_one_node_opened_and_more_have_more() -> Non
 
 def test_pods_of_lower_priority_give_way_and_others_dont() -> None:
     nodes = [node("a", ready_for=12), node("b", ready_for=11)]
-    assert opened(nodes, [user(), bound("seat", "a", cpu=4000, priority=-10)]) == {"a"}
+    assert opened(nodes, [user(), bound("placeholder", "a", cpu=4000, priority=-10)]) == {"a"}
     assert opened(nodes, [user(), bound("other", "a", cpu=4000)]) == {"b"}
     never = replace(user(), preempts=False)
-    assert opened(nodes, [never, bound("seat", "a", cpu=4000, priority=-10)]) == {"b"}
+    assert opened(nodes, [never, bound("placeholder", "a", cpu=4000, priority=-10)]) == {"b"}
 
 
 def test_where_no_closed_node_has_room_all_are_opened_lest_an_autoscaler_copies_the_label() -> None:

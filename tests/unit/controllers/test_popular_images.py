@@ -470,8 +470,8 @@ def test_an_empty_node_may_leave_in_peace() -> None:
     assert pulls(planned) == []
     # No autoscaler waits an hour.
     assert pulls(follow(snapshot, settings, [0, 120, 3700])) == [("n", POPULAR)]
-    seat = user("seat", RARE, node="n", component="user-placeholder")
-    held = cluster([node_state("n", joined=WALL - 700)], [*users(3, POPULAR), seat])
+    placeholder = user("placeholder", RARE, node="n", component="user-placeholder")
+    held = cluster([node_state("n", joined=WALL - 700)], [*users(3, POPULAR), placeholder])
     assert pulls(plan_after_a_while(held, settings)) == [("n", POPULAR)]
 
 
@@ -531,8 +531,8 @@ def test_an_image_that_was_removed_again_is_not_brought_back_for_a_while() -> No
 
 def test_a_tag_that_moved_is_no_removed_image_but_a_new_one_to_bring() -> None:
     old, new = (f"quay.io/lab/popular@sha256:{letter * 64}" for letter in "ab")
-    # A seat, so that the node isn't empty.
-    people = [*users(4, POPULAR, image_id=old), user("seat", RARE, node="n", component="user-placeholder")]
+    # A placeholder, so that the node isn't empty.
+    people = [*users(4, POPULAR, image_id=old), user("placeholder", RARE, node="n", component="user-placeholder")]
     settings = popular_settings()
     planned = plan_after_a_while(cluster([node_state("n")], people), settings)
     (body,) = created(planned)

@@ -254,7 +254,7 @@ class TestPreemption:
         state = ClusterState([node(name, cpu="1") for name in names], pods, Surroundings(budgets=tuple(budgets)))
         return preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
 
-    def seat(self, name: str, on: str, priority: int, cpu: str = "1", **more: Any) -> PodState:
+    def placeholder(self, name: str, on: str, priority: int, cpu: str = "1", **more: Any) -> PodState:
         return pod(name, on=on, priority=priority, requests={"cpu": cpu}, **more)
 
     def chosen(self, *pods: PodState, budgets: Iterable[DisruptionBudget] = ()) -> str:
@@ -264,16 +264,16 @@ class TestPreemption:
         return found.node
 
     def test_two_of_lower_priority_go_before_one_of_higher(self) -> None:
-        lower = [self.seat("x", "a", -10, "500m"), self.seat("y", "a", -10, "500m")]
-        assert self.chosen(*lower, self.seat("z", "b", -5)) == "a"
+        lower = [self.placeholder("x", "a", -10, "500m"), self.placeholder("y", "a", -10, "500m")]
+        assert self.chosen(*lower, self.placeholder("z", "b", -5)) == "a"
 
     def test_one_goes_before_two_of_its_priority(self) -> None:
-        two = [self.seat("x", "a", -10, "500m"), self.seat("y", "a", -10, "500m")]
-        assert self.chosen(*two, self.seat("z", "b", -10)) == "b"
+        two = [self.placeholder("x", "a", -10, "500m"), self.placeholder("y", "a", -10, "500m")]
+        assert self.chosen(*two, self.placeholder("z", "b", -10)) == "b"
 
     def test_a_budget_protects_better_than_priority(self) -> None:
         budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
-        pods = [self.seat("x", "a", -10, labels={"app": "x"}), self.seat("z", "b", -5)]
+        pods = [self.placeholder("x", "a", -10, labels={"app": "x"}), self.placeholder("z", "b", -5)]
         assert self.chosen(*pods) == "a"
         assert self.chosen(*pods, budgets=[budget]) == "b"
         assert self.chosen(*pods, budgets=[replace(budget, disruptions_allowed=1)]) == "a"
@@ -281,8 +281,8 @@ class TestPreemption:
 
     def test_on_a_node_those_with_a_budget_may_stay_first(self) -> None:
         budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
-        safe = self.seat("safe", "a", -10, "500m", labels={"app": "x"})
-        other = self.seat("other", "a", -5, "500m")
+        safe = self.placeholder("safe", "a", -10, "500m", labels={"app": "x"})
+        other = self.placeholder("other", "a", -5, "500m")
         state = ClusterState([node("a", cpu="1")], [safe, other], Surroundings(budgets=(budget,)))
         found = preempt(pod("p", requests={"cpu": "500m"}), state, DEFAULT)
         assert isinstance(found, Nomination)
@@ -290,17 +290,17 @@ class TestPreemption:
 
     def test_the_latest_started_goes_and_one_that_has_not_started_is_the_latest(self) -> None:
         early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
-        old, new = self.seat("x", "a", -10, started=early), self.seat("y", "b", -10, started=late)
+        old, new = self.placeholder("x", "a", -10, started=early), self.placeholder("y", "b", -10, started=late)
         assert self.chosen(old, new) == "b"
-        assert self.chosen(new, self.seat("z", "c", -10)) == "c"
+        assert self.chosen(new, self.placeholder("z", "c", -10)) == "c"
 
     def test_of_nodes_just_as_good_all_are_named(self) -> None:
-        found = self.candidates(self.seat("x", "b", -10), self.seat("y", "a", -10))
+        found = self.candidates(self.placeholder("x", "b", -10), self.placeholder("y", "a", -10))
         assert isinstance(found, Nomination)
         assert (found.node, found.equals) == ("a", ("b",))
 
     def test_nobody_goes_for_a_pod_that_never_pre_empts_or_still_waits_for_victims(self) -> None:
-        victim = self.seat("x", "a", -10)
+        victim = self.placeholder("x", "a", -10)
         state = ClusterState([node("a", cpu="1")], [victim])
         meek = pod("p", requests={"cpu": "1"}, preemptionPolicy="Never")
         assert preempt(meek, state, DEFAULT) == NoNomination(NEVER)
@@ -309,7 +309,7 @@ class TestPreemption:
         assert preempt(waiting, state, DEFAULT) == NoNomination(WAITING)
 
     def test_when_nothing_helps_the_dry_runs_are_told(self) -> None:
-        equal = self.seat("x", "a", 0)
+        equal = self.placeholder("x", "a", 0)
         state = ClusterState([node("a", cpu="1"), node("b", cordoned=True)], [equal])
         found = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
         assert isinstance(found, NoNomination)
@@ -349,13 +349,13 @@ class TestStates:
         assert why(pod("p", requests={"cpu": "1"}), state) == {"a": ()}
 
     def test_a_question_without_a_pod_leaves_it_where_it_was_even_when_it_fails(self) -> None:
-        seat = pod("seat", on="a", requests={"cpu": "1"})
-        state = ClusterState([node("a", cpu="1"), node("b", cpu="1")], [seat])
-        with state.without(seat.key, "hub/unknown"):
-            assert schedule(replace(seat, node_name=""), state, DEFAULT).node in ("a", "b")
-        with pytest.raises(RuntimeError), state.without(seat.key):
+        placeholder = pod("placeholder", on="a", requests={"cpu": "1"})
+        state = ClusterState([node("a", cpu="1"), node("b", cpu="1")], [placeholder])
+        with state.without(placeholder.key, "hub/unknown"):
+            assert schedule(replace(placeholder, node_name=""), state, DEFAULT).node in ("a", "b")
+        with pytest.raises(RuntimeError), state.without(placeholder.key):
             raise RuntimeError
-        assert state.get_pod(seat.key) is seat
+        assert state.get_pod(placeholder.key) is placeholder
         assert state.rows["a"].requested == {"cpu": 1000}
 
     def test_answers_follow_every_change(self) -> None:

@@ -95,14 +95,14 @@ class TestPods:
         state = read_pod_state(
             {
                 "metadata": {
-                    "name": "seat-0",
+                    "name": "placeholder-0",
                     "namespace": "jhub",
                     "uid": "u",
                     "labels": {"app": "a"},
                     "annotations": {"roost.hub.jupyter.org/opt-out": "true", "someone/else": "x"},
                     "creationTimestamp": "2026-11-21T17:50:29Z",
                     "deletionTimestamp": "2026-11-21T17:51:29Z",
-                    "ownerReferences": [{"kind": "StatefulSet", "name": "seat", "uid": "s", "controller": True}],
+                    "ownerReferences": [{"kind": "StatefulSet", "name": "placeholder", "uid": "s", "controller": True}],
                 },
                 "spec": {
                     "nodeName": "a",
@@ -119,13 +119,13 @@ class TestPods:
                 },
             }
         )
-        assert (state.key, state.uid, state.node_name, state.phase) == ("jhub/seat-0", "u", "a", "Running")
+        assert (state.key, state.uid, state.node_name, state.phase) == ("jhub/placeholder-0", "u", "a", "Running")
         assert (state.priority, state.preempts, state.scheduler_name) == (-10, False, "mine")
         assert state.started is not None
         assert state.started - state.created == 1
         assert state.leaving
         assert state.preempted
-        assert state.owner == Owner("StatefulSet", "seat", "s")
+        assert state.owner == Owner("StatefulSet", "placeholder", "s")
         assert state.annotations == {"roost.hub.jupyter.org/opt-out": "true"}
         assert (state.claims, state.spec.volume_images) == (("home",), ("r:1",))
 

@@ -1,4 +1,4 @@
-"""The placeholder mover, rule by rule, in a small model cluster with rendered values."""
+"""What the placeholder mover evicts, in a small model cluster with rendered values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from roost.controllers.contract.actions import EvictPod
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
-from roost.controllers.placeholder_mover import moves as placeholder_mover_moves
+from roost.controllers.placeholder_mover import moves
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.runtime.watching import read_stateful_set
@@ -19,265 +19,12 @@ from roost_core.placement.selectors import Taint
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from tests.builders import IMAGE, NAMESPACE, RELEASE
-from tests.mover_world import LABEL, PULLED, MoverWorld, most_within_a_minute
-
-OTHER_HUB = attract_label("other", NAMESPACE, "default")
-FORMER_SET = attract_label(RELEASE, NAMESPACE, "former")
-
-
-def _settled(seats: int = 6, users: int = 2, **mover: object) -> MoverWorld:
-    """Node `old` with users and all seats, marked; a minute has passed since."""
-    world = MoverWorld(seats, **mover)
-    world.add_node("old")
-    world.fill_seats()
-    world.run(5)
-    for index in range(users):
-        world.add_user(f"user-{index}", node="old")
-    world.run(600)
-    assert world.marked() == ["old"]
-    assert world.count_seats("old") == min(seats, 10 - users)
-    return world
-
-
-# Marks
-
-
-def test_the_newest_node_draws_the_seats_once_it_has_been_fit_for_a_while() -> None:
-    world = _settled()
-    world.add_node("new")
-    world.run(29)
-    assert world.marked() == ["old"]
-    world.run(3)
-    assert world.marked() == ["new"]
-    world.run(50)
-    assert (world.count_seats("old"), world.count_seats("new")) == (1, 5)
-    world.run(20)
-    assert (world.count_seats("old"), world.count_seats("new")) == (0, 6)
-    assert world.count_users("old") == 2
-
-
-def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready() -> None:
-    world = _settled()
-    world.add_node("new", imaged=False)
-    world.run(3600)
-    assert world.marked() == ["old"]
-    world.change_node("new", labels={PULLED: "true"})
-    world.run(29)
-    assert world.marked() == ["old"], "ready long ago, but with its images for half a minute only"
-    world.run(3)
-    assert world.marked() == ["new"]
-
-
-def test_an_image_that_no_node_can_get_does_not_keep_seats_from_a_new_node() -> None:
-    world = _settled()
-    broken = {"name": "registry.example.org/gone:1"}
-    world.document["gate"]["pullers"][0]["images"].append(broken["name"])
-    world.start_leader()
-    world.add_node("new")
-    world.run(310)
-    assert world.marked() == ["new"]
-
-
-@pytest.mark.parametrize(
-    ("change", "is_for_good"),
-    [
-        ({"leaving": True}, True),
-        ({"taints": (Taint("ToBeDeletedByClusterAutoscaler", "1", "NoSchedule"),)}, True),
-        ({"taints": (Taint("karpenter.sh/disrupted", "", "NoSchedule"),)}, True),
-        ({"ready": False}, False),
-        ({"cordoned": True}, False),
-        ({"taints": (Taint("DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule"),)}, False),
-        (
-            {"taints": (Taint("startup-taint.cluster-autoscaler.kubernetes.io/roost-hub.jhub", "", "NoSchedule"),)},
-            False,
-        ),
-        ({"taints": (Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"),)}, False),
-        ({"taints": (Taint("somebody.else/dedicated", "gpu", "NoSchedule"),)}, False),
-    ],
-    ids=str,
-)
-def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(
-    change: dict[str, Any], is_for_good: bool
-) -> None:
-    world = _settled()
-    world.add_node("new")
-    world.change_node("new", **change)
-    world.run(600)
-    assert world.marked() == ["old"]
-    assert not world.evictions
-    world.remove_node("new")
-    world.add_node("newer")
-    world.run(60)
-    assert world.marked() == ["newer"]
-    world.change_node("newer", **change)
-    world.run(1)
-    # What passes may be over soon: an older node has to wait.
-    assert world.marked() == (["old"] if is_for_good else ["newer"])
-    world.run(590)
-    assert world.marked() == (["old"] if is_for_good else ["newer"])
-    world.run(20)
-    assert world.marked() == ["old"]
-
-
-def test_a_node_that_leaves_the_pool_loses_its_mark_at_once() -> None:
-    world = _settled()
-    world.document["placeholders"][0]["nodeSelector"] = {"pool": "user"}
-    world.change_node("old", labels={"pool": "user"})
-    world.start_leader()
-    world.add_node("new")
-    world.change_node("new", labels={"pool": "user"})
-    world.run(310)
-    assert world.marked() == ["new"]
-    world.change_node("new", labels={"pool": "other"})
-    world.run(1)
-    assert world.marked() == ["old"]
-
-
-def test_how_long_a_node_has_been_unfit_is_reckoned_for_each_set_by_its_own_tolerations() -> None:
-    world = _settled()
-    tolerant = {**world.document["placeholders"][0], "name": "tolerant", "tolerations": [{"operator": "Exists"}]}
-    world.document["placeholders"].append(tolerant)
-    world.start_leader()
-    world.add_node("new")
-    world.run(400)
-    world.change_node("new", taints=(Taint("somebody.else/dedicated", "gpu", "NoSchedule"),))
-    world.run(590)
-    assert world.marked() == ["new"]
-    world.run(20)
-    assert world.marked() == ["old"]
-    assert world.marked(attract_label(RELEASE, NAMESPACE, "tolerant")) == ["new"]
-
-
-def test_a_newer_node_takes_the_mark_of_one_that_is_not_ready() -> None:
-    world = _settled(keepMarkSeconds=3600)
-    world.add_node("new")
-    world.run(60)
-    assert world.marked() == ["old"]
-    world.change_node("old", ready=False)
-    world.run(1)
-    assert world.marked() == ["new"]
-
-
-def test_a_mark_stays_for_a_while_though_newer_nodes_come() -> None:
-    world = _settled(seats=2, evictionsPerMinute=0)
-    world.add_node("new")
-    world.run(60)
-    assert world.marked() == ["new"]
-    world.add_node("newer")
-    world.run(200)
-    assert world.marked() == ["new"]
-    world.run(100)
-    assert world.marked() == ["newer"]
-
-
-def test_a_full_node_gives_its_mark_away_at_once() -> None:
-    world = _settled(seats=3)
-    world.add_node("new")
-    world.run(120)
-    assert world.marked() == ["new"]
-    for index in range(7):
-        world.add_user(f"full-{index}", node="new")
-    world.add_node("newer")
-    world.run(33)
-    assert world.marked() == ["newer"]
-
-
-def test_a_mark_stays_where_it_is_while_no_node_is_fit() -> None:
-    world = _settled()
-    world.change_node("old", cordoned=True)
-    world.run(3600)
-    assert world.marked() == ["old"]
-
-
-def test_a_flapping_node_is_not_marked_until_it_has_been_quiet() -> None:
-    world = _settled()
-    world.add_node("new")
-    for _ in range(4):
-        world.run(20)
-        world.change_node("new", ready=False)
-        world.run(20)
-        world.change_node("new", ready=True)
-    world.run(275)
-    assert world.marked() == ["old"]
-    world.run(40)
-    assert world.marked() == ["new"]
-
-
-def test_a_new_leader_sees_that_a_node_flapped_before_its_time() -> None:
-    world = _settled()
-    world.add_node("new", imaged=False)
-    world.run(400)
-    world.change_node("new", ready=False)
-    world.run(20)
-    world.change_node("new", ready=True, labels={PULLED: "true"})
-    world.start_leader()
-    world.run(250)
-    assert world.marked() == ["old"]
-    world.run(100)
-    assert world.marked() == ["new"]
-
-
-def test_marks_of_sets_that_are_gone_go_and_marks_of_other_releases_stay() -> None:
-    world = _settled()
-    world.change_node("old", labels={FORMER_SET: "true", OTHER_HUB: "true"})
-    world.run(2)
-    assert FORMER_SET not in world.nodes["old"].fact.labels
-    assert OTHER_HUB in world.nodes["old"].fact.labels
-
-
-def test_of_two_marked_nodes_one_keeps_the_mark() -> None:
-    world = _settled(evictionsPerMinute=0, keepMarkSeconds=3600)
-    world.add_node("new")
-    world.run(60)
-    world.change_node("new", labels={LABEL: "true"})
-    world.run(1)
-    assert world.marked() == ["old"]
-    world.change_node("new", labels={LABEL: "true"})
-    # Knows of no choice before: the newest one stays.
-    world.start_leader()
-    world.run(1)
-    assert world.marked() == ["new"]
-
-
-def test_sets_of_different_pools_mark_their_own_newest_nodes() -> None:
-    world = _settled()
-    world.document["placeholders"].append(
-        {**world.document["placeholders"][0], "name": "large", "nodeSelector": {"pool": "large"}}
-    )
-    world.start_leader()
-    world.add_node("new")
-    world.add_node("large")
-    world.change_node("large", labels={"pool": "large"})
-    world.run(1)
-    world.add_node("newer")
-    world.run(400)
-    assert world.marked(attract_label(RELEASE, NAMESPACE, "large")) == ["large"]
-    assert world.marked() == ["newer"]
-
-
-def test_a_mark_that_somebody_takes_away_comes_back() -> None:
-    world = _settled()
-    world.remove_label("old", LABEL)
-    world.run(1)
-    assert world.marked() == ["old"]
-
-
-def test_switched_off_the_mover_takes_its_marks_away_and_moves_nothing() -> None:
-    world = _settled()
-    world.add_node("new")
-    world.document["placeholderMover"]["enabled"] = False
-    world.start_leader()
-    world.run(600)
-    assert world.marked() == []
-    assert not world.evictions
-
-
-# Moves
+from tests.builders import NAMESPACE, RELEASE
+from tests.mover_world import LABEL, PULLED, MoverWorld, most_within_a_minute, settled_world
 
 
 def test_a_minute_never_sees_more_evictions_than_the_budget_and_none_in_a_new_leaders_first() -> None:
-    world = _settled(seats=8, users=0, evictionsPerMinute=2)
+    world = settled_world(placeholders=8, users=0, evictionsPerMinute=2)
     world.add_node("new")
     for _ in range(20):
         world.run(23)
@@ -287,20 +34,20 @@ def test_a_minute_never_sees_more_evictions_than_the_budget_and_none_in_a_new_le
     assert all(eviction.landed == "new" for eviction in world.evictions)
 
 
-def test_seats_leave_the_node_with_most_users_first() -> None:
+def test_placeholders_leave_the_node_with_most_users_first() -> None:
     world = MoverWorld(6, evictionsPerMinute=0)
     world.add_node("few", cpu="4")
     world.add_node("many", cpu="4")
-    world.fill_seats()
+    world.fill_placeholders()
     world.run(5)
     for index in range(5):
         world.add_user(f"user-{index}", node="many" if index else "few")
     # Three each, whatever the scheduler thought of it.
     for index, pod in enumerate(sorted(pod.key for pod in world.pods.values() if pod.priority < 0)):
-        seat = world.pods[pod]
+        placeholder = world.pods[pod]
         world.pods.pop(pod)
         world._state.remove_pod(pod)
-        world._add_pod(replace(seat, node_name=("few", "many")[index % 2]))
+        world._add_pod(replace(placeholder, node_name=("few", "many")[index % 2]))
     world.run(5)
     world.add_node("new")
     world.run(400)
@@ -311,8 +58,8 @@ def test_seats_leave_the_node_with_most_users_first() -> None:
     assert [eviction.source for eviction in world.evictions] == ["many"] * 3 + ["few"] * 3
 
 
-def test_no_seat_goes_to_a_marked_node_that_has_more_users_than_its_own() -> None:
-    world = _settled(users=2)
+def test_no_placeholder_goes_to_a_marked_node_that_has_more_users_than_its_own() -> None:
+    world = settled_world(users=2)
     world.add_node("new")
     for index in range(3):
         world.add_user(f"early-{index}", node="new")
@@ -325,8 +72,8 @@ def test_no_seat_goes_to_a_marked_node_that_has_more_users_than_its_own() -> Non
     assert world.evictions
 
 
-def test_a_seat_that_the_scheduler_would_put_back_stays() -> None:
-    world = _settled()
+def test_a_placeholder_that_the_scheduler_would_put_back_stays() -> None:
+    world = settled_world()
     # Its class prefers another node even more than the mark.
     strong = [{"weight": 100, "preference": {"matchExpressions": [{"key": "strong", "operator": "Exists"}]}}] * 2
     spec = world._template["spec"]["template"]["spec"]
@@ -336,18 +83,18 @@ def test_a_seat_that_the_scheduler_would_put_back_stays() -> None:
         if pod.priority < 0:
             world.remove_pod(pod.key)
     world.run(10)
-    assert world.count_seats("old") == 6
+    assert world.count_placeholders("old") == 6
     world.add_node("new")
     world.run(600)
     assert world.marked() == ["new"]
     assert not world.evictions
 
 
-def test_nothing_moves_while_a_seat_of_the_set_is_pending() -> None:
-    world = _settled()
+def test_nothing_moves_while_a_placeholder_of_the_set_is_pending() -> None:
+    world = settled_world()
     world.schedules = False
-    world.seats = 7
-    world.fill_seats()
+    world.placeholders = 7
+    world.fill_placeholders()
     world.add_node("new")
     world.run(600)
     assert world.marked() == ["new"]
@@ -356,7 +103,7 @@ def test_nothing_moves_while_a_seat_of_the_set_is_pending() -> None:
 
 
 def test_nothing_moves_while_a_user_waits_for_a_pre_emption() -> None:
-    world = _settled()
+    world = settled_world()
     world.schedules = False
     world.add_user("waiting")
     waiting = (
@@ -371,7 +118,7 @@ def test_nothing_moves_while_a_user_waits_for_a_pre_emption() -> None:
 
 @pytest.mark.parametrize("nominated", ["gone-long-ago", "another"])
 def test_a_nomination_to_a_node_that_no_move_touches_holds_nothing_up(nominated: str) -> None:
-    world = _settled()
+    world = settled_world()
     world.add_node("another")
     world.change_node("another", taints=(Taint("somebody.else/dedicated", "gpu", "NoSchedule"),))
     ghost = PodState("elsewhere", "ghost", "uid-ghost", nominated_node=nominated, scheduler_name="other")
@@ -385,11 +132,11 @@ def test_a_nomination_to_a_node_that_no_move_touches_holds_nothing_up(nominated:
     world.start_leader()
     world.add_node("new")
     world.run(600)
-    assert world.count_seats("new") == 6
+    assert world.count_placeholders("new") == 6
 
 
 def test_nothing_moves_from_or_to_a_node_that_is_being_drained() -> None:
-    world = _settled()
+    world = settled_world()
     world.add_node("new")
     world.run(25)
     world.change_node("old", cordoned=True)
@@ -402,7 +149,7 @@ def test_nothing_moves_from_or_to_a_node_that_is_being_drained() -> None:
 
 
 def test_nothing_moves_while_a_puller_is_at_work_on_either_node() -> None:
-    world = _settled()
+    world = settled_world()
     labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "popular-puller"}
     world.pods["jhub/pull"] = PodState("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
     world.add_node("new")
@@ -415,7 +162,7 @@ def test_nothing_moves_while_a_puller_is_at_work_on_either_node() -> None:
 
 
 def test_the_next_move_waits_until_the_successor_of_the_last_is_bound() -> None:
-    world = _settled(evictionsPerMinute=5)
+    world = settled_world(evictionsPerMinute=5)
     world.add_node("new")
     world.run(25)
     world.schedules = False
@@ -430,7 +177,7 @@ def test_the_next_move_waits_until_the_successor_of_the_last_is_bound() -> None:
 
 
 def test_after_a_wrong_guess_the_mover_waits_twice_as_long_each_time() -> None:
-    world = _settled(seats=6, backOffSeconds=60, maxBackOffSeconds=200)
+    world = settled_world(placeholders=6, backOffSeconds=60, maxBackOffSeconds=200)
     world.add_node("new")
     wrong = world.on_eviction
 
@@ -454,7 +201,7 @@ def test_after_a_wrong_guess_the_mover_waits_twice_as_long_each_time() -> None:
 
 
 def test_a_refused_eviction_makes_the_mover_wait_too() -> None:
-    world = _settled(backOffSeconds=60)
+    world = settled_world(backOffSeconds=60)
     world.refuses = True
     world.add_node("new")
     world.run(70)
@@ -467,7 +214,7 @@ def test_a_refused_eviction_makes_the_mover_wait_too() -> None:
 
 
 def test_only_pods_that_the_sets_own_stateful_set_made_are_ever_evicted() -> None:
-    world = _settled(seats=2)
+    world = settled_world(placeholders=2)
     real = next(pod for pod in world.pods.values() if pod.priority < 0)
     assert real.owner is not None
     impostors = [
@@ -495,7 +242,7 @@ def replace_owner(pod: PodState, **changes: str) -> Any:
 
 
 def test_a_set_that_is_rolled_out_or_gone_is_left_alone() -> None:
-    world = _settled()
+    world = settled_world()
     world.add_node("new")
     settings = _settings(world)
     snapshot = world.snapshot()
@@ -504,7 +251,7 @@ def test_a_set_that_is_rolled_out_or_gone_is_left_alone() -> None:
         world.nodes["new"], fact=replace(world.nodes["new"].fact, labels={PULLED: "true", LABEL: "true"})
     )
     later = Moment(world.now + 400, world.now + 400)
-    for sets, moves in (
+    for sets, evicts in (
         (snapshot.stateful_sets, True),
         ({}, False),
         ({name: replace(one, is_rolling=True) for name, one in snapshot.stateful_sets.items()}, False),
@@ -514,11 +261,11 @@ def test_a_set_that_is_rolled_out_or_gone_is_left_alone() -> None:
         marked = plan_placeholder_mover(replace(snapshot, stateful_sets=sets), memory, settings, later)
         again = Moment(later.wall + 40, later.steady + 40)
         planned = plan_placeholder_mover(replace(snapshot, stateful_sets=sets), marked.memory, settings, again)
-        assert any(type(action).__name__ == "EvictPod" for action in planned.actions) is moves, sets
+        assert any(type(action).__name__ == "EvictPod" for action in planned.actions) is evicts, sets
 
 
 def test_a_configuration_that_cannot_be_followed_stops_moves_but_not_marks_and_is_told() -> None:
-    world = _settled()
+    world = settled_world()
     world.configuration["extenders"] = [{"urlPrefix": "http://x", "filterVerb": "filter"}]
     world.start_leader()
     world.add_node("new")
@@ -529,8 +276,8 @@ def test_a_configuration_that_cannot_be_followed_stops_moves_but_not_marks_and_i
 
 
 def test_sets_take_turns_where_one_plan_cannot_ask_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placeholder_mover_moves, "MAX_QUESTIONS", 1)
-    world = _settled(seats=2)
+    monkeypatch.setattr(moves, "MAX_PREDICTIONS", 1)
+    world = settled_world(placeholders=2)
     first = world.document["placeholders"][0]
     world.document["placeholders"] = [first, {**first, "name": "second", "statefulSet": "second"}]
     second = attract_label(RELEASE, NAMESPACE, "second")
@@ -567,7 +314,7 @@ def test_sets_take_turns_where_one_plan_cannot_ask_for_all(monkeypatch: pytest.M
 
 def test_a_set_is_being_rolled_out_from_the_moment_of_its_change() -> None:
     item: Any = {
-        "metadata": {"name": "seats", "generation": 2},
+        "metadata": {"name": "placeholders", "generation": 2},
         "spec": {"replicas": 3},
         "status": {"observedGeneration": 2, "updateRevision": "a", "currentRevision": "a"},
     }
@@ -581,7 +328,7 @@ def test_a_set_is_being_rolled_out_from_the_moment_of_its_change() -> None:
 
 
 def test_a_clock_that_jumps_moves_nothing_twice() -> None:
-    world = _settled()
+    world = settled_world()
     settings = _settings(world)
     world.add_node("new")
     memory = MoverMemory()
@@ -597,45 +344,3 @@ def _settings(world: MoverWorld) -> MoverSettings:
     settings = read_mover_settings(read, world.document, world.configuration, NEWEST_MINOR)
     assert not read.faults
     return settings
-
-
-# Settings
-
-
-@pytest.mark.parametrize("minor", [35, 36, 37])
-def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) -> None:
-    world = MoverWorld()
-    read = Reader()
-    profiles = read_mover_settings(read, world.document, world.configuration, minor).profiles
-    assert len(profiles) > 3
-    assert {one.minor for one in profiles.values()} == {minor}
-    assert ("VolumeBinding" in dict(profiles["default-scheduler"].scores)) == (minor >= 37)
-
-
-def test_faults_of_the_settings_come_with_their_keys() -> None:
-    world = MoverWorld()
-    world.document["placeholderMover"] |= {"evictionsPerMinute": -1, "flapSeconds": "soon", "evictionsAMinute": 5}
-    world.document["placeholders"][0]["nodeSelector"] = {"pool": 7}
-    read = Reader()
-    read_mover_settings(read, world.document, world.configuration, NEWEST_MINOR)
-    assert sorted(fault.key for fault in read.faults) == [
-        "placeholderMover.evictionsAMinute",
-        "placeholderMover.evictionsPerMinute",
-        "placeholderMover.flapSeconds",
-        "placeholders[0].nodeSelector.pool",
-    ]
-
-
-def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done() -> None:
-    world = _settled()
-    world.document["gate"]["mode"] = "off"
-    labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "puller"}
-    world.pods["jhub/pull"] = PodState("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
-    world.start_leader()
-    world.add_node("new", imaged=False)
-    world.run(300)
-    assert world.marked() == ["old"]
-    world.pods.pop("jhub/pull")
-    world.run(70)
-    assert world.marked() == ["new"]
-    assert IMAGE

@@ -1,4 +1,4 @@
-"""The mover's model of the scheduler follows any cluster, whatever it was before and whatever was tried in it."""
+"""The mover's caches, its scheduler model and its pod index, follow any cluster, whatever they held before."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.placeholder_mover.model import Answer, Model
-from roost.controllers.placeholder_mover.pods import PodWatch
+from roost.controllers.placeholder_mover.pods import PodIndex
+from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.nodes import NodeFact
 from roost_core.scheduler.objects import ContainerState, NodeState, PodSpec, PodState
@@ -47,7 +47,7 @@ def _snapshot(cluster: tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, i
     return Snapshot("hub", "n", nodes, pods)
 
 
-def _told(state: ClusterState) -> object:
+def _rows(state: ClusterState) -> object:
     return {
         name: (row.node, dict(row.pods), dict(row.nominated), dict(row.requested), dict(row.scored))
         for name, row in state.rows.items()
@@ -59,31 +59,31 @@ def _told(state: ClusterState) -> object:
 def test_after_any_history_the_model_is_the_one_that_the_snapshot_alone_gives(
     clusters: list[tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]], data: st.DataObject
 ) -> None:
-    model, profile = Model(), default_profile(NEWEST_MINOR)
+    model, profile = SchedulerModel(), default_profile(NEWEST_MINOR)
     for cluster in clusters:
         snapshot = _snapshot(cluster)
         model.follow(snapshot)
         fresh = ClusterState(snapshot.nodes.values(), snapshot.pods.values())
-        assert _told(model._state) == _told(fresh)
+        assert _rows(model._state) == _rows(fresh)
         bound = [pod for pod in snapshot.pods.values() if pod.node_name in snapshot.nodes and not pod.is_finished]
         for pod in bound:
             if data.draw(st.booleans()):
                 answer = model.try_move(pod, "b", profile)
-                assert answer is not Answer.THERE or "b" in snapshot.nodes
+                assert answer is not Prediction.TARGET or "b" in snapshot.nodes
         if data.draw(st.booleans()):
             model.undo()
-            assert _told(model._state) == _told(fresh)
+            assert _rows(model._state) == _rows(fresh)
 
 
 def test_each_move_is_in_the_model_before_the_next_is_asked_for() -> None:
     snapshot = _snapshot(({"a": (4000, False), "b": (1000, False)}, {f"p{i}": ("a", 500, False) for i in range(4)}))
-    model, profile = Model(), default_profile(NEWEST_MINOR)
+    model, profile = SchedulerModel(), default_profile(NEWEST_MINOR)
     snapshot = replace(
         snapshot, nodes={**snapshot.nodes, "a": replace(snapshot.nodes["a"], fact=NodeFact("a", unschedulable=True))}
     )
     model.follow(snapshot)
     answers = [model.try_move(pod, "b", profile) for pod in snapshot.pods.values()]
-    assert answers == [Answer.THERE, Answer.THERE, Answer.NOBODY, Answer.NOBODY]
+    assert answers == [Prediction.TARGET, Prediction.TARGET, Prediction.REJECTED, Prediction.REJECTED]
 
 
 WATCHED = st.tuples(
@@ -108,7 +108,7 @@ def _watched(name: str, drawn: tuple[str, str, str, str, str]) -> PodState:
 def test_after_any_history_what_is_known_of_pods_is_what_they_alone_say(
     histories: list[dict[str, tuple[str, str, str, str, str]]],
 ) -> None:
-    watch = PodWatch()
+    watch = PodIndex()
     before: dict[str, PodState] = {}
     for drawn in histories:
         pods = {key: _watched(key, one) for key, one in drawn.items()}

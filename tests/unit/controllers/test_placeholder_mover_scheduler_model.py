@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.placeholder_mover import model as placeholder_mover_model
-from roost.controllers.placeholder_mover.model import Model
+from roost.controllers.placeholder_mover import scheduler_model
+from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost_core.placement.nodes import NodeFact
 from roost_core.scheduler.objects import NodeState, PodState
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placeholder_mover_model, "MAX_NEW_PODS", 10)
+    monkeypatch.setattr(scheduler_model, "MAX_NEW_PODS", 10)
     pods = {f"hub/p{index}": PodState(namespace="hub", name=f"p{index}", node_name="n") for index in range(25)}
     snapshot = Snapshot("hub", "hub", {"n": NodeState(NodeFact(name="n"))}, pods)
-    model = Model()
+    model = SchedulerModel()
     assert [model.follow(snapshot) for _ in range(4)] == [False, False, True, True]

@@ -1,7 +1,7 @@
-"""Keep the scheduler's model of the cluster from plan to plan: making one of 100,000 pods takes more than a second.
+"""Predict where kube-scheduler would put an evicted placeholder, with a model of the cluster kept from plan to plan.
 
-It is a cache and nothing else: `follow` makes it equal to the snapshot whatever it was before, and `undo` takes back
-what a plan tried.
+Building one of 100,000 pods takes more than a second. It is only a cache: `follow` makes it equal to the snapshot
+whatever it was before, and `undo` reverts the moves that a plan tried.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from roost_core.scheduler.profile import Profile
 
 
-# Pods taken in by one plan: a third of a second. A new leader may evict nothing for a minute, and has time.
+# Pods added by one plan: a third of a second. A new leader evicts nothing in its first minute, so it has time.
 MAX_NEW_PODS: Final = 30_000
 
 
-class Answer(Enum):
+class Prediction(Enum):
     """Where the scheduler would put a placeholder."""
 
-    THERE = "on the marked node"
+    TARGET = "on the target"
     ELSEWHERE = "on another node"
-    # The marked node takes none of its kind: it has no room, or something keeps them off.
-    NOBODY = "not there, whichever it is"
+    # The target takes no placeholder of this set: it has no room, or its taints or rules exclude them.
+    REJECTED = "the target is filtered out"
 
 
-class Model:
+class SchedulerModel:
     """A ClusterState that follows snapshots."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self._reset()
 
     def _reset(self) -> None:
@@ -46,15 +46,15 @@ class Model:
         self._tried: list[PodState] = []
 
     def follow(self, snapshot: Snapshot) -> bool:
-        """Become equal to the snapshot; costs what has changed, and a look at each object.
+        """Become equal to the snapshot; the cost is that of the changes, plus one comparison an object.
 
-        False: there was too much for one plan. It may be asked nothing before a later call says True.
+        Returns False if there was too much for one plan; `try_move` must not be called until a later call returns True.
         """
         try:
             self.undo()
             return self._follow(snapshot)
         except Exception:
-            # Half of it may be done: the next plan had better begin anew.
+            # It may have been done by half: the next plan starts from scratch.
             self._reset()
             raise
 
@@ -69,12 +69,12 @@ class Model:
             if self._nodes.get(name) is not node:
                 self._nodes[name] = node
                 self._state.set_node(node)
-        left = MAX_NEW_PODS
+        budget = MAX_NEW_PODS
         for key, pod in pods.items():
             if self._pods.get(key) is not pod:
-                if not left:
+                if not budget:
                     return False
-                left -= 1
+                budget -= 1
                 self._pods[key] = pod
                 self._state.add_pod(pod)
         return True
@@ -85,9 +85,9 @@ class Model:
         if self._state.get_pod(key) is not None:
             self._state.remove_pod(key)
 
-    def try_move(self, pod: PodState, target: str, profile: Profile) -> Answer:
-        """Move the pod, until `undo`, if the scheduler, asked now, would put it there."""
-        known = self._state.remove_pod(pod.key)
+    def try_move(self, pod: PodState, target: str, profile: Profile) -> Prediction:
+        """Predict where the pod would go if evicted now; if that is the target, move it there until `undo`."""
+        before = self._state.remove_pod(pod.key)
         unbound = copy_pod(pod, node_name="", nominated_node="", phase="Pending")
         try:
             decision = schedule(unbound, self._state, profile, with_preemption=False)
@@ -95,14 +95,14 @@ class Model:
             self._reset()
             raise
         if decision.node == target:
-            self._tried.append(known)
+            self._tried.append(before)
             self._state.add_pod(copy_pod(pod, node_name=target))
-            return Answer.THERE
-        self._state.add_pod(known)
-        return Answer.NOBODY if target in decision.rejections else Answer.ELSEWHERE
+            return Prediction.TARGET
+        self._state.add_pod(before)
+        return Prediction.REJECTED if target in decision.rejections else Prediction.ELSEWHERE
 
     def undo(self) -> None:
-        """Put back what was moved."""
+        """Revert all moves since `follow`."""
         for pod in reversed(self._tried):
             self._state.add_pod(pod)
         self._tried.clear()

@@ -1,0 +1,245 @@
+"""Which node the placeholder mover marks, in a small model cluster with rendered values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roost_core.placement.labels import attract_label
+from roost_core.placement.selectors import Taint
+from tests.builders import NAMESPACE, RELEASE
+from tests.mover_world import LABEL, PULLED, settled_world
+
+OTHER_HUB = attract_label("other", NAMESPACE, "default")
+FORMER_SET = attract_label(RELEASE, NAMESPACE, "former")
+
+
+def test_the_newest_node_draws_the_placeholders_once_it_has_been_fit_for_a_while() -> None:
+    world = settled_world()
+    world.add_node("new")
+    world.run(29)
+    assert world.marked() == ["old"]
+    world.run(3)
+    assert world.marked() == ["new"]
+    world.run(50)
+    assert (world.count_placeholders("old"), world.count_placeholders("new")) == (1, 5)
+    world.run(20)
+    assert (world.count_placeholders("old"), world.count_placeholders("new")) == (0, 6)
+    assert world.count_users("old") == 2
+
+
+def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready() -> None:
+    world = settled_world()
+    world.add_node("new", imaged=False)
+    world.run(3600)
+    assert world.marked() == ["old"]
+    world.change_node("new", labels={PULLED: "true"})
+    world.run(29)
+    assert world.marked() == ["old"], "ready long ago, but with its images for half a minute only"
+    world.run(3)
+    assert world.marked() == ["new"]
+
+
+def test_an_image_that_no_node_can_get_does_not_keep_placeholders_from_a_new_node() -> None:
+    world = settled_world()
+    broken = {"name": "registry.example.org/gone:1"}
+    world.document["gate"]["pullers"][0]["images"].append(broken["name"])
+    world.start_leader()
+    world.add_node("new")
+    world.run(310)
+    assert world.marked() == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_for_good"),
+    [
+        ({"leaving": True}, True),
+        ({"taints": (Taint("ToBeDeletedByClusterAutoscaler", "1", "NoSchedule"),)}, True),
+        ({"taints": (Taint("karpenter.sh/disrupted", "", "NoSchedule"),)}, True),
+        ({"ready": False}, False),
+        ({"cordoned": True}, False),
+        ({"taints": (Taint("DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule"),)}, False),
+        (
+            {"taints": (Taint("startup-taint.cluster-autoscaler.kubernetes.io/roost-hub.jhub", "", "NoSchedule"),)},
+            False,
+        ),
+        ({"taints": (Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"),)}, False),
+        ({"taints": (Taint("somebody.else/dedicated", "gpu", "NoSchedule"),)}, False),
+    ],
+    ids=str,
+)
+def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(
+    change: dict[str, Any], is_for_good: bool
+) -> None:
+    world = settled_world()
+    world.add_node("new")
+    world.change_node("new", **change)
+    world.run(600)
+    assert world.marked() == ["old"]
+    assert not world.evictions
+    world.remove_node("new")
+    world.add_node("newer")
+    world.run(60)
+    assert world.marked() == ["newer"]
+    world.change_node("newer", **change)
+    world.run(1)
+    # What passes may be over soon: an older node has to wait.
+    assert world.marked() == (["old"] if is_for_good else ["newer"])
+    world.run(590)
+    assert world.marked() == (["old"] if is_for_good else ["newer"])
+    world.run(20)
+    assert world.marked() == ["old"]
+
+
+def test_a_node_that_leaves_the_pool_loses_its_mark_at_once() -> None:
+    world = settled_world()
+    world.document["placeholders"][0]["nodeSelector"] = {"pool": "user"}
+    world.change_node("old", labels={"pool": "user"})
+    world.start_leader()
+    world.add_node("new")
+    world.change_node("new", labels={"pool": "user"})
+    world.run(310)
+    assert world.marked() == ["new"]
+    world.change_node("new", labels={"pool": "other"})
+    world.run(1)
+    assert world.marked() == ["old"]
+
+
+def test_how_long_a_node_has_been_unfit_is_reckoned_for_each_set_by_its_own_tolerations() -> None:
+    world = settled_world()
+    tolerant = {**world.document["placeholders"][0], "name": "tolerant", "tolerations": [{"operator": "Exists"}]}
+    world.document["placeholders"].append(tolerant)
+    world.start_leader()
+    world.add_node("new")
+    world.run(400)
+    world.change_node("new", taints=(Taint("somebody.else/dedicated", "gpu", "NoSchedule"),))
+    world.run(590)
+    assert world.marked() == ["new"]
+    world.run(20)
+    assert world.marked() == ["old"]
+    assert world.marked(attract_label(RELEASE, NAMESPACE, "tolerant")) == ["new"]
+
+
+def test_a_newer_node_takes_the_mark_of_one_that_is_not_ready() -> None:
+    world = settled_world(keepMarkSeconds=3600)
+    world.add_node("new")
+    world.run(60)
+    assert world.marked() == ["old"]
+    world.change_node("old", ready=False)
+    world.run(1)
+    assert world.marked() == ["new"]
+
+
+def test_a_mark_stays_for_a_while_though_newer_nodes_come() -> None:
+    world = settled_world(placeholders=2, evictionsPerMinute=0)
+    world.add_node("new")
+    world.run(60)
+    assert world.marked() == ["new"]
+    world.add_node("newer")
+    world.run(200)
+    assert world.marked() == ["new"]
+    world.run(100)
+    assert world.marked() == ["newer"]
+
+
+def test_a_full_node_gives_its_mark_away_at_once() -> None:
+    world = settled_world(placeholders=3)
+    world.add_node("new")
+    world.run(120)
+    assert world.marked() == ["new"]
+    for index in range(7):
+        world.add_user(f"full-{index}", node="new")
+    world.add_node("newer")
+    world.run(33)
+    assert world.marked() == ["newer"]
+
+
+def test_a_mark_stays_where_it_is_while_no_node_is_fit() -> None:
+    world = settled_world()
+    world.change_node("old", cordoned=True)
+    world.run(3600)
+    assert world.marked() == ["old"]
+
+
+def test_a_flapping_node_is_not_marked_until_it_has_been_quiet() -> None:
+    world = settled_world()
+    world.add_node("new")
+    for _ in range(4):
+        world.run(20)
+        world.change_node("new", ready=False)
+        world.run(20)
+        world.change_node("new", ready=True)
+    world.run(275)
+    assert world.marked() == ["old"]
+    world.run(40)
+    assert world.marked() == ["new"]
+
+
+def test_a_new_leader_sees_that_a_node_flapped_before_its_time() -> None:
+    world = settled_world()
+    world.add_node("new", imaged=False)
+    world.run(400)
+    world.change_node("new", ready=False)
+    world.run(20)
+    world.change_node("new", ready=True, labels={PULLED: "true"})
+    world.start_leader()
+    world.run(250)
+    assert world.marked() == ["old"]
+    world.run(100)
+    assert world.marked() == ["new"]
+
+
+def test_marks_of_sets_that_are_gone_go_and_marks_of_other_releases_stay() -> None:
+    world = settled_world()
+    world.change_node("old", labels={FORMER_SET: "true", OTHER_HUB: "true"})
+    world.run(2)
+    assert FORMER_SET not in world.nodes["old"].fact.labels
+    assert OTHER_HUB in world.nodes["old"].fact.labels
+
+
+def test_of_two_marked_nodes_one_keeps_the_mark() -> None:
+    world = settled_world(evictionsPerMinute=0, keepMarkSeconds=3600)
+    world.add_node("new")
+    world.run(60)
+    world.change_node("new", labels={LABEL: "true"})
+    world.run(1)
+    assert world.marked() == ["old"]
+    world.change_node("new", labels={LABEL: "true"})
+    # Knows of no choice before: the newest one stays.
+    world.start_leader()
+    world.run(1)
+    assert world.marked() == ["new"]
+
+
+def test_sets_of_different_pools_mark_their_own_newest_nodes() -> None:
+    world = settled_world()
+    world.document["placeholders"].append(
+        {**world.document["placeholders"][0], "name": "large", "nodeSelector": {"pool": "large"}}
+    )
+    world.start_leader()
+    world.add_node("new")
+    world.add_node("large")
+    world.change_node("large", labels={"pool": "large"})
+    world.run(1)
+    world.add_node("newer")
+    world.run(400)
+    assert world.marked(attract_label(RELEASE, NAMESPACE, "large")) == ["large"]
+    assert world.marked() == ["newer"]
+
+
+def test_a_mark_that_somebody_takes_away_comes_back() -> None:
+    world = settled_world()
+    world.remove_label("old", LABEL)
+    world.run(1)
+    assert world.marked() == ["old"]
+
+
+def test_switched_off_the_mover_takes_its_marks_away_and_moves_nothing() -> None:
+    world = settled_world()
+    world.add_node("new")
+    world.document["placeholderMover"]["enabled"] = False
+    world.start_leader()
+    world.run(600)
+    assert world.marked() == []
+    assert not world.evictions
