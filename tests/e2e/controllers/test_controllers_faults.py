@@ -76,7 +76,7 @@ class Hub:
         self.stack = Stack(cluster, self.namespace, values, webhook=False, scheduler=placeholders > 0)
         self.nodes = FakeNodes(cluster.api)
         self.keeper = PodKeeper(cluster.api)
-        self.has_seats = placeholders > 0
+        self.has_placeholders = placeholders > 0
         self.credentials: dict[str, str] = {}
         self.proxies: dict[str, CuttableProxy] = {}
         self.replicas: dict[str, Controllers] = {}
@@ -84,7 +84,7 @@ class Hub:
 
     def __enter__(self) -> Self:
         self._exits.enter_context(self.nodes)
-        if self.has_seats:
+        if self.has_placeholders:
             self._exits.enter_context(self.keeper)
         self._exits.enter_context(self.stack)
         return self
@@ -187,21 +187,21 @@ class Meddler:
 def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_beyond_the_budget(
     cluster: ControlPlane,
 ) -> None:
-    seats = 6
-    with Hub(cluster, placeholders=seats) as hub:
+    placeholders = 6
+    with Hub(cluster, placeholders=placeholders) as hub:
         old = hub.add_node("old")
         first, second = hub.start("one"), hub.start("two")
         first.wait_ready()
         second.wait_ready()
         wait_for("a leader", hub.leader)
 
-        def seats_on(node: str) -> int:
+        def placeholders_on(node: str) -> int:
             pods = cluster.api.list(
                 f"/api/v1/namespaces/{hub.namespace}/pods", labelSelector="component=user-placeholder"
             )
             return sum(pod["spec"].get("nodeName") == node for pod in pods)
 
-        wait_for("all seats on the only node", lambda: seats_on(old) == seats)
+        wait_for("all placeholders on the only node", lambda: placeholders_on(old) == placeholders)
         new = hub.add_node("new")
 
         def evictions() -> list[Request]:
@@ -223,7 +223,7 @@ def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_b
         woken_at = time.time()
         hub.replicas[frozen].process.resume()
 
-        wait_for("all seats on the new node", lambda: seats_on(new) == seats, 400)
+        wait_for("all placeholders on the new node", lambda: placeholders_on(new) == placeholders, 400)
         requests = hub.requests()
         assert {request.who for request in requests if request.is_eviction} >= {killed, frozen}
         assert most_in_a_minute(request for request in requests if request.is_eviction) <= EVICTIONS_PER_MINUTE
@@ -432,7 +432,7 @@ def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_
         return Request(at, who, "update", "leases", "", "hub", "hub-roost-controllers", 200)
 
     def evict(at: float, who: str) -> Request:
-        return Request(at, who, "create", "pods", "eviction", "hub", "seat", 201)
+        return Request(at, who, "create", "pods", "eviction", "hub", "placeholder", 201)
 
     good = [lease(0, "one"), evict(5, "one"), lease(20, "two"), evict(21, "two")]
     assert writes_without_the_lease(good) == []

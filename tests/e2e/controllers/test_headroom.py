@@ -42,18 +42,25 @@ def test_windows_set_the_number_and_applying_the_manifests_again_does_not_put_it
         "end": "2099-01-01T00:00",
     }
     over = {**term, "name": "over", "replicas": 50, "end": "2020-02-01T00:00"}
-    seats = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m"}}, "windows": [term, over]}
-    values: dict[str, Any] = {"placeholders": [seats], "singleuser": {"image": {"name": "nb", "tag": "1"}}}
+    placeholders = {
+        "name": "default",
+        "replicas": 2,
+        "resources": {"requests": {"cpu": "100m"}},
+        "windows": [term, over],
+    }
+    values: dict[str, Any] = {"placeholders": [placeholders], "singleuser": {"image": {"name": "nb", "tag": "1"}}}
     with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False) as stack:
         assert "replicas" not in stack.find("StatefulSet")["spec"]
-        wait_until(lambda: _stateful_set(stack, "default")["spec"]["replicas"] == 7, SOON_SECONDS, "seven seats")
+        wait_until(lambda: _stateful_set(stack, "default")["spec"]["replicas"] == 7, SOON_SECONDS, "seven placeholders")
         stack.apply({})
         assert _stateful_set(stack, "default")["spec"]["replicas"] == 7
 
         # Somebody else's number is set right.
         path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-default"
         control_plane.api.patch(path, {"spec": {"replicas": 3}})
-        wait_until(lambda: _stateful_set(stack, "default")["spec"]["replicas"] == 7, SOON_SECONDS, "seven seats again")
+        wait_until(
+            lambda: _stateful_set(stack, "default")["spec"]["replicas"] == 7, SOON_SECONDS, "seven placeholders again"
+        )
         told = control_plane.api.list(f"/api/v1/namespaces/{namespace}/events")
         assert any(event["reason"] == "HeadroomChanged" and "window term" in event["message"] for event in told)
 
@@ -62,7 +69,7 @@ def test_a_seat_for_a_whole_node_asks_for_what_the_node_has(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     pool = {"pool": namespace}
-    seats = {
+    placeholders = {
         "name": "whole",
         "replicas": 2,
         "countBy": "nodes",
@@ -70,7 +77,7 @@ def test_a_seat_for_a_whole_node_asks_for_what_the_node_has(
         "nodeSelector": pool,
     }
     values: dict[str, Any] = {
-        "placeholders": [seats],
+        "placeholders": [placeholders],
         "singleuser": {"image": {"name": "nb", "tag": "1"}},
         "prePuller": {"enabled": False},
         "imageGate": {"mode": "off"},
@@ -81,11 +88,11 @@ def test_a_seat_for_a_whole_node_asks_for_what_the_node_has(
         # Else an upgrade would put it back.
         pod = stack.find("StatefulSet")["spec"]["template"]["spec"]
         assert "resources" not in pod["containers"][0]
-        wait_until(lambda: _stateful_set(stack, "whole")["spec"]["replicas"] == 2, SOON_SECONDS, "a seat a node")
+        wait_until(lambda: _stateful_set(stack, "whole")["spec"]["replicas"] == 2, SOON_SECONDS, "a placeholder a node")
         wait_until(
             lambda: _requests(stack, "whole") == {"cpu": "3960m", "memory": "8110Mi"},
             SIZED_SECONDS,
-            "seats as large as nodes",
+            "placeholders as large as nodes",
             explain=lambda: (_requests(stack, "whole"), stack.controllers[0].process.tail()),
         )
 
@@ -95,7 +102,7 @@ def test_a_seat_for_a_whole_node_asks_for_what_the_node_has(
             sizes = [pod["spec"]["containers"][0]["resources"].get("requests", {}).get("cpu") for pod in found]
             return sizes == ["3960m"] * 2 and len({pod["spec"].get("nodeName") for pod in found} - {None}) == 2
 
-        wait_until(sit_apart, SIZED_SECONDS, "one seat on each node", explain=stack.controllers[0].process.tail)
+        wait_until(sit_apart, SIZED_SECONDS, "one placeholder on each node", explain=stack.controllers[0].process.tail)
         assert stack.controllers[0].metric("roost_controllers_actions_total", kind="ResizeSet", outcome="done") == 1
 
         stack.apply({})

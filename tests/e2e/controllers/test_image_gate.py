@@ -32,7 +32,7 @@ SOON_SECONDS = 30.0
 
 
 def values_for(*images: str, mode: str = "requireLabel", **gate: Any) -> dict[str, Any]:
-    """A hub with these images, and no seats."""
+    """A hub with these images, and no placeholders."""
     named = [dict(zip(("name", "tag"), image.rsplit(":", 1), strict=True)) for image in images]
     return {
         "singleuser": {"image": named[0]},

@@ -36,7 +36,7 @@ PULL_BYTES = 12_000_000
 # kubelets list their images every 30 s and post what changed every 10 s; then Roost's own part.
 SYNC_SECONDS = 50.0
 # Nine fill a node of two CPUs, whatever a puller's containers ask for.
-SEAT = {"cpu": "200m", "memory": "16Mi"}
+REQUESTS = {"cpu": "200m", "memory": "16Mi"}
 # Images under names that others have: nodes ask the test's registry whatever the name.
 PAUSE = "registry.k8s.io/pause:3.10.1"
 ROOST = "quay.io/jupyterhub/roost:0.1.0"
@@ -101,7 +101,7 @@ def images_of(hub: str, *names: str) -> tuple[str, ...]:
 
 
 def values_for(*images: str, **more: Any) -> dict[str, Any]:
-    """Users of the pool `user`, the first image theirs, and no seats."""
+    """Users of the pool `user`, the first image theirs, and no placeholders."""
     name, _, tag = images[0].rpartition(":")
     extra = {
         f"extra-{index}": dict(zip(("name", "tag"), image.rsplit(":", 1), strict=True))
@@ -269,28 +269,35 @@ class Observer:
 def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_start_there_as_soon_as_it_has_come(
     mode: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
 ) -> None:
-    """Promise 1; with `prefer` users take the newest seats first, and wait for their image there: the old pain."""
+    """Promise 1; with `prefer` users take the newest placeholders first, and wait there for their image."""
     (image,) = images_of(hub, f"server-{mode.lower()}")
     registry.push_program(_path(image), size_bytes=PULL_BYTES)
-    seats = {"name": "default", "replicas": 18, "resources": {"requests": SEAT}, "nodeSelector": {"pool": "user"}}
+    placeholders = {
+        "name": "default",
+        "replicas": 18,
+        "resources": {"requests": REQUESTS},
+        "nodeSelector": {"pool": "user"},
+    }
     # A pull takes longer here than users wait before the gate opens.
     gate = {"mode": mode, "openAfterSeconds": 600}
-    values = values_for(image, imageGate=gate, placeholders=[seats], placeholderMover={"enabled": False})
+    values = values_for(image, imageGate=gate, placeholders=[placeholders], placeholderMover={"enabled": False})
     with Stack(cluster, hub, values, controllers=True) as stack:
         wait_for_labels(cluster, hub, "node-1", {image}, 90)
 
-        def seats_on(node: str) -> int:
+        def placeholders_on(node: str) -> int:
             found = cluster.api.list(f"/api/v1/namespaces/{hub}/pods", labelSelector="component=user-placeholder")
             return sum(pod["spec"].get("nodeName") == node for pod in found)
 
-        wait_until(lambda: seats_on("node-1") == 9, 60, "nine seats on the old node")
+        wait_until(lambda: placeholders_on("node-1") == 9, 60, "nine placeholders on the old node")
         # It stands still until the users are there, however long a busy machine takes for that.
         registry.bytes_per_second = 0
         with (
             RealNode(cluster, "node-2", registry, labels={"pool": "user"}),
             Observer(cluster, hub, "node-2", image) as seen,
         ):
-            wait_until(lambda: seats_on("node-2") == 9, 60, "nine seats on the new node, so that all is full")
+            wait_until(
+                lambda: placeholders_on("node-2") == 9, 60, "nine placeholders on the new node, so that all is full"
+            )
             priority = next(
                 one["metadata"]["name"]
                 for one in stack.manifests
@@ -313,7 +320,7 @@ def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_
 
 
 def _user(name: str, image: str, priority_class: str) -> dict[str, Any]:
-    container = {"name": "notebook", "image": image, "resources": {"requests": SEAT}}
+    container = {"name": "notebook", "image": image, "resources": {"requests": REQUESTS}}
     spec = {
         "containers": [container],
         "nodeSelector": {"pool": "user"},

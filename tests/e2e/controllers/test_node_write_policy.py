@@ -149,8 +149,8 @@ def webhook_path(namespace: str) -> str:
     return f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
 
 
-def seat(**changes: Body) -> Body:
-    """A change of a seat's container, or of what stands around it."""
+def placeholder(**changes: Body) -> Body:
+    """A change of a placeholder's container, or of what stands around it."""
     spec = {**changes.pop("spec", {}), "containers": [{"name": "pause", **changes.pop("container", {})}]}
     return {"spec": {"template": {"spec": spec, **changes}}}
 
@@ -341,7 +341,7 @@ def pod_escapes(case: Case) -> dict[str, Write]:
     return {
         "a user evicted": eviction(namespace, "jupyter-ann"),
         "the hub evicted": eviction(namespace, "hub-0"),
-        "a pod that only begins like a seat evicted": eviction(namespace, f"{whole}-b-0"),
+        "a pod that only begins like a placeholder evicted": eviction(namespace, f"{whole}-b-0"),
         "a pod named like the set evicted": eviction(namespace, whole),
         "a pod elsewhere evicted": eviction("default", f"{whole}-0"),
         "a user deleted": Write("DELETE", f"{case.pods_path}/jupyter-ann"),
@@ -431,7 +431,7 @@ def pod_escapes(case: Case) -> dict[str, Write]:
 
 
 def set_escapes(case: Case) -> dict[str, Write]:
-    """Changes of a StatefulSet that would turn seats into something else."""
+    """Changes of a StatefulSet that would turn placeholders into something else."""
     path = set_path(case.namespace, "whole")
     mount = {"name": "s", "mountPath": "/s"}
 
@@ -439,24 +439,26 @@ def set_escapes(case: Case) -> dict[str, Write]:
         return Write("PATCH", at, body, STRATEGIC)
 
     return {
-        "seats of a set that counts pods": change(
-            seat(container={"resources": {"requests": {"cpu": "1"}}}), set_path(case.namespace, "default")
+        "placeholders of a set that counts pods": change(
+            placeholder(container={"resources": {"requests": {"cpu": "1"}}}), set_path(case.namespace, "default")
         ),
-        "a seat's image": change(seat(container={"image": "evil"})),
-        "a seat's command": change(seat(container={"command": ["sh"]})),
-        "a seat's environment": change(seat(container={"env": [{"name": "A", "value": "b"}]})),
-        "a seat with a Secret": change(
-            seat(container={"volumeMounts": [mount]}, spec={"volumes": [{"name": "s", "secret": {"secretName": "s"}}]})
+        "a placeholder's image": change(placeholder(container={"image": "evil"})),
+        "a placeholder's command": change(placeholder(container={"command": ["sh"]})),
+        "a placeholder's environment": change(placeholder(container={"env": [{"name": "A", "value": "b"}]})),
+        "a placeholder with a Secret": change(
+            placeholder(
+                container={"volumeMounts": [mount]}, spec={"volumes": [{"name": "s", "secret": {"secretName": "s"}}]}
+            )
         ),
-        "a seat with another account": change(seat(spec={"serviceAccountName": ACCOUNT})),
-        "a seat with a token": change(seat(spec={"automountServiceAccountToken": True})),
-        "a seat on the host": change(seat(spec={"hostNetwork": True})),
+        "a placeholder with another account": change(placeholder(spec={"serviceAccountName": ACCOUNT})),
+        "a placeholder with a token": change(placeholder(spec={"automountServiceAccountToken": True})),
+        "a placeholder on the host": change(placeholder(spec={"hostNetwork": True})),
         "a second container": change(
             {"spec": {"template": {"spec": {"containers": [{"name": "more", "image": "evil"}]}}}}
         ),
-        "an init container": change(seat(spec={"initContainers": [{"name": "more", "image": "evil"}]})),
-        "a seat's labels": change(seat(metadata={"labels": {"component": "hub"}})),
-        "seats above users": change(seat(spec={"priorityClassName": "system-node-critical"})),
+        "an init container": change(placeholder(spec={"initContainers": [{"name": "more", "image": "evil"}]})),
+        "a placeholder's labels": change(placeholder(metadata={"labels": {"component": "hub"}})),
+        "placeholders above users": change(placeholder(spec={"priorityClassName": "system-node-critical"})),
         "a StatefulSet's labels": change({"metadata": {"labels": {"a": "b"}}}),
         "a StatefulSet's status": change({"status": {"currentRevision": "x"}}, f"{path}/status"),
         "a StatefulSet deleted": Write("DELETE", path),
@@ -545,15 +547,17 @@ def legal_writes(case: Case) -> dict[str, Write]:
             "PATCH", path, [{"op": "remove", "path": f"/spec/taints/{index}"}], JSON_PATCH
         ),
         "the condition": Write("PATCH", f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC),
-        "a seat evicted": eviction(namespace, "hub-roost-placeholder-default-17"),
-        "the size of a seat that is a whole node": Write(
+        "a placeholder evicted": eviction(namespace, "hub-roost-placeholder-default-17"),
+        "the size of a placeholder that is a whole node": Write(
             "PATCH",
             set_path(namespace, "whole"),
-            seat(container={"resources": {"requests": {"cpu": "3", "memory": "12Gi"}, "limits": None}}),
+            placeholder(container={"resources": {"requests": {"cpu": "3", "memory": "12Gi"}, "limits": None}}),
             STRATEGIC,
         ),
-        "the number of seats": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 7}}),
-        "no seats": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 0}}),
+        "the number of placeholders": Write(
+            "PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 7}}
+        ),
+        "no placeholders": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 0}}),
         "its own Lease": lease(ACCOUNT, namespace),
         "a pod that pulls": puller_pod(case),
         "a pod that pulls, with the common labels": puller_pod(case, labels_={"example.org/team": "hubs"}),
@@ -698,7 +702,7 @@ def test_without_the_node_condition_no_condition_may_be_written(
         writes = legal_writes(case)
         refused = {name for name, write in writes.items() if "ValidatingAdmissionPolicy" in refusal(account, write)}
         assert "the condition" in refused
-        assert not refused & {"the startup taint lifted", "an image's label", "a mark", "a seat evicted"}
+        assert not refused & {"the startup taint lifted", "an image's label", "a mark", "a placeholder evicted"}
 
 
 def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:

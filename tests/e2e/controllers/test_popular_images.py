@@ -87,7 +87,7 @@ class Hubs:
         selector = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(self.namespaces)}
         return {
             "placeholders": [
-                {"name": "seats", "replicas": 0, "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
+                {"name": "placeholders", "replicas": 0, "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
             ],
             "prePuller": {"enabled": False},
             "imageGate": {"mode": "off"},
