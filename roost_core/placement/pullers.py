@@ -1,4 +1,4 @@
-"""Read which images the image gate watches over, and tell to which nodes the puller's DaemonSets bring them."""
+"""Read which images the image gate manages, and which nodes the puller's DaemonSets serve."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ if TYPE_CHECKING:
     from roost_core.placement.nodes import NodeFact
     from roost_core.placement.settings_reader import Document, Reader
 
-# What the DaemonSet controller lets every daemon pod tolerate.
+# Tolerations that the DaemonSet controller adds to every daemon pod.
 # Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
 DAEMON_TOLERATIONS: Final[tuple[Mapping[str, object], ...]] = tuple(
     {"key": f"node.kubernetes.io/{name}", "operator": "Exists"}
     for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
+# Of imageGate.pullDeadlineSeconds; recorder.json doesn't have it.
+DEFAULT_DEADLINE_SECONDS: Final = 600
+MAX_DEADLINE_SECONDS: Final = 24 * 3600
 
 
 @dataclass(frozen=True)
 class ManagedImage:
     """One image that the puller brings to nodes; compared by its normalised reference."""
 
-    # As the values write it.
+    # As written in the values.
     reference: str
     normalised: str
-    # The node label that says "it is there".
+    # The node label that says that it is present.
     label: str
     # Every way in which a node's list may spell it.
     spellings: tuple[str, ...]
@@ -43,12 +46,12 @@ class Puller:
     """One DaemonSet of the puller: its images, and the nodes that it brings them to."""
 
     name: str
-    # Labels that its nodes have.
+    # Labels that its nodes must have.
     node_selector: Mapping[str, str]
     images: tuple[ManagedImage, ...]
-    # Node selector terms, of which its nodes meet one; none: all do.
+    # Node selector terms, of which a node must match one; empty: every node matches.
     required_terms: tuple[Mapping[str, object], ...] = ()
-    # All that its pods tolerate; None: nobody said, so everything.
+    # All tolerations of its pods; None: not given, so it tolerates everything.
     tolerations: tuple[Mapping[str, object], ...] | None = None
 
     @cached_property
@@ -64,28 +67,30 @@ class Puller:
 
 @dataclass(frozen=True, slots=True)
 class Pullers:
-    """`gate.mode` and `gate.pullers` of controllers.json and recorder.json."""
+    """What controllers.json and recorder.json have in common of `gate`."""
 
     mode: GateMode = GateMode.OFF
     pullers: tuple[Puller, ...] = ()
+    # Seconds after a node became Ready; then it is used even if it lacks images.
+    pull_deadline_seconds: int = DEFAULT_DEADLINE_SECONDS
 
     @property
     def labelling(self) -> tuple[Puller, ...]:
-        """The pullers whose images are written on nodes, as labels."""
+        """The pullers whose images nodes have labels for."""
         return () if self.mode is GateMode.OFF else self.pullers
 
 
 def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
     """Describe an image for one hub."""
     normalised = normalise_reference(reference)
-    # Some runtimes list images of Docker's registry by a short form.
+    # Some runtimes list Docker Hub images by a short form.
     prefixes = [prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)]
     spellings = (normalised, *map(normalised.removeprefix, prefixes))
     return ManagedImage(reference, normalised, pulled_label(release, namespace, reference), spellings)
 
 
 def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
-    """Whether the DaemonSet's selector and terms admit a node."""
+    """Whether the DaemonSet's selector and terms match a node."""
     if not puller.node_selector.items() <= labels.items():
         return False
     terms = puller.required_terms
@@ -93,7 +98,7 @@ def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
 
 
 def serving(pullers: Sequence[Puller], node: NodeFact) -> list[Puller]:
-    """The DaemonSets that bring images to the node; where its taints keep off all that select it, those that do."""
+    """The DaemonSets that select the node and tolerate its taints; if none tolerates them, all that select it."""
     selecting = [puller for puller in pullers if selects(puller, node.name, node.labels)]
     if not node.taints:
         return selecting
@@ -106,13 +111,14 @@ def serving(pullers: Sequence[Puller], node: NodeFact) -> list[Puller]:
 
 
 def read_pullers(read: Reader, document: Document) -> Pullers:
-    """Read `gate.mode` and `gate.pullers`; without a `gate` the mode is off. Faults go to the reader."""
+    """Read `gate`; without one the mode is off. Faults go to the reader."""
     gate = read.mapping(document.get("gate"), "gate")
     if not gate:
         return Pullers()
     release = read.text(document.get("release"), "release")
     namespace = read.text(document.get("namespace"), "namespace")
     mode = gate.get("mode")
+    deadline = gate.get("pullDeadlineSeconds", DEFAULT_DEADLINE_SECONDS)
     return Pullers(
         # YAML 1.1 reads a bare `off` as false.
         mode=read.choice("off" if mode is False else mode, "gate.mode", GateMode),
@@ -120,6 +126,7 @@ def read_pullers(read: Reader, document: Document) -> Pullers:
             _read_puller(read, entry, f"gate.pullers[{index}]", release, namespace)
             for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers"))
         ),
+        pull_deadline_seconds=read.whole(deadline, "gate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS),
     )
 
 
@@ -141,7 +148,7 @@ def _read_puller(read: Reader, entry: object, key: str, release: str, namespace:
 def _read_tolerations(
     read: Reader, value: object, key: str, release: str, namespace: str
 ) -> tuple[Mapping[str, object], ...] | None:
-    """What a puller says that its pods tolerate, and what every puller's do; None: it says nothing."""
+    """The puller's tolerations, and those of every puller; None: not given."""
     if value is None:
         return None
     taints = (startup_taint(release, namespace), readiness_taint(release, namespace))
@@ -150,5 +157,5 @@ def _read_tolerations(
 
 
 def read_mappings(read: Reader, value: object, key: str) -> tuple[Mapping[str, object], ...]:
-    """A list of mappings; none when it is null."""
+    """A list of mappings; empty when it is null."""
     return tuple(read.mapping(entry, f"{key}[{index}]") for index, entry in enumerate(read.items(value, key)))

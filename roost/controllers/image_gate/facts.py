@@ -1,16 +1,16 @@
-"""Tell which images a node holds, from what its kubelet says in three places, each at its own speed.
+"""Decide which images a node holds, from three reports of its kubelet, each with its own delay.
 
-`status.images` of the node is the truth, but late: kubelets look at their runtime every 30 s and post what changed
-every 10 s (some are told: every few minutes), and show the 50 largest images only. `Pulled` events of the puller's pods
-come within a second. Statuses of the puller's containers come when its kubelet is through with the whole pod, which is
-when the last of its images has come or failed.
+`status.images` of the node is reliable but late: kubelets query their runtime every 30 s and post changes every 10 s
+(some are configured to wait minutes), and list the 50 largest images only. `Pulled` events of the puller's pods come
+within a second. Statuses of the puller's containers come when the kubelet has processed the whole pod, that is, when
+the last of its images was pulled or failed.
 
-So an event or a status makes a fact at once. The list confirms it, and only what the list has confirmed can be taken
-back at once when the image is missing there; before that, an image's absence may be the list's lag, and counts only
-after LIST_LAG_SECONDS. Absence is nothing where the list may have been cut.
+So an event or a status establishes a fact at once, and the list confirms it. A confirmed fact is revoked as soon as
+the list lacks the image. Before that, the absence may be the list's lag, and counts only after LIST_LAG_SECONDS. From a
+list that may be cut, absence proves nothing.
 
-Memory may be lost at any moment: a node's label is then taken for an unconfirmed fact, and old events and statuses for
-none, as nobody knows whether the image has been deleted since.
+Memory may be lost at any time. Then a node's label counts as an unconfirmed fact, and old events and statuses count for
+nothing, because the image may have been deleted since.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50
-# kubelet's nodeStatusReportFrequency (5 min), and the 30 s for which it keeps what its runtime said.
+# kubelet's nodeStatusReportFrequency (5 min), plus the 30 s for which it caches its runtime's answer.
 LIST_LAG_SECONDS: Final = 330.0
 Z2JH_CONTAINER: Final = "image-pull-"
 
 
 class Listing(Enum):
-    """What a node's own list says of an image."""
+    """What a node's image list says about an image."""
 
     YES = "there"
     NO = "not there"
@@ -48,7 +48,7 @@ class Listing(Enum):
 
 
 class Fault(NamedTuple):
-    """A pull that a kubelet gave up for now."""
+    """A pull that failed, at least for now."""
 
     # What can't be pulled: the managed image, or the puller's own as the pod has it.
     reference: str
@@ -58,36 +58,36 @@ class Fault(NamedTuple):
     message: str
 
 
-# Of one pod's uid: the moment of a `Pulled` event, or None for a container's status.
+# A pod's uid, and the Unix time of its `Pulled` event, or None for a container's status.
 Token = tuple[str, float | None]
 
 
 class PodEvidence(NamedTuple):
-    """What one puller pod says of its node's images."""
+    """What one puller pod reports about its node's images."""
 
     pod: PodState
-    # Moments of `Pulled` events, by normalised reference.
+    # (normalised reference, Unix time) of each `Pulled` event.
     events: tuple[tuple[str, float], ...]
     tokens: Mapping[str, frozenset[Token]]
     # By normalised reference.
     faults: Mapping[str, Fault]
-    # What its containers are there to pull, normalised.
+    # The images that its containers pull, normalised.
     images: frozenset[str] = frozenset()
 
     def still_brings(self, image: str) -> bool:
-        """Tell whether the pod is to pull an image, and hasn't done so yet."""
+        """Whether the pod has yet to pull an image."""
         return image in self.images and (self.pod.uid, None) not in self.tokens.get(image, NO_TOKENS)
 
 
 class Fact(NamedTuple):
-    """What is known of one image on one node."""
+    """What is known about one image on one node."""
 
     holds: bool
-    # Steady seconds: when the last news came, or when it was first looked at.
+    # Steady seconds: the last change, or the first look.
     since: float
-    # The list has shown it since.
+    # The node's list has shown it since.
     confirmed: bool
-    # What has been counted already.
+    # Those taken into account.
     tokens: frozenset[Token]
 
 
@@ -97,32 +97,31 @@ NO_TOKENS: Final[frozenset[Token]] = frozenset()
 def find_evidence(
     snapshot: Snapshot, settings: GateSettings, before: Mapping[str, PodEvidence]
 ) -> dict[str, PodEvidence]:
-    """What each puller pod says, by the pod's uid. `before`: an earlier answer; what didn't change stays one object."""
+    """Return what each puller pod reports, by uid. before: an earlier result, whose unchanged entries are reused."""
     pullers = {
         pod.uid: pod
         for pod in snapshot.pods.values()
-        # A pod that was evicted tells nothing: its containers count as ended though they never began.
+        # An evicted pod is no evidence: its containers count as terminated although they never started.
         if pod.containers
         and not pod.is_finished
         and pod.node_name
         and pod.namespace == settings.namespace
-        and _is_followed(pod, settings)
+        and _is_own_puller(pod, settings)
     }
     events = _events_by_pod(snapshot.pull_events.values(), pullers, settings)
-    found: dict[str, PodEvidence] = {}
+    evidence: dict[str, PodEvidence] = {}
     for uid, pod in pullers.items():
-        said = events.get(uid, ())
-        known = before.get(uid)
-        if known is not None and known.pod is pod and known.events == said:
-            found[uid] = known
-        else:
-            found[uid] = _read_pod(pod, said, settings)
-    return found
+        pod_events = events.get(uid, ())
+        earlier = before.get(uid)
+        if earlier is None or earlier.pod is not pod or earlier.events != pod_events:
+            earlier = _read_pod(pod, pod_events, settings)
+        evidence[uid] = earlier
+    return evidence
 
 
-def _is_followed(pod: PodState, settings: GateSettings) -> bool:
+def _is_own_puller(pod: PodState, settings: GateSettings) -> bool:
     if settings.puller_pods is PullerPods.ROOST:
-        # Another release's in the same namespace tells of its own images, secrets and faults.
+        # Another release's pods in the same namespace have other images, secrets and faults.
         return is_puller(pod.labels) and pod.labels.get(OWN_INSTANCE_LABEL) == settings.release
     return is_z2jh_puller(pod.labels)
 
@@ -130,7 +129,7 @@ def _is_followed(pod: PodState, settings: GateSettings) -> bool:
 def _events_by_pod(
     events: Iterable[PullEvent], pullers: Mapping[str, PodState], settings: GateSettings
 ) -> dict[str, tuple[tuple[str, float], ...]]:
-    found: dict[str, dict[str, float]] = {}
+    times_by_pod: dict[str, dict[str, float]] = {}
     normalised: dict[str, str] = {}
     for event in events:
         if event.reason != PULLED or event.pod_uid not in pullers:
@@ -139,39 +138,39 @@ def _events_by_pod(
         if image is None:
             image = normalised[event.image] = normalise_reference(event.image)
         if image in settings.images:
-            moments = found.setdefault(event.pod_uid, {})
-            moments[image] = max(event.at, moments.get(image, event.at))
-    return {uid: tuple(sorted(moments.items())) for uid, moments in found.items()}
+            times = times_by_pod.setdefault(event.pod_uid, {})
+            times[image] = max(event.at, times.get(image, event.at))
+    return {uid: tuple(sorted(times.items())) for uid, times in times_by_pod.items()}
 
 
 def _read_pod(pod: PodState, events: tuple[tuple[str, float], ...], settings: GateSettings) -> PodEvidence:
     tokens: dict[str, set[Token]] = {}
     faults: dict[str, Fault] = {}
-    for image, at in events:
-        tokens.setdefault(image, set()).add((pod.uid, at))
+    for name, at in events:
+        tokens.setdefault(name, set()).add((pod.uid, at))
     for container in pod.containers:
         managed = _image_of(container, settings)
         if managed is None:
             if container.init and container.waiting_reason in PULL_FAULTS and is_puller(pod.labels):
                 # Roost's own image, which every container of the pod waits for.
-                for one in _images_of_pod(pod, settings):
-                    faults.setdefault(one.normalised, _fault(container, one))
+                for image in _images_of_pod(pod, settings):
+                    faults.setdefault(image.normalised, _fault(container, image))
             continue
         if _was_pulled(container):
             tokens.setdefault(managed.normalised, set()).add((pod.uid, None))
         elif container.waiting_reason in PULL_FAULTS:
             faults[managed.normalised] = _fault(container, managed)
-    images = frozenset(one.normalised for one in _images_of_pod(pod, settings))
-    return PodEvidence(pod, events, {image: frozenset(found) for image, found in tokens.items()}, faults, images)
+    images = frozenset(image.normalised for image in _images_of_pod(pod, settings))
+    return PodEvidence(pod, events, {name: frozenset(seen) for name, seen in tokens.items()}, faults, images)
 
 
 def _images_of_pod(pod: PodState, settings: GateSettings) -> list[ManagedImage]:
-    found = [_image_of(container, settings) for container in pod.containers]
-    return [image for image in found if image is not None]
+    images = (_image_of(container, settings) for container in pod.containers)
+    return [image for image in images if image is not None]
 
 
 def _image_of(container: ContainerState, settings: GateSettings) -> ManagedImage | None:
-    """The managed image that the container is there to pull."""
+    """The managed image that the container pulls."""
     if settings.puller_pods is PullerPods.ROOST:
         return settings.by_container.get(container.name)
     if not (container.init and container.name.startswith(Z2JH_CONTAINER)):
@@ -206,18 +205,18 @@ def _runs(container: ContainerState, image: ManagedImage) -> bool:
 
 
 def _quoted_image(message: str) -> str:
-    _, word, rest = message.partition('image "')
-    text, quote, _ = rest.partition('"')
-    return text if word and quote else ""
+    _, opening, tail = message.partition('image "')
+    text, closing, _ = tail.partition('"')
+    return text if opening and closing else ""
 
 
 def look_up(node: NodeState, image: ManagedImage, known_bytes: int | None) -> Listing:
-    """Ask the node's own list for an image. known_bytes: the size that a list gave it before, None if none did."""
+    """Look an image up in the node's list. known_bytes: its size by an earlier list, None if no list had it."""
     listed = node.images
     for spelling in image.spellings:
         if spelling in listed:
             return Listing.YES
-    # Nothing listed at all: the kubelet hasn't looked yet, or was told to list nothing.
+    # An empty list: the kubelet hasn't queried its runtime yet, or is configured to list nothing.
     if not listed:
         return Listing.SILENT
     if (node.image_count or len(listed)) < LISTED_IMAGES:
@@ -226,15 +225,15 @@ def look_up(node: NodeState, image: ManagedImage, known_bytes: int | None) -> Li
 
 
 def weigh(before: Fact | None, listing: Listing, tokens: frozenset[Token], *, labelled: bool, now: Moment) -> Fact:
-    """Say whether the image is there, from what was known and what is said now.
+    """Decide whether the node holds the image, from the fact so far and what is reported now.
 
-    before: None when the node is looked at for the first time. labelled: it carries the image's label.
+    before: None at the first look at the node. labelled: it has the image's label.
     """
     if listing is Listing.YES:
         return Fact(True, now.steady if before is None else before.since, True, tokens)
     if before is None:
-        said = labelled or any(_is_recent(token, now) for token in tokens)
-        return Fact(said or (listing is Listing.SILENT and bool(tokens)), now.steady, False, tokens)
+        is_reported = labelled or any(_is_recent(token, now) for token in tokens)
+        return Fact(is_reported or (listing is Listing.SILENT and bool(tokens)), now.steady, False, tokens)
     if _has_news(before.tokens, tokens):
         return Fact(True, now.steady, False, tokens)
     if before.holds and listing is Listing.NO and (before.confirmed or _has_waited(before, now)):
@@ -243,7 +242,7 @@ def weigh(before: Fact | None, listing: Listing, tokens: frozenset[Token], *, la
 
 
 def seconds_until_doubt(fact: Fact, listing: Listing, now: Moment) -> float | None:
-    """Seconds until the list's silence on this fact becomes proof; None: no need to look again."""
+    """Seconds until the image's absence from the list becomes proof; None: that can't happen."""
     if not fact.holds or fact.confirmed or listing is not Listing.NO:
         return None
     return max(0.0, fact.since + LIST_LAG_SECONDS - now.steady)
@@ -259,7 +258,7 @@ def _is_recent(token: Token, now: Moment) -> bool:
 
 
 def _has_news(known: frozenset[Token], tokens: frozenset[Token]) -> bool:
-    """Whether something was said that hasn't been counted: a status says again what an event of that pod said."""
+    """Whether there is a new report: a status only repeats what an event of the same pod reported."""
     fresh = tokens - known
     if not fresh:
         return False

@@ -1,7 +1,7 @@
-"""Say what a node's label of an image it lacks should be: closed to the image's users while it comes, or open to them.
+"""Decide the label of an image that a node lacks: it closes the node to the image's users, or opens it to them.
 
-A node is closed only while this release's puller can be expected to bring the image soon. Whoever doubts that opens it,
-and it stays open until the image is there: a label that went back and forth would say nothing.
+A node is closed only while this release's puller can be expected to bring the image soon. On any doubt it is opened,
+and it stays open until the image is there, so that the label doesn't flap.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from roost_core.placement.labels import OPENED, PULLING
 if TYPE_CHECKING:
     from roost_core.placement.selectors import Taint
 
-# The DaemonSet controller makes a pod for a new node within a second or two, and it is bound at once. Without one for
-# so long there is none to wait for.
+# The DaemonSet controller creates a new node's pod within a second or two, and it is bound at once. Without one for
+# this long, none will come.
 NO_PULLER_OPENS_SECONDS: Final = 30.0
-# Kubelets say so only once a pull has failed twice, some ten seconds apart. Of the others nothing comes by waiting.
+# ImagePullBackOff: the pull has failed twice, about ten seconds apart. Waiting doesn't help with the others.
 STUCK_REASONS: Final = frozenset({"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
-# Taints that somebody takes off within seconds of a node's start. They keep the puller away for so long, but users too.
+# Taints that are removed within seconds of a node's start. Until then they keep pullers away, but users too.
 _STARTUP_KEYS: Final = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
-# Those by which cluster-autoscaler is told that a node is on its way until they go.
+# With one of these, cluster-autoscaler treats the node as still starting.
 AUTOSCALER_STARTUP_PREFIXES: Final = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
@@ -39,7 +39,7 @@ class Opening(StrEnum):
     NO_PULLER = "no-puller"
     DEADLINE = "deadline"
     USER_WAITS = "user-waits"
-    # A leader before this one knew.
+    # An earlier leader knew why.
     EARLIER = "earlier"
 
 
@@ -54,20 +54,20 @@ SENTENCES: Final = {
 
 
 class Absence(NamedTuple):
-    """What is known of an image that a Ready node lacks."""
+    """What is known about an image that a Ready node lacks."""
 
-    # What its label says now.
+    # Its label's present value.
     label: str | None
-    # A puller's pod is on the node that hasn't brought it yet; its pull fails again and again.
+    # A puller's pod on the node has yet to pull it; and its pull fails again and again.
     is_coming: bool
     is_stuck: bool
-    # A puller's pod is on the node that has brought it once.
+    # A puller's pod on the node has pulled it once.
     was_brought: bool
-    # A puller can be expected on every node that its taints admit, and on this one.
+    # A puller's pod can be expected on every node that it tolerates, this one included.
     is_expected: bool
-    # How long it is missing, and how long no puller's pod has been at it.
+    # How long it has been missing, and how long no puller's pod has been there to pull it.
     missing_seconds: float
-    alone_seconds: float
+    unattended_seconds: float
 
 
 class Mark(NamedTuple):
@@ -75,9 +75,9 @@ class Mark(NamedTuple):
 
     # None: no label.
     value: str | None
-    # Of OPENED, the first time.
+    # When first opened.
     why: Opening | None = None
-    # Seconds after which it may be another.
+    # Seconds until it may change.
     wait_seconds: float | None = None
 
 
@@ -85,7 +85,7 @@ NO_MARK: Final = Mark(None)
 
 
 def find_mark(absence: Absence, deadline_seconds: float) -> Mark:
-    """Say what becomes of a node's label of an image that it lacks."""
+    """Decide what the label of an absent image should be."""
     if not (absence.is_coming or absence.is_expected):
         return NO_MARK
     if absence.label == OPENED:
@@ -97,7 +97,7 @@ def find_mark(absence: Absence, deadline_seconds: float) -> Mark:
     elif absence.was_brought:
         return Mark(OPENED, Opening.REMOVED)
     else:
-        waits.append(NO_PULLER_OPENS_SECONDS - absence.alone_seconds)
+        waits.append(NO_PULLER_OPENS_SECONDS - absence.unattended_seconds)
         if waits[-1] <= 0:
             return Mark(OPENED, Opening.NO_PULLER)
     if waits[0] <= 0:
@@ -106,6 +106,6 @@ def find_mark(absence: Absence, deadline_seconds: float) -> Mark:
 
 
 def is_startup_taint(taint: Taint) -> bool:
-    """Tell whether a taint is one under which nodes begin, and which goes by itself."""
+    """Whether a taint is one that nodes start with and that goes by itself."""
     key = taint.key
     return key in _STARTUP_KEYS or key.startswith(_STARTUP_PREFIXES) or key.endswith(_STARTUP_SUFFIX)

@@ -1,4 +1,4 @@
-"""Say in plain words why an image can't be pulled, and what to do; the words are the kubelet's and its runtime's."""
+"""Tell from the kubelet's and its runtime's messages why an image can't be pulled, and what to do about it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Cause(StrEnum):
     OTHER = "other"
 
 
-# Looked for in this order, in lower case: a refusal may say "not found", too. Statuses' numbers are left out: ports and
-# digests hold the same digits.
+# Searched in this order, in lower case: a refusal may also say "not found". HTTP status codes are left out: ports and
+# digests contain the same digits.
 _WORDS: Final = (
     (Cause.DISK, ("no space left on device", "disk quota exceeded")),
     (Cause.THROTTLED, ("toomanyrequests", "too many requests", "pull qps exceeded", "rate limit")),
@@ -73,37 +73,37 @@ _BY_REASON: Final = {
 }
 _SENTENCES: Final = {
     Cause.REGISTRY: "its registry does not answer; see that the registry is up and that the node reaches it",
-    Cause.MISSING: "the registry has no such image; mend its name and tag in the values, or push it",
-    Cause.CREDENTIALS: "the registry refuses the credentials; mend the Secrets named in imagePullSecrets",
-    Cause.CERTIFICATE: "the registry's certificate is not trusted; mend it, or the node's trust in it",
-    Cause.THROTTLED: "the registry limits its pulls; wait, or give credentials in imagePullSecrets that may pull more",
-    Cause.DISK: "the node's disk is full; remove what fills it, or take larger disks",
-    Cause.NAME: "it is no image's name; mend it in the values",
-    Cause.NEVER: "its pull policy says Never; change it to IfNotPresent",
-    Cause.OTHER: "the node's runtime says so; its words are in the status of the puller's pod",
+    Cause.MISSING: "the registry has no such image; fix its name and tag in the values, or push it",
+    Cause.CREDENTIALS: "the registry refuses the credentials; fix the Secrets named in imagePullSecrets",
+    Cause.CERTIFICATE: "the registry's certificate is not trusted; fix it, or make the node trust it",
+    Cause.THROTTLED: "the registry limits pulls; wait, or use credentials with a higher limit in imagePullSecrets",
+    Cause.DISK: "the node's disk is full; free some space, or use larger disks",
+    Cause.NAME: "it is not a valid image name; fix it in the values",
+    Cause.NEVER: "its pull policy is Never; change it to IfNotPresent",
+    Cause.OTHER: "the runtime's message is in the status of the puller's pod",
 }
 _MEANWHILE: Final = {
-    GateMode.REQUIRE_LABEL: "its users go to other nodes that hold it, as far as there are any",
-    GateMode.PREFER: "its users may start on this node all the same",
+    GateMode.REQUIRE_LABEL: "its users go to other nodes that hold it, if any",
+    GateMode.PREFER: "its users may still start on this node",
     GateMode.STARTUP_TAINT: "a new node stays closed until its images are there or its deadline has passed",
-    GateMode.OFF: "its users may start on this node all the same",
+    GateMode.OFF: "its users may still start on this node",
 }
 
 
 def find_cause(fault: Fault) -> Cause:
-    """Read a kubelet's reason and message."""
+    """Classify a fault by the kubelet's reason and message."""
     if fault.reason in _BY_REASON:
         return _BY_REASON[fault.reason]
-    # A name may hold any of the words.
-    said = fault.message.lower()
+    # The image's name may contain any of the phrases.
+    message = fault.message.lower()
     for name in {fault.reference, fault.image.reference, fault.image.normalised}:
-        said = said.replace(name.lower(), "IMAGE")
-    return next((cause for cause, words in _WORDS if any(word in said for word in words)), Cause.OTHER)
+        message = message.replace(name.lower(), "IMAGE")
+    return next((cause for cause, words in _WORDS if any(word in message for word in words)), Cause.OTHER)
 
 
 def describe_fault(fault: Fault, node: str, mode: GateMode) -> str:
-    """One sentence: which image, which node, why, what to do, and what it means meanwhile."""
-    what = f"Image {fault.reference} can't be pulled to node {node}"
+    """Say in one sentence which image can't be pulled, to which node, why, what to do, and the effect until then."""
+    subject = f"Image {fault.reference} can't be pulled to node {node}"
     if fault.reference != fault.image.reference:
-        what = f"The puller's own image {fault.reference} can't be pulled to node {node}"
-    return f"{what}: {_SENTENCES[find_cause(fault)]} ({_MEANWHILE[mode]})."
+        subject = f"The puller's own image {fault.reference} can't be pulled to node {node}"
+    return f"{subject}: {_SENTENCES[find_cause(fault)]} ({_MEANWHILE[mode]})."

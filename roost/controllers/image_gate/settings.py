@@ -1,4 +1,4 @@
-"""Hold what the image gate is told: its mode, and which images belong on which nodes."""
+"""Read the image gate's settings from controllers.json: its mode, and which images belong on which nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from roost_core.placement.labels import (
     readiness_taint,
     startup_taint,
 )
-from roost_core.placement.pullers import DAEMON_TOLERATIONS, selects, serving
+from roost_core.placement.pullers import (
+    DAEMON_TOLERATIONS,
+    MAX_DEADLINE_SECONDS,
+    read_mappings,
+    read_pullers,
+    selects,
+    serving,
+)
 from roost_core.placement.selectors import untolerated
 from roost_core.placement.settings import GateMode
 
@@ -24,10 +31,11 @@ if TYPE_CHECKING:
     from roost_core.placement.nodes import NodeFact
     from roost_core.placement.pullers import ManagedImage, Puller
     from roost_core.placement.selectors import Taint
+    from roost_core.placement.settings_reader import Document, Reader
 
 
 class PullerPods(StrEnum):
-    """`imageGate.pullerPods`: whose pods tell that an image is there."""
+    """`imageGate.pullerPods`: whose pods report that an image was pulled."""
 
     ROOST = "roost"
     ZERO_TO_JUPYTERHUB = "zeroToJupyterHub"
@@ -35,27 +43,27 @@ class PullerPods(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class GateSettings:
-    """`gate` of controllers.json, and whose it is."""
+    """`gate` of controllers.json, for one release."""
 
     release: str
     namespace: str
     mode: GateMode
-    # Seconds for which a node may be kept from users who wait for its images. requireLabel: since an image is
-    # missing there; startupTaint: since the node is ready.
+    # The longest that a node is kept from users who wait for its images. requireLabel: since an image is missing there;
+    # startupTaint: since the node is Ready.
     pull_deadline_seconds: int
-    # requireLabel: seconds that a user waits for nothing but a pull; then nodes are opened.
+    # requireLabel: seconds that a user waits for nothing but a pull before nodes are opened.
     open_after_seconds: int
-    # Whether Roost's own puller stays on nodes, so that new ones get it, too.
+    # Whether Roost's own puller runs as DaemonSets, so that new nodes get it, too.
     has_puller: bool
     node_condition: bool
     puller_pods: PullerPods
     pullers: tuple[Puller, ...]
-    # What the puller's pods tolerate, besides what all daemon pods do.
+    # The puller's tolerations besides those of all daemon pods.
     tolerations: tuple[Mapping[str, object], ...] = ()
 
     @cached_property
     def labels_nodes(self) -> bool:
-        """Whether nodes carry labels at all."""
+        """Whether nodes get labels at all."""
         return self.mode is not GateMode.OFF
 
     @cached_property
@@ -65,7 +73,7 @@ class GateSettings:
 
     @cached_property
     def label_prefix(self) -> str:
-        """How all labels of this hub begin."""
+        """The prefix of all image labels of this hub."""
         return pulled_prefix(self.release, self.namespace)
 
     @cached_property
@@ -93,14 +101,14 @@ class GateSettings:
         return {}
 
     def images_for(self, node: NodeFact) -> tuple[ManagedImage, ...]:
-        """The images of all pullers that serve the node, in order of use; equal answers are one object."""
+        """The images of all pullers that serve the node, in order of use; equal results are one object."""
         pullers = serving(self.pullers, node)
         names = tuple(puller.name for puller in pullers)
-        found = self._wanted.get(names)
-        if found is None:
+        wanted = self._wanted.get(names)
+        if wanted is None:
             images = {image.normalised: image for puller in pullers for image in puller.images}
-            found = self._wanted[names] = tuple(images.values())
-        return found
+            wanted = self._wanted[names] = tuple(images.values())
+        return wanted
 
     @cached_property
     def _tolerations(self) -> tuple[Mapping[str, object], ...]:
@@ -108,7 +116,7 @@ class GateSettings:
         return (*self.tolerations, *DAEMON_TOLERATIONS, *({"key": key, "operator": "Exists"} for key in own))
 
     def taint_against_pullers(self, node: NodeFact) -> Taint | None:
-        """The taint that keeps the puller's pods off the node; None: they may go there."""
+        """The taint that keeps the puller's pods off the node; None: they tolerate all."""
         if not node.taints:
             return None
         taint: Taint | None = None
@@ -119,3 +127,22 @@ class GateSettings:
                 return None
             taint = taint or against
         return taint
+
+
+def read_gate(read: Reader, document: Document) -> GateSettings:
+    """Read `gate` and `puller.tolerations` of controllers.json; faults go to the reader."""
+    gate = read.mapping(document.get("gate"), "gate")
+    puller = read.mapping(document.get("puller"), "puller")
+    pullers = read_pullers(read, document)
+    return GateSettings(
+        release=read.text(document.get("release"), "release"),
+        namespace=read.text(document.get("namespace"), "namespace"),
+        mode=pullers.mode,
+        pull_deadline_seconds=pullers.pull_deadline_seconds,
+        open_after_seconds=read.whole(gate.get("openAfterSeconds"), "gate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS),
+        has_puller=read.flag(gate.get("hasPuller"), "gate.hasPuller"),
+        node_condition=read.flag(gate.get("nodeCondition"), "gate.nodeCondition"),
+        puller_pods=read.choice(gate.get("pullerPods"), "gate.pullerPods", PullerPods),
+        pullers=pullers.pullers,
+        tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
+    )

@@ -1,9 +1,9 @@
-"""Open nodes to users who wait for nothing but the gate: pods that their scheduler can't place, though a node that is
-pulling their image would take them.
+"""Open nodes to users who wait for nothing but the gate: their pods can't be scheduled, but would fit a node that is
+still pulling their image.
 
-Owns which nodes those are. One pod opens one node, as far as requests tell where it fits; where they tell nothing, or
-where that didn't help, it opens every node that its own rules admit and that is large enough for it: the gate must
-never be what a user waits for, nor what an autoscaler reads of a node that it copies.
+A pod opens one node, if resource requests show which one has room. If they don't, or if that didn't help, it opens
+every node that its own rules admit and that is large enough: the gate must never be what a user waits for, nor what
+an autoscaler reads from a node that it uses as a template.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
     from roost_core.scheduler.objects import NodeState, PodState
 
-# After so many times imageGate.openAfterSeconds one node may have been the wrong one: then all are opened.
+# After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are opened.
 PATIENCE: Final = 2.0
-# Nodes are ready some seconds after they have registered; one that isn't by then may never be.
+# Nodes become Ready some seconds after they registered; one that isn't by then may never be.
 STARTING_SECONDS: Final = 120.0
-# A device plugin starts once its node is there, often after it is Ready and, where it installs a driver first, minutes
-# later; only then does the node say what devices it has. Karpenter counts on them meanwhile, so the gate must, too.
+# Nodes report devices only after the device plugin started, often after they are Ready, and minutes later if a driver
+# is installed first. Until then Karpenter counts on the devices, so the gate must, too.
 DEVICES_SECONDS: Final = 300.0
 _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
 class Openings(NamedTuple):
-    """What to open, and when to look again."""
+    """What to open, and when to plan again."""
 
     # Labels by node.
     labels: Mapping[str, frozenset[str]]
-    # Seconds until a pod that waits by now has waited long enough; None: there is none.
+    # Seconds until a pod that is waiting now has waited long enough; None: no pod is.
     wait_seconds: float | None
 
 
@@ -59,10 +59,10 @@ def plan_openings(
     open_after_seconds: float,
     now: float,
 ) -> Openings:
-    """Say which nodes to open to waiting pods, the one that waits longest first.
+    """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
-    closed: labels that say "pulling", by node. just_opened: nodes that schedulers may not have looked at since. prefix:
-    of this hub's labels. now: seconds since 1970, as the cluster writes them.
+    closed: labels that say "pulling", by node. just_opened: nodes that schedulers may not have seen opened yet.
+    prefix: of this hub's labels. now: Unix time, to compare with the cluster's timestamps.
     """
     if not closed:
         return Openings({}, None)
@@ -70,49 +70,49 @@ def plan_openings(
     if not waiting:
         return Openings({}, None)
     reachable = [name for name in just_opened if name in nodes]
-    # Opened before they were ready, and still not ready: those whom they were opened for can't be there yet.
+    # Opened before they were Ready, and still not Ready: the pods that they were opened for can't be bound yet.
     reachable += [name for name, node in nodes.items() if name not in reachable and _is_awaited(node, prefix, now)]
     room = _Room(nodes, pods.values(), {*closed, *reachable})
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
     opened: dict[str, frozenset[str]] = {}
     waits: list[float] = []
-    for one in waiting:
-        since = one.pod.unschedulable_since or 0.0
+    for pending in waiting:
+        since = pending.pod.unschedulable_since or 0.0
         due: list[str] = []
-        # Those that may yet get what the pod asks for.
+        # Nodes that may yet report the devices that the pod requests.
         unsure: list[str] = []
         overdue: list[str] = []
         for name in by_age:
             node = nodes[name]
-            if not (one.labels & closed[name]) or not _may_admit(one.spec, node, now):
+            if not (pending.labels & closed[name]) or not _may_admit(pending.spec, node, now):
                 continue
-            # Also while the node was on its way, which it may be for this very pod, and before it is ready: an
-            # autoscaler that sees the pod kept off it adds another, and a pod that is bound in the middle of a pull
-            # waits behind all pulls that others' pods there have asked for since.
+            # The wait counts from before the node joined or was Ready: it may have been added for this very pod, an
+            # autoscaler that finds the pod kept off it adds another, and a pod that is bound late waits behind all
+            # pulls requested there since.
             waited = now - since
             if waited < open_after_seconds:
                 waits.append(open_after_seconds - waited)
                 continue
-            if not node_covers(one.spec.requests, node.allocatable):
+            if not node_covers(pending.spec.requests, node.allocatable):
                 unsure.append(name)
                 continue
             due.append(name)
-            # From when the pod could have been bound there.
-            stood = now - max(since, now if node.ready_since is None else node.ready_since)
-            if stood >= PATIENCE * open_after_seconds:
+            # For how long the pod could have been bound there.
+            bindable_seconds = now - max(since, now if node.ready_since is None else node.ready_since)
+            if bindable_seconds >= PATIENCE * open_after_seconds:
                 overdue.append(name)
             else:
-                waits.append(PATIENCE * open_after_seconds - stood)
+                waits.append(PATIENCE * open_after_seconds - bindable_seconds)
         if not (due or unsure):
             continue
         chosen = [*overdue, *unsure]
         if not overdue:
-            open_ones = [name for name in reachable if _may_admit(one.spec, nodes[name], now)]
-            # A node that is open may still be closed to this pod's image. Of those that may yet get a device nobody
-            # knows how many pods they will take: they have no room, so where no other has, all of them are opened.
-            chosen = next(([name] for name in (*open_ones, *due) if room.take(name, one.pod)), [*due, *unsure])
+            open_ones = [name for name in reachable if _may_admit(pending.spec, nodes[name], now)]
+            # A node that is open to others may still be closed to this pod's image. How many pods a node without its
+            # devices will take is unknown, so it counts as full; if no other has room, all of those are opened.
+            chosen = next(([name] for name in (*open_ones, *due) if room.take(name, pending.pod)), [*due, *unsure])
         for name in chosen:
-            if labels := one.labels & closed.get(name, frozenset()):
+            if labels := pending.labels & closed.get(name, frozenset()):
                 opened[name] = opened.get(name, frozenset()) | labels
             if name not in reachable:
                 reachable.append(name)
@@ -120,27 +120,27 @@ def plan_openings(
 
 
 def _find_waiting(pods: Iterable[PodState], prefix: str) -> list[_Waiting]:
-    found = [
+    waiting = [
         _Waiting(pod, _without_gate(pod.spec, prefix), labels)
         for pod in pods
         if pod.unschedulable_since is not None and waits_at_gate(pod) and (labels := gate_labels(pod.spec, prefix))
     ]
-    return sorted(found, key=lambda one: (-one.pod.priority, one.pod.unschedulable_since or 0.0, one.pod.key))
+    return sorted(waiting, key=lambda each: (-each.pod.priority, each.pod.unschedulable_since or 0.0, each.pod.key))
 
 
 def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
     terms: list[NodeTerm] = []
     for term in spec.required_node_terms or ():
-        kept = tuple(one for one in term.expressions if not is_gate(one, prefix))
-        if not (kept or term.fields):
-            # Terms are ORed, and this one asked for nothing else.
+        others = tuple(expression for expression in term.expressions if not is_gate(expression, prefix))
+        if not (others or term.fields):
+            # Terms are ORed, and this one requires nothing else.
             return copy_spec(spec, required_node_terms=None)
-        terms.append(NodeTerm(kept, term.fields))
+        terms.append(NodeTerm(others, term.fields))
     return copy_spec(spec, required_node_terms=tuple(terms))
 
 
 def _may_admit(spec: PodSpec, node: NodeState, now: float) -> bool:
-    """Tell whether the pod could be bound to the node, now or soon, if nothing else were there and nothing pulled."""
+    """Whether the pod could be bound to the node, now or soon, if no other pods and no pulls were there."""
     fact = node.fact
     is_starting = _is_starting(node, now)
     taints = [taint for taint in fact.taints if not is_startup_taint(taint)] if is_starting else fact.taints
@@ -150,12 +150,12 @@ def _may_admit(spec: PodSpec, node: NodeState, now: float) -> bool:
         and (not fact.unschedulable or tolerates_cordon(spec.tolerations))
         and not is_kept_off(spec.tolerations, taints)
         and node_matches(spec, fact.name, fact.labels)
-        and node_covers(_asked_for_sure(spec, node, now), node.allocatable)
+        and node_covers(_certain_requests(spec, node, now), node.allocatable)
     )
 
 
-def _asked_for_sure(spec: PodSpec, node: NodeState, now: float) -> Iterable[tuple[str, int]]:
-    """What the pod asks for without the devices that a young node may yet get."""
+def _certain_requests(spec: PodSpec, node: NodeState, now: float) -> Iterable[tuple[str, int]]:
+    """Return the pod's requests without devices that a young node may not report yet."""
     is_young = node.ready_since is not None and now - node.ready_since < DEVICES_SECONDS
     if not (is_young or _is_starting(node, now)):
         return spec.requests
@@ -167,7 +167,7 @@ def _asked_for_sure(spec: PodSpec, node: NodeState, now: float) -> Iterable[tupl
 
 
 def _is_starting(node: NodeState, now: float) -> bool:
-    """Tell whether a node has just registered, and will soon be ready."""
+    """Whether a node has just registered, and should soon be Ready."""
     return not node.fact.ready and now - node.created < STARTING_SECONDS
 
 
@@ -178,18 +178,18 @@ def _is_awaited(node: NodeState, prefix: str, now: float) -> bool:
 
 
 class _Room:
-    """What is left on some nodes for pods of one priority or a higher one: those below give way."""
+    """Room on some nodes for a pod; pods of lower priority give way."""
 
     def __init__(self, nodes: Mapping[str, NodeState], pods: Iterable[PodState], names: Iterable[str]) -> None:
         self._allocatable = {name: nodes[name].allocatable for name in names if name in nodes}
         self._pods: dict[str, list[PodState]] = {name: [] for name in self._allocatable}
         for pod in pods:
-            there = self._pods.get(pod.node_name)
-            if there is not None and not pod.is_finished:
-                there.append(pod)
+            node_pods = self._pods.get(pod.node_name)
+            if node_pods is not None and not pod.is_finished:
+                node_pods.append(pod)
 
     def take(self, name: str, pod: PodState) -> bool:
-        """Take room for the pod, if there is enough; a pod that has its place already keeps it."""
+        """Reserve room for the pod if there is enough; return whether there was."""
         allocatable = self._allocatable.get(name)
         if allocatable is None:
             return False

@@ -209,7 +209,7 @@ class _Work:
         if self.pulls.is_resting(state.uid):
             return "resting"
         ready_seconds = math.inf if state.ready_since is None else self.now.wall - state.ready_since
-        if not view.is_managed_complete and ready_seconds < self.settings.managed_deadline_seconds:
+        if not view.is_managed_complete and ready_seconds < self.settings.managed.pull_deadline_seconds:
             return "starting"
         if view.disk_bytes is None:
             return "disk-unknown"

@@ -85,10 +85,8 @@ class PopularSettings:
     parallel_per_node: int = PARALLEL_PER_NODE
     parallel_per_cluster: int = PARALLEL_PER_CLUSTER
     bytes_per_minute: int = BYTES_PER_MINUTE
-    # Their images aren't ours to pull.
+    # Pullers of managed images, which aren't pulled here.
     managed: Pullers = field(default_factory=Pullers)
-    # A node that lacks managed images for longer than this gets popular ones all the same.
-    managed_deadline_seconds: float = 600.0
     startup_taints: frozenset[str] = frozenset()
     pull_pod: PullPod = field(default_factory=lambda: PullPod(method=PullMethod.IMAGE_VOLUME, image="", pause_image=""))
 
@@ -114,15 +112,9 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
         managed=read_pullers(read, document),
-        managed_deadline_seconds=_read_deadline(read, document.get("gate")),
         startup_taints=frozenset({startup_taint(release, namespace)}),
         pull_pod=_read_pull_pod(read, document.get("puller")),
     )
-
-
-def _read_deadline(read: Reader, value: object) -> float:
-    gate = read.mapping(value, "gate")
-    return float(read.whole(gate.get("pullDeadlineSeconds", 600), "gate.pullDeadlineSeconds", 0, 10**6))
 
 
 def _read_pull_pod(read: Reader, value: object) -> PullPod:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost.controllers.image_gate.node import LEFT_SET_SECONDS
+from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost_core.placement.labels import images_condition, pulled_label, puller_container, startup_taint
 from tests.harness.api import STRATEGIC
 from tests.harness.real_nodes import condition

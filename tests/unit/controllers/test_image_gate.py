@@ -10,10 +10,10 @@ import pytest
 
 from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome, SetCondition
 from roost.controllers.image_gate.facts import LIST_LAG_SECONDS, LISTED_IMAGES
-from roost.controllers.image_gate.node import LEFT_SET_SECONDS, NO_PULLER_SECONDS
-from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, TOLD_NODES, GateMemory, note_image_gate
-from roost.controllers.image_gate.planner import read_gate
-from roost.controllers.image_gate.settings import PullerPods
+from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
+from roost.controllers.image_gate.node_reports import NO_PULLER_SECONDS
+from roost.controllers.image_gate.plan import NODES_PER_FAULT, STALE_NOTICE_SECONDS, GateMemory, note_image_gate
+from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost_core.placement.labels import images_condition, pulled_label, startup_taint
 from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import GateMode
@@ -578,7 +578,7 @@ class TestFaults:
                 "certificate",
             ),
             ("ErrImagePull", "write /var/lib/x: no space left on device", "disk", "disk is full"),
-            ("InvalidImageName", "couldn't parse image name", "name", "no image's name"),
+            ("InvalidImageName", "couldn't parse image name", "name", "not a valid image name"),
             ("ErrImagePull", "something nobody has ever read", "other", "puller's pod"),
         ],
     )
@@ -606,7 +606,7 @@ class TestFaults:
             w.fail(puller, GPU, "connection refused")
         planned = w.plan()
         notices = [action for action in planned.actions if isinstance(action, Notice)]
-        assert len(notices) == 2 * TOLD_NODES
+        assert len(notices) == 2 * NODES_PER_FAULT
         assert planned.gauges["gate_pull_faults"] == {("missing",): 20.0, ("registry",): 20.0}
         assert [action for action in w.plan().actions if isinstance(action, Notice)] == notices
 

@@ -13,7 +13,7 @@ from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
-from roost.controllers.image_gate.planner import read_gate
+from roost.controllers.image_gate.settings import read_gate
 from roost_core.placement.labels import startup_taint
 from roost_core.placement.nodes import NodeFact
 from roost_core.placement.selectors import Taint

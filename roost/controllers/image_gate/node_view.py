@@ -1,0 +1,145 @@
+"""What is known about one node while it is judged, and what is remembered about it until the next plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sized
+
+    from roost.controllers.contract.actions import SetCondition
+    from roost.controllers.contract.snapshot import Moment
+    from roost.controllers.image_gate.facts import Fact, Fault, PodEvidence
+    from roost.controllers.image_gate.marks import Opening
+    from roost.controllers.image_gate.settings import GateSettings
+    from roost_core.placement.pullers import ManagedImage
+    from roost_core.scheduler.objects import NodeState, PodState
+
+# Shared empty values: most of thousands of nodes have nothing to remember.
+NO_TIMES: Final[Mapping[str, float]] = {}
+NO_OPENINGS: Final[Mapping[str, Opening]] = {}
+NO_FAULTS: Final[Mapping[str, Fault]] = {}
+
+
+class NodeMemory(NamedTuple):
+    """What is remembered of one node; times are steady seconds."""
+
+    node: NodeState
+    evidence: tuple[PodEvidence, ...]
+    # By normalised reference.
+    facts: Mapping[str, Fact]
+    # The images of its pullers, and those that it lacks; both empty while no puller can come or the node isn't Ready.
+    wanted: tuple[ManagedImage, ...]
+    missing: tuple[ManagedImage, ...]
+    # The images that it lacks, whether or not a puller can bring them; empty where the gate is off.
+    absent: tuple[ManagedImage, ...]
+    # Since when something is missing.
+    waiting_since: float | None
+    # As first read: later jumps of the clock don't move it.
+    ready_since: float | None
+    # Labels of images that don't belong on the node, and since when that is known.
+    unwanted: Mapping[str, float]
+    # By normalised reference.
+    faults: Mapping[str, Fault]
+    # Nothing is left to do until something changes.
+    is_settled: bool
+    # Labels that close the node to users of an image while it is pulled; labels that open it, and why.
+    closed: frozenset[str] = frozenset()
+    opened: Mapping[str, Opening] = NO_OPENINGS
+    # By normalised reference of a missing image: since when no puller's pod on the node is there to pull it.
+    unattended_since: Mapping[str, float] = NO_TIMES
+    # It has been Ready since it was first judged.
+    was_ready: bool = False
+
+
+class RequiredLabels:
+    """The image labels that pending pods require, collected at the first question."""
+
+    def __init__(self, pods: Iterable[PodState], prefix: str) -> None:
+        self._pods = pods
+        self._prefix = prefix
+        self._labels: frozenset[str] | None = None
+
+    def __contains__(self, label: str) -> bool:
+        if self._labels is None:
+            self._labels = frozenset(key for pod in self._pods if _is_pending(pod) for key in self._keys(pod))
+        return label in self._labels
+
+    def _keys(self, pod: PodState) -> Iterable[str]:
+        yield from (key for key, _ in pod.spec.node_selector if key.startswith(self._prefix))
+        for term in pod.spec.required_node_terms or ():
+            for expression in term.expressions:
+                # NotIn also matches nodes without the label.
+                if expression.operator != "NotIn" and expression.key.startswith(self._prefix):
+                    yield expression.key
+
+
+def _is_pending(pod: PodState) -> bool:
+    return not pod.node_name and not pod.is_finished and not pod.leaving
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanContext:
+    """What all nodes of one plan share."""
+
+    settings: GateSettings
+    now: Moment
+    required: RequiredLabels
+    # The last written condition, by node.
+    conditions: Mapping[str, SetCondition]
+    # Whether a puller's pod can be expected on every node that it tolerates.
+    has_puller: bool
+    # Sizes from nodes' lists, by normalised reference; nodes add theirs as they are judged.
+    image_bytes: dict[str, int] = field(default_factory=dict)
+
+
+class NodeView:
+    """One node as one plan sees it. before: what was remembered of this very node, None at first."""
+
+    def __init__(
+        self, node: NodeState, evidence: tuple[PodEvidence, ...], before: NodeMemory | None, context: PlanContext
+    ) -> None:
+        self.node = node
+        self.evidence = evidence
+        self.before = before
+        self.context = context
+        self.settings = context.settings
+        self.now = context.now
+        # Seconds until the node should be judged again although nothing changes.
+        self.waits: list[float] = []
+        # Only a Ready node's kubelet reports the present state.
+        self.is_reporting = node.fact.ready and not node.leaving
+        self.was_ready = before is not None and before.was_ready
+        # The images that belong on it.
+        self.wanted = context.settings.images_for(node.fact)
+        # In steady seconds.
+        self.ready_since = self._ready_since()
+
+    def _ready_since(self) -> float | None:
+        if self.before is not None and self.before.ready_since is not None:
+            return self.before.ready_since
+        if self.node.ready_since is None:
+            return None
+        return self.now.steady - max(0.0, self.now.wall - self.node.ready_since)
+
+    def waiting_since(self) -> float:
+        """Since when the node has waited for images, in steady seconds."""
+        if self.before is not None and self.before.waiting_since is not None:
+            return self.before.waiting_since
+        created = max((pod.pod.created for pod in self.evidence), default=None)
+        if created is None or self.ready_since is None or (self.before is not None and self.before.wanted):
+            return self.now.steady
+        # A new leader's first look: the puller's pod was created when its images began to be awaited.
+        return max(self.ready_since, self.now.steady - max(0.0, self.now.wall - created))
+
+
+def join_references(images: Iterable[ManagedImage]) -> str:
+    """Join the images' references by commas."""
+    return ", ".join(image.reference for image in images)
+
+
+def count_any(things: Sized, singular: str, plural: str) -> str:
+    """Return "1 singular" or "n plural"; "" for none."""
+    number = len(things)
+    return f"{number} {singular if number == 1 else plural}" if number else ""
