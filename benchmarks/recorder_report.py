@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
-from roost.recorder.store import schema, starts
+from roost.recorder.store import schema, start_rows
 from roost.recorder.store.database import CHUNK, Store
 from roost.recorder.store.records import Merge
 from tools.recorded_story import US, Story, records
@@ -98,7 +98,7 @@ def fill(path: Path, decisions: int, story: Story) -> int:
     connection.close()
     with store.engine.begin() as writing:
         for at in range(0, len(uids), CHUNK):
-            starts.refresh(writing, uids[at : at + CHUNK])
+            start_rows.refresh(writing, uids[at : at + CHUNK])
     store.close()
     return found
 

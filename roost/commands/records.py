@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from roost.recorder.answers.exports import launch_lines, sniffer_lines
-from roost.recorder.answers.sniffer import SnifferReport, read_lines
+from roost.recorder.answers.sniffer_log import SnifferReport, read_lines
 from roost.recorder.store.database import Store, StoreError
 
 # Rows of one transaction.

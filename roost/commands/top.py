@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from roost.recorder.answers.top import watch
+from roost.recorder.answers.live_view import watch
 from roost.recorder.recording.settings import load_settings
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect

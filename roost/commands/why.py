@@ -7,8 +7,8 @@ import sys
 import click
 
 from roost.pages.phrases import show_moment, show_plain
-from roost.recorder.answers.queries import find_pods, read_story, similar_names
-from roost.recorder.answers.why import tell
+from roost.recorder.answers.explanation import tell
+from roost.recorder.answers.pod_story import find_pods, read_story, similar_names
 from roost.recorder.store.database import Store, StoreError
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import yaml
 
-from roost.recorder.answers.queries import find_pods
+from roost.recorder.answers.pod_story import find_pods
 from roost.recorder.store.database import Store
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane

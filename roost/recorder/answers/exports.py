@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from roost.pages.moments import as_date
-from roost.recorder.answers.sniffer import node_lines, pod_lines
+from roost.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost.recorder.store import schema
 from roost.recorder.store.records import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost.recorder.answers.queries import Row
+    from roost.recorder.answers.pod_story import Row
     from roost.recorder.store.database import Store
 
 LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"

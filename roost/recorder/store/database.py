@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from roost.recorder.store import schema, starts
+from roost.recorder.store import schema, start_rows
 from roost.recorder.store.records import DecisionKind, Known, Merge, Record, StoredNode
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Store:
         started: set[str] = set()
         for record in records:
             kind = type(record)
-            pod_uid = starts.concerned(record)
+            pod_uid = start_rows.concerned(record)
             if pod_uid is not None:
                 started.add(pod_uid)
             form = _FORMS[kind]
@@ -196,7 +196,7 @@ class Store:
             for kind, kept in by_kind.items():
                 # In the order of the key, so that neighbours in its tree are written together.
                 self._upsert(connection, kind, [kept[key] for key in sorted(kept)])
-            starts.refresh(connection, started)
+            start_rows.refresh(connection, started)
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)
 
@@ -293,14 +293,14 @@ class Store:
                 counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
         if counts[schema.pod.name]:
             with self._faults(), self.engine.begin() as connection:
-                starts.forget_unused(connection)
+                start_rows.forget_unused(connection)
         return dict(counts)
 
     def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> list[str]:
         """Delete all about the pods that a query names, in a transaction: a recorder waits no longer than for that."""
         with self._faults(), self.engine.begin() as connection:
             uids = list(connection.execute(query).scalars())
-            starts.forget(connection, uids)
+            start_rows.forget(connection, uids)
             decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
             for table, condition in (
                 (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),

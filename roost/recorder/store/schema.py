@@ -127,7 +127,7 @@ decision = sa.Table(
     sa.Index("decision_by_pod", "pod_uid"),
     sa.Index("decision_by_kind", "kind", "at_us", "scheduler", "model"),
 )
-# What reports count of pods, kept by starts.py: all of it is told by the tables above, too.
+# What reports count of pods, kept by start_rows.py: all of it is told by the tables above, too.
 start_kind = sa.Table(
     "start_kind",
     metadata,

@@ -34,7 +34,7 @@ _DECIDING: Final = (
     "roost.simulator.setup.policy",
     # They read scheduler-sniffer's lines.
     "roost.pages.moments",
-    "roost.recorder.answers.sniffer",
+    "roost.recorder.answers.sniffer_log",
     "roost.recorder.recording.reading",
     "roost.recorder.store.records",
 )

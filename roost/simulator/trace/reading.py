@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import orjson
 
-from roost.recorder.answers.sniffer import SnifferReport
+from roost.recorder.answers.sniffer_log import SnifferReport
 from roost.simulator.chance import Chance
 from roost.simulator.trace import archive as trace_archive
 from roost.simulator.trace import recorder as trace_recorder

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from roost.recorder.answers.sniffer import SnifferReport, read_lines
+from roost.recorder.answers.sniffer_log import SnifferReport, read_lines
 from roost.recorder.store.records import Phase, PhaseRecord, PodRecord, Record
 from roost.simulator.trace.records import EXACT, LaunchDetails
 from roost.simulator.trace.records import Record as Timed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost.recorder.answers.queries import find_pods
+from roost.recorder.answers.pod_story import find_pods
 from roost.recorder.store.database import Store
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane

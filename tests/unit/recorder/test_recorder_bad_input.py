@@ -16,8 +16,8 @@ from roost.pages.drawing import time_text, time_ticks
 from roost.pages.moments import as_date
 from roost.pages.phrases import show_moment
 from roost.pages.table import moment
-from roost.recorder.answers.sniffer import SnifferReport, read_lines, show_time
-from roost.recorder.answers.why import tell
+from roost.recorder.answers.explanation import tell
+from roost.recorder.answers.sniffer_log import SnifferReport, read_lines, show_time
 from roost.recorder.store.records import DecisionKind, Phase, PhaseRecord, PodRecord
 from tests.recorded import BEGIN, HOUR, empty_store, pod_record
 from tests.unit.recorder.test_recorder_why import BIND, SECOND, story

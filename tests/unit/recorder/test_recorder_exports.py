@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roost.commands import records as command
 from roost.recorder.answers.exports import launch_lines, sniffer_lines
-from roost.recorder.answers.sniffer import SnifferReport, read_lines
+from roost.recorder.answers.sniffer_log import SnifferReport, read_lines
 from roost.recorder.store.records import ImageRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
 from roost.simulator.trace import recorder as trace_recorder
 from roost.simulator.trace.sniffer import read_log

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.recorder.answers.sniffer import _uid as node_uid
+from roost.recorder.answers.sniffer_log import _uid as node_uid
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.decision_records import read_reasons
 from roost.recorder.recording.pod_records import end_reason, steps_of

@@ -24,7 +24,7 @@ from roost.commands import records, report, why
 from roost.recorder.main import _forget
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_event, read_node, read_pod
-from roost.recorder.store import database, schema, starts
+from roost.recorder.store import database, schema, start_rows
 from roost.recorder.store.database import FORGOTTEN_PODS, FREE_SHARE, POSTGRESQL, SQLITE, Store, StoreError, Unavailable
 from roost.recorder.store.records import (
     EVENTS,
@@ -330,14 +330,14 @@ def test_kinds_and_places_stay_while_starts_are_made_of_them(server: Postgres) -
 
     def forget() -> None:
         with store.engine.begin() as connection:
-            starts.forget_unused(connection)
+            start_rows.forget_unused(connection)
 
     thread = threading.Thread(target=forget)
     with store.engine.begin() as writing:
-        starts.refresh(writing, {"a"})
+        start_rows.refresh(writing, {"a"})
         # As if the start had not been there yet.
         writing.execute(sa.delete(schema.start))
-        starts.refresh(writing, {"a"})
+        start_rows.refresh(writing, {"a"})
         thread.start()
         waits = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 

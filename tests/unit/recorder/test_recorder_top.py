@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from roost.recorder.answers.top import (
+from roost.recorder.answers.live_view import (
     BUILD,
     MARKS,
     OTHER,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from roost.recorder.answers.queries import PodStory, find_pods, read_story
-from roost.recorder.answers.top import Picture, show
-from roost.recorder.answers.why import tell
+from roost.recorder.answers.explanation import tell
+from roost.recorder.answers.live_view import Picture, show
+from roost.recorder.answers.pod_story import PodStory, find_pods, read_story
 from roost.recorder.recording.reading import read_event
 from roost.recorder.store.records import (
     AutoscalerRecord,

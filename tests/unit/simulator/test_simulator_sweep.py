@@ -182,7 +182,7 @@ for module in list(sys.modules.values()):
     around = {ROOT / "roost/simulator/sweep" / name for name in ("replay.py", "run.py", "result_store.py")}
     around |= {path for path in mine if path.name == "__init__.py" and path.read_text().count("\n") <= 1}
     assert mine - around - {path.resolve() for path in deciding_files()} == set()
-    assert ROOT / "roost/recorder/answers/sniffer.py" in mine
+    assert ROOT / "roost/recorder/answers/sniffer_log.py" in mine
 
 
 def test_results_of_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

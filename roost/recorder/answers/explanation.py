@@ -12,7 +12,7 @@ from roost.recorder.store.records import DecisionKind, Phase, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roost.recorder.answers.queries import PodStory, Row
+    from roost.recorder.answers.pod_story import PodStory, Row
 
 MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3

@@ -1,8 +1,8 @@
-"""Ask the database what people ask: of one pod everything, of many pods the start phases, of nodes what ran on them."""
+"""Read from the database everything that is known about one pod."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -171,27 +171,3 @@ def _preemptor(connection: sa.Connection, victim: Row, preemption: Row) -> Row |
     )
     found = connection.execute(query).mappings().first()
     return {**found, "is_told": False} if found is not None else None
-
-
-def occupancy(store: Store, from_us: int, to_us: int) -> Iterator[Row]:
-    """Who was on which node from when to when: node_name, pod_uid, pod_class, from_us, to_us (None: still there)."""
-    bind, pod = schema.decision.c, schema.pod.c
-    query = (
-        sa.select(
-            bind.node_name,
-            pod.uid.label("pod_uid"),
-            pod.pod_class,
-            bind.at_us.label("from_us"),
-            pod.deleted_us.label("to_us"),
-        )
-        .join(schema.pod, pod.uid == bind.pod_uid)
-        .where(
-            bind.kind == "bind",
-            bind.at_us <= to_us,
-            sa.or_(pod.deleted_us.is_(None), pod.deleted_us >= from_us),
-        )
-        .order_by(bind.at_us)
-    )
-    with store.reading() as connection:
-        for row in connection.execution_options(yield_per=_MANY).execute(query).mappings():
-            yield dict(row)

@@ -24,7 +24,7 @@ from roost_core.placement.quantities import parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from roost.recorder.answers.queries import Row
+    from roost.recorder.answers.pod_story import Row
 
 _US: Final = 1_000_000
 # 2024-04-23 19:51:07.300887638 +0000 UTC m=+82.837503147
