@@ -68,7 +68,8 @@ def run_once(command: Sequence[str], output: Path) -> tuple[float, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with output.open("wb") as file:
         started = time.perf_counter()
-        subprocess.run(command, stdout=file, check=True, env={**os.environ, **python_environment()})
+        environment = {**os.environ, **python_environment()}
+        subprocess.run(command, stdout=file, stderr=subprocess.DEVNULL, check=True, env=environment)
         seconds = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
