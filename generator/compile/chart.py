@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from generator.compile.expressions import CompileError, Macros
 from generator.compile.shape import read_shape
 from generator.compile.template import compile_template, macros_of
-from generator.render.environment import MACROS, template_names
+from generator.render.environment import SUFFIX, holds_macros, macro_files, template_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 _SOURCES: Final = "templates"
 _CHART: Final = "chart"
-_MACROS_TPL: Final = "templates/_macros.tpl"
 _GENERATED: Final = "{{- /* Written by `roost chart` from templates/"
 
 
@@ -22,17 +22,23 @@ def compile_chart(root: Path) -> dict[str, str]:
     """Compile all of `root`/templates; give the text by path below `root`/chart. Raises CompileError."""
     folder = root / _SOURCES
     shape = read_shape(root / _CHART)
-    names = template_names(folder)
-    macros: dict[str, list[str]] = {}
-    if (folder / MACROS).exists():
-        names.insert(0, MACROS)
-        macros = macros_of((folder / MACROS).read_text())
+    macros: Macros = {name: macros_of((folder / name).read_text()) for name in macro_files(folder)}
+    _check_names(macros)
     compiled = {}
-    for name in names:
-        target = _MACROS_TPL if name == MACROS else f"templates/{name.removesuffix('.j2')}"
+    for name in (*macros, *template_names(folder)):
+        target = f"templates/{name.removesuffix(SUFFIX)}{'.tpl' if holds_macros(name) else '.yaml'}"
         text = compile_template(name, (folder / name).read_text(), shape, macros)
         compiled[target] = f"{_GENERATED}{name}: edit that file. */}}}}\n{text}"
     return compiled
+
+
+def _check_names(macros: Macros) -> None:
+    """Refuse two macros of one name: to Go, all files of a chart are one."""
+    first: dict[str, str] = {}
+    for file, names in macros.items():
+        for name in names:
+            if first.setdefault(name, file) != file:
+                raise CompileError(f"templates/{file}: macro '{name}' is in {first[name]} too: rename one")
 
 
 def _generated_files(chart: Path) -> Iterator[Path]:

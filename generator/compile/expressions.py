@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from generator.compile.shape import Shape
-from generator.render.environment import MACROS
 from generator.render.functions import KEYS
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+# Argument names of each macro, by the file below `templates/` that holds it.
+Macros = Mapping[str, Mapping[str, Sequence[str]]]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -112,10 +112,11 @@ class Block:
 class ExpressionCompiler:
     """Compiles the expressions of one template. Holds where it is, for faults, and which names are bound."""
 
-    def __init__(self, name: str, shape: Shape, macros: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, name: str, shape: Shape, files: Macros) -> None:
         self.name = name
         self.shape = shape
-        self.macros = macros
+        self.files = files
+        self.macros = {macro: arguments for file in files.values() for macro, arguments in file.items()}
         self.line = 1
         self.blocks: list[Block] = [Block("file", 1, {})]
         self.imported: set[str] = set()
@@ -420,9 +421,10 @@ class ExpressionCompiler:
 
     def _macro_call(self, name: str, given: Sequence[Expression]) -> Expression:
         if name not in self.macros:
-            raise self.fault(f"'{name}' is no macro of {MACROS} and no function")
-        if self.name != MACROS and name not in self.imported:
-            raise self.fault(f"macro '{name}' isn't imported: from \"{MACROS}\" import {name} with context")
+            raise self.fault(f"'{name}' is no macro and no function")
+        if name not in self.imported and name not in self.files.get(self.name, ()):
+            file = next(file for file, macros in self.files.items() if name in macros)
+            raise self.fault(f"macro '{name}' isn't imported: from \"{file}\" import {name} with context")
         parameters = self.macros[name]
         if len(parameters) != len(given):
             raise self.fault(f"macro '{name}' takes {len(parameters)} arguments, found {len(given)}")

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from jinja2 import TemplateSyntaxError, nodes
 
-from generator.compile.expressions import Block, Expression, ExpressionCompiler, parser
+from generator.compile.expressions import Block, Expression, ExpressionCompiler, Macros, parser
 from generator.compile.shape import Shape
-from generator.render.environment import MACROS
+from generator.render.environment import holds_macros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
 
 class _Compiler(ExpressionCompiler):
     """Compiles one template: its layout and its statements."""
 
-    def __init__(self, name: str, source: str, shape: Shape, macros: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, name: str, source: str, shape: Shape, macros: Macros) -> None:
         super().__init__(name, shape, macros)
         self.source = source
 
@@ -182,8 +182,8 @@ class _Compiler(ExpressionCompiler):
         node = self.parse_statement(f"{{% {inner} %}}{{% endmacro %}}")
         if not isinstance(node, nodes.Macro):
             raise self.fault("is no 'macro'")
-        if self.name != MACROS or len(self.blocks) > 1:
-            raise self.fault(f"a macro belongs into {MACROS}, at the top level")
+        if not holds_macros(self.name) or len(self.blocks) > 1:
+            raise self.fault("a macro belongs at the top level of a file whose name begins with an underscore")
         if node.defaults:
             raise self.fault("a macro's argument with a default: give every argument")
         following = self.source.splitlines()[self.line : self.line + 1]
@@ -195,14 +195,15 @@ class _Compiler(ExpressionCompiler):
     def importing(self, inner: str) -> str:
         node = self.parse_statement(f"{{% {inner} %}}")
         if not isinstance(node, nodes.FromImport) or not node.with_context:
-            raise self.fault(f'write: from "{MACROS}" import NAME with context')
-        if not isinstance(node.template, nodes.Const) or node.template.value != MACROS:
-            raise self.fault(f"macros come from {MACROS} alone")
+            raise self.fault('write: from "FILE" import NAME with context')
+        file = node.template.value if isinstance(node.template, nodes.Const) else None
+        if not isinstance(file, str) or file not in self.files:
+            raise self.fault(f"{file!r} is not a file of macros: known are {', '.join(self.files)}")
         for name in node.names:
             if not isinstance(name, str):
                 raise self.fault("'import … as': use the macro's own name")
-            if name not in self.macros:
-                raise self.fault(f"there is no macro '{name}' in {MACROS}")
+            if name not in self.files[file]:
+                raise self.fault(f"there is no macro '{name}' in {file}")
             self.imported.add(name)
         return ""
 
@@ -225,9 +226,6 @@ def macros_of(source: str) -> dict[str, list[str]]:
     return {macro.name: [argument.name for argument in macro.args] for macro in found}
 
 
-def compile_template(name: str, source: str, shape: Shape, macros: Mapping[str, Sequence[str]]) -> str:
-    """Give the Go template for one Jinja2 template. Raises CompileError.
-
-    macros: argument names by macro, of the macro file (`macros_of`).
-    """
+def compile_template(name: str, source: str, shape: Shape, macros: Macros) -> str:
+    """Give the Go template for one Jinja2 template. Raises CompileError."""
     return _Compiler(name, source, shape, macros).compile()

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"
-# Holds macros only; never rendered by itself.
-MACROS: Final = f"_macros{SUFFIX}"
 # Of what decides what a template is compiled to: filters of constants are called then.
 _COMPILERS: Final = sha256(
     b"".join(
@@ -137,9 +135,22 @@ def make_environment(root: Path) -> RestrictedEnvironment:
 
 
 def template_names(root: Path) -> list[str]:
-    """Paths below `root` of the templates that make objects, sorted: all but those that start with an underscore."""
-    paths = (path for path in root.rglob(f"*{SUFFIX}") if not path.name.startswith("_"))
-    return sorted(path.relative_to(root).as_posix() for path in paths)
+    """Paths below `root` of the templates that make objects, sorted."""
+    return [name for name in _files(root) if not holds_macros(name)]
+
+
+def macro_files(root: Path) -> list[str]:
+    """Paths below `root` of the files of macros, sorted; none is rendered by itself."""
+    return [name for name in _files(root) if holds_macros(name)]
+
+
+def holds_macros(name: str) -> bool:
+    """Whether a file below `templates/` holds macros: its name begins with an underscore."""
+    return name.rpartition("/")[2].startswith("_")
+
+
+def _files(root: Path) -> list[str]:
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{SUFFIX}"))
 
 
 def render_template(environment: RestrictedEnvironment, name: str, given: Mapping[str, object]) -> str:

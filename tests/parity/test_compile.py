@@ -42,7 +42,7 @@ SCHEMA = {
         "map": {"type": "object", "additionalProperties": {"type": "string"}},
     },
 }
-MACROS = {"two": ["a", "b"]}
+MACROS = {"_macros.yaml.j2": {"two": ["a", "b"]}}
 
 
 def compiled(source: str, name: str = "x.yaml.j2") -> str:
@@ -144,7 +144,7 @@ def test_a_construct_becomes_its_go_form_with_the_layout_kept(source: str, go: s
         ("{%- if values.name %}\na: 1\n{% endif %}\n", 1, "white space control"),
         ("{% raw %}{{ x }}{% endraw %}\n", 1, "'raw'"),
         ("{% include 'x' %}\n", 1, "'include' is not in the subset"),
-        ("{% macro two(a, b) %}\nx\n{%- endmacro %}\n", 1, "a macro belongs into"),
+        ("{% macro two(a, b) %}\nx\n{%- endmacro %}\n", 1, "a macro belongs at the top level of a file"),
         ("a: {{ two('x', 'y') | indent(2) }}\n", 1, "isn't imported"),
         ("{% if values.name %}\na: 1\n", 1, "Unexpected end of template"),
         ("{# a */ b #}\n", 1, "'*/' in a comment"),
@@ -166,7 +166,7 @@ def test_a_macro_must_begin_and_end_with_text() -> None:
 
 
 def test_arguments_of_macros_are_read_from_their_file() -> None:
-    assert macros_of("{% macro two(a, b) %}x{% endmacro %}") == MACROS
+    assert macros_of("{% macro two(a, b) %}x{% endmacro %}") == MACROS["_macros.yaml.j2"]
 
 
 def test_the_committed_chart_is_fresh() -> None:
