@@ -65,6 +65,7 @@ image: setup  ## Roost's image without a container engine, into build/image.tar 
 	@$(PY) -m tools.build_image $(IMAGE_ARGS)
 
 generated: setup  ## write the generated files again (chart/templates, docs/values.md, tables of docs/simulator.md)
+	@$(PY) -m tools.write_arguments
 	@$(VENV)/bin/roost chart
 	@$(PY) -m tools.write_values_reference
 	@$(PY) -m tools.write_simulator_tables

@@ -1,4 +1,7 @@
-"""Declare what a program is told at start: each option once, as a field of a dataclass that the command line fills."""
+"""Declare the options of a program: each once, as a field of a dataclass.
+
+The command line fills the field, and `tools/write_arguments.py` writes the argument that the chart's Deployment passes.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,17 @@ import click
 _PORT: Final = click.IntRange(0, 65535)
 
 
-def option(flag: str, **settings: Any) -> Any:  # noqa: ANN401 - click's; a field of any type
-    """A field that the command line fills by `flag`; `settings` are click's. Not `required`, it has a default."""
+def option(flag: str, *, chart: str = "", chart_if: str = "", **settings: Any) -> Any:  # noqa: ANN401 - click's
+    """A field that the command line fills by `flag`; `settings` are click's. Not `required`, it has a default.
+
+    chart: the value that the Deployment passes, as an expression of its template. chart_if: a condition in the same
+    language; without it the argument is always passed. Neither: the chart leaves the option alone.
+    """
+    metadata = {"flag": flag, "settings": settings, "chart": chart, "chart_if": chart_if}
     if settings.get("required"):
-        return field(metadata={"flag": flag, "settings": settings})
+        return field(metadata=metadata)
     default = settings.get("default", () if settings.get("multiple") else None)
-    return field(default=default, metadata={"flag": flag, "settings": settings})
+    return field(default=default, metadata=metadata)
 
 
 def flag(name: str, *, off: bool = False, **settings: Any) -> Any:  # noqa: ANN401 - as above
@@ -54,10 +62,19 @@ def port(name: str, default: int, **settings: Any) -> Any:  # noqa: ANN401 - as 
     return option(name, type=_PORT, default=default, show_default=True, **settings)
 
 
-def log_level() -> Any:  # noqa: ANN401 - as above
-    """How much is logged."""
+def metrics_port(name: str, *, component: str) -> Any:  # noqa: ANN401 - as above
+    """The port of metrics and probes. component: the key of the values that may change it."""
+    return port(name, 8080, chart=f"{_core_pod(component, 'metricsPort')} | int", help="HTTP: metrics, probes.")
+
+
+def log_level(*, component: str) -> Any:  # noqa: ANN401 - as above
+    """How much is logged. component: as above."""
     levels = click.Choice(["Debug", "Info", "Warning", "Error"])
-    return option("--log-level", type=levels, default="Info", show_default=True)
+    return option("--log-level", type=levels, default="Info", show_default=True, chart=_core_pod(component, "logLevel"))
+
+
+def _core_pod(component: str, key: str) -> str:
+    return f"core_pod(values.corePods, values.{component}).{key}"
 
 
 def parameters(kind: type) -> list[click.Parameter]:

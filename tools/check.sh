@@ -18,6 +18,7 @@ run "ruff check" "$bin/ruff" check .
 run "ruff format" "$bin/ruff" format --check .
 run "mypy --strict" "$bin/mypy"
 run "import directions" "$bin/lint-imports"
+run "arguments are fresh" "$bin/python" -m tools.write_arguments --check
 run "chart is fresh" "$bin/roost" chart --check
 run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --check
 run "docs/simulator.md is fresh" "$bin/python" -m tools.write_simulator_tables --check

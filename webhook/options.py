@@ -1,9 +1,9 @@
-"""What one replica of the webhook is told at start; all rules come from the policy file."""
+"""The options of `roost webhook`; all rules come from the policy file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,29 +13,45 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_CLIENT_CA: Final = "values.webhook.clientCA.configMapName or values.webhook.clientCA.secretName"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookOptions:
     """`roost webhook`."""
 
     # A file, or the directory it is mounted in.
-    policy_path: Path = options.required_file("--policy", help="policy.json of the rendered ConfigMap; hot-reloaded.")
-    release: str = options.required("--release", metavar="NAME")
-    namespace: str = options.required("--namespace", metavar="NAME")
+    policy_path: Path = options.required_file(
+        "--policy", chart='"/etc/roost/policy/policy.json"', help="policy.json of the rendered ConfigMap; hot-reloaded."
+    )
+    release: str = options.required("--release", metavar="NAME", chart="release.name")
+    namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
     uses_cluster: bool = options.flag("--no-cluster", off=True, help="No API server: every fact is unknown.")
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()
-    port: int = options.port("--port", 8443, help="HTTPS, for reviews.")
-    metrics_port: int = options.port("--metrics-port", 8080, help="HTTP: metrics, probes.")
+    port: int = options.port("--port", 8443, chart="values.webhook.port | int", help="HTTPS, for reviews.")
+    metrics_port: int = options.metrics_port("--metrics-port", component="webhook")
     certificate_folder: Path = options.required_file(
-        "--certificate-folder", metavar="FOLDER", help="With tls.crt and tls.key; followed."
+        "--certificate-folder",
+        metavar="FOLDER",
+        chart='"/etc/roost/certificate"',
+        help="With tls.crt and tls.key; followed.",
     )
     client_ca: Path | None = options.file(
-        "--client-ca", help="Accept reviews only from clients with such a CA's certificate."
+        "--client-ca",
+        chart='"/etc/roost/client-ca/ca.crt"',
+        chart_if=_CLIENT_CA,
+        help="Accept reviews only from clients with such a CA's certificate.",
     )
     client_name: str = options.option(
-        "--client-name", metavar="NAME", default="", help="And only with this common name."
+        "--client-name",
+        metavar="NAME",
+        default="",
+        chart="values.webhook.clientCA.commonName",
+        chart_if=f"({_CLIENT_CA}) and values.webhook.clientCA.commonName",
+        help="And only with this common name.",
     )
     drain_seconds: float = options.option(
         "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
     )
-    log_level: str = options.log_level()
+    log_level: str = options.log_level(component="webhook")

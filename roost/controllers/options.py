@@ -1,4 +1,4 @@
-"""What one replica of the controllers is told at start."""
+"""The options of `roost controllers`."""
 
 from __future__ import annotations
 
@@ -13,25 +13,40 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ABOVE_0: Final = click.FloatRange(0, min_open=True)
+# Otherwise there is no webhook, or somebody else makes its certificate.
+_KEEPS_CERTIFICATES: Final = (
+    'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and values.clusterResources'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllersOptions:
     """`roost controllers`."""
 
-    settings_path: Path = options.required_file("--settings", help="controllers.json of the rendered ConfigMap.")
+    settings_path: Path = options.required_file(
+        "--settings",
+        chart='"/etc/roost/controllers/controllers.json"',
+        help="controllers.json of the rendered ConfigMap.",
+    )
     # None where the cluster's own scheduler places pods.
     scheduler_configuration_path: Path | None = options.file(
-        "--scheduler-config", help="The rendered KubeSchedulerConfiguration."
+        "--scheduler-config",
+        chart='"/etc/roost/scheduler/config.yaml"',
+        chart_if='values.scheduler.target == "deploy"',
+        help="The rendered KubeSchedulerConfiguration.",
     )
-    release: str = options.required("--release", metavar="NAME")
-    namespace: str = options.required("--namespace", metavar="NAME")
+    release: str = options.required("--release", metavar="NAME", chart="release.name")
+    namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
     lease_name: str = options.option(
-        "--lease-name", metavar="NAME", default="", help="The Lease of the replica that works."
+        "--lease-name",
+        metavar="NAME",
+        default="",
+        chart='object_name("controllers")',
+        help="The Lease of the replica that works.",
     )
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()
-    port: int = options.port("--port", 8080, help="HTTP: metrics, probes.")
+    port: int = options.metrics_port("--port", component="controllers")
     identity: str = options.option(
         "--identity", metavar="NAME", default="", help="This replica; default: host and a random part."
     )
@@ -41,23 +56,55 @@ class ControllersOptions:
     )
     # The MutatingWebhookConfiguration; "": somebody else keeps the webhook's certificates, or there is no webhook.
     webhook_configuration: str = options.option(
-        "--webhook-configuration", metavar="NAME", default="", help="Keep its certificates, and its caBundle."
+        "--webhook-configuration",
+        metavar="NAME",
+        default="",
+        chart='cluster_object_name("webhook")',
+        chart_if=_KEEPS_CERTIFICATES,
+        help="Keep its certificates, and its caBundle.",
     )
     webhook_service: str = options.option(
-        "--webhook-service", metavar="NAME", default="", help="The Service that the certificate is for."
+        "--webhook-service",
+        metavar="NAME",
+        default="",
+        chart='object_name("webhook")',
+        chart_if=_KEEPS_CERTIFICATES,
+        help="The Service that the certificate is for.",
+    )
+    ca_secret: str = options.option(
+        "--ca-secret",
+        metavar="NAME",
+        default="",
+        chart='object_name("webhook-ca")',
+        chart_if=_KEEPS_CERTIFICATES,
+        help="The Secret that holds the CA.",
+    )
+    leaf_secret: str = options.option(
+        "--leaf-secret",
+        metavar="NAME",
+        default="",
+        chart='(values.webhook.certificates.secretName or object_name("webhook-leaf"))',
+        chart_if=_KEEPS_CERTIFICATES,
+        help="The Secret that the webhook mounts.",
     )
     webhook_url: str = options.option(
-        "--webhook-url", metavar="URL", default="", help="The URL that API servers call instead of the Service."
-    )
-    ca_secret: str = options.option("--ca-secret", metavar="NAME", default="", help="The Secret that holds the CA.")
-    leaf_secret: str = options.option(
-        "--leaf-secret", metavar="NAME", default="", help="The Secret that the webhook mounts."
+        "--webhook-url",
+        metavar="URL",
+        default="",
+        chart="values.webhook.url",
+        chart_if=f"{_KEEPS_CERTIFICATES} and values.webhook.url",
+        help="The URL that API servers call instead of the Service.",
     )
     ca_days: float = options.option("--ca-days", type=_ABOVE_0, default=365.0, show_default=True)
     leaf_hours: float = options.option("--leaf-hours", type=_ABOVE_0, default=168.0, show_default=True)
-    all_namespaces: bool = options.flag("--own-namespace-only", off=True, help="Read no pods of other namespaces.")
+    all_namespaces: bool = options.flag(
+        "--own-namespace-only",
+        off=True,
+        chart_if="not values.clusterResources",
+        help="Read no pods of other namespaces.",
+    )
     dry_run: bool = options.flag("--dry-run", help="Print what would be done now, do nothing, and end.")
-    log_level: str = options.log_level()
+    log_level: str = options.log_level(component="controllers")
 
     @property
     def files(self) -> tuple[Path | None, ...]:

@@ -1,4 +1,4 @@
-"""What the recorder is told at start."""
+"""The options of `roost record`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 class RecorderOptions:
     """`roost record`."""
 
-    settings_path: Path = options.required_file("--settings", help="recorder.json of the rendered ConfigMap.")
+    settings_path: Path = options.required_file(
+        "--settings", chart='"/etc/roost/recorder/recorder.json"', help="recorder.json of the rendered ConfigMap."
+    )
     # Its profiles and the cluster's default one are judged.
     scheduler_configuration_path: Path | None = options.file(
-        "--scheduler-config", help="The rendered KubeSchedulerConfiguration."
+        "--scheduler-config",
+        chart='"/etc/roost/scheduler/config.yaml"',
+        chart_if='values.scheduler.target == "deploy"',
+        help="The rendered KubeSchedulerConfiguration.",
     )
     database: str = options.required(
         "--database",
@@ -28,5 +33,5 @@ class RecorderOptions:
     )
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()
-    port: int = options.port("--port", 8080, help="HTTP: metrics, probes.")
-    log_level: str = options.log_level()
+    port: int = options.metrics_port("--port", component="recorder")
+    log_level: str = options.log_level(component="recorder")

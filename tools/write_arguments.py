@@ -1,0 +1,68 @@
+"""Write templates/<program>/_arguments.yaml.j2: what the chart's Deployments pass, as the programs' options declare it.
+
+.venv/bin/python -m tools.write_arguments            write them
+.venv/bin/python -m tools.write_arguments --check    exit 1 unless they are fresh
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.options import ControllersOptions
+from roost.recorder.options import RecorderOptions
+from webhook.options import WebhookOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from dataclasses import Field
+
+TEMPLATES: Final = Path(__file__).resolve().parent.parent / "templates"
+WRITER: Final = "python -m tools.write_arguments"
+PROGRAMS: Final = {"webhook": WebhookOptions, "controllers": ControllersOptions, "recorder": RecorderOptions}
+
+
+def macro(program: str) -> str:
+    """The file of one program: a macro of its arguments, one item of a YAML list each."""
+    kind = PROGRAMS[program]
+    passed = [each for each in fields(kind) if each.metadata["chart"] or each.metadata["chart_if"]]
+    lines = [f"{{# Written by {WRITER} from {kind.__module__}: edit that module. #}}"]
+    lines.append(f"{{% macro {program}_arguments() %}}")
+    for condition, options in groupby(passed, key=lambda each: str(each.metadata["chart_if"])):
+        arguments = map(_argument, options)
+        lines += [f"{{% if {condition} %}}", *arguments, "{% endif %}"] if condition else arguments
+    return "\n".join([*lines, "{%- endmacro %}"]) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files, or check them."""
+    stale = list(_stale())
+    if arguments == ["--check"]:
+        for path, _ in stale:
+            print(f"{path.relative_to(TEMPLATES.parent)} is not fresh. Write it: {WRITER}", file=sys.stderr)
+        return 1 if stale else 0
+    if arguments:
+        print(f"usage: {WRITER} [--check]", file=sys.stderr)
+        return 2
+    for path, text in stale:
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _argument(option: Field[object]) -> str:
+    flag, value = option.metadata["flag"], option.metadata["chart"]
+    return f'- {{{{ ("{flag}=" ~ {value}) | to_json }}}}' if value else f"- {flag}"
+
+
+def _stale() -> Iterator[tuple[Path, str]]:
+    for program in PROGRAMS:
+        path, text = TEMPLATES / program / "_arguments.yaml.j2", macro(program)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            yield path, text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
