@@ -1,4 +1,4 @@
-"""Small worlds to replay in: nodes of a few seats, launches written by hand, and eyes on what the engine does."""
+"""Small worlds to replay in: nodes with room for a few users, handwritten launches, and witnesses of the engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import Policy
 
 BEGIN = 1_558_483_200.0
-SEAT_BYTES = 550_000_000
+USER_BYTES = 550_000_000
 IMAGE_BYTES = 1_600_000_000
 # As long as a pull of such an image takes alone and from nothing, with the default assumptions.
 PULL_SECONDS = IMAGE_BYTES / 2.8 / PULLS["middle"].unpack + 1.0
@@ -46,10 +46,10 @@ def in_order(*said: tuple[float, str], stays: float = 3600.0) -> list[Attempt]:
     return [attempt(number, after, image, stays=stays) for number, (after, image) in enumerate(said)]
 
 
-def small(seats: int = 4, nodes: int = 2, **more: Any) -> Assumptions:
-    """So many nodes for so many users each, all of the same age and none to come."""
+def small(room: int = 4, nodes: int = 2, **more: Any) -> Assumptions:
+    """`nodes` nodes with room for `room` users each, all of the same age and none to come."""
     standard = {
-        "node_memory_bytes": seats * SEAT_BYTES,
+        "node_memory_bytes": room * USER_BYTES,
         "min_nodes": nodes,
         "max_nodes": nodes,
         "autoscaler": Autoscaler.NONE,
@@ -72,14 +72,14 @@ def without_pullers(name: str) -> Policy:
     return policy(name, json.dumps({"prePuller": {"enabled": False}}))
 
 
-def with_seats(name: str, replicas: int, **more: Any) -> Policy:
+def with_placeholders(name: str, replicas: int, **more: Any) -> Policy:
     """A shipped policy with so many placeholders of a user's size."""
-    seats = {
+    placeholders = {
         "name": "default",
         "replicas": replicas,
-        "resources": {"requests": {"cpu": "10m", "memory": str(SEAT_BYTES)}},
+        "resources": {"requests": {"cpu": "10m", "memory": str(USER_BYTES)}},
     }
-    return policy(name, json.dumps({"placeholders": [seats], **more}))
+    return policy(name, json.dumps({"placeholders": [placeholders], **more}))
 
 
 class Binding(NamedTuple):

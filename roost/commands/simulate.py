@@ -28,7 +28,15 @@ from roost.simulator.sweep.progress import Teller
 from roost.simulator.sweep.request import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
 from roost.simulator.sweep.result_store import ResultStore, StoreError
 from roost.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
-from roost.simulator.sweep.suggest import SuggestError, make_space, score_of, search, show_outcome, show_score, told_of
+from roost.simulator.sweep.suggest import (
+    SuggestError,
+    describe_candidate,
+    make_space,
+    score_of,
+    search,
+    show_outcome,
+    show_score,
+)
 from roost.simulator.sweep.summary import summarise
 from roost.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
 from roost.simulator.trace.counts import TraceError
@@ -200,7 +208,10 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     store = ResultStore(_results_folder(options))
 
     def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
-        policies = [load_policy(told_of(one), files, space.settings_of(one, json.dumps)) for one in candidates]
+        policies = [
+            load_policy(describe_candidate(candidate), files, space.settings_of(candidate, json.dumps))
+            for candidate in candidates
+        ]
         numbers = range(1, seeds + 1)
         worlds = [(world.setting, replace(world.assumptions, **needs.get(base.name, {})))]
         jobs = make_jobs(policies, numbers, worlds, trace)

@@ -271,7 +271,7 @@ def _surplus(sizes: Iterable[int], disk_bytes: int) -> int:
 
 
 class WaitMeter:
-    """Bounds of waits: what the launches would wait if nodes, seats and kubelets' queues were no matter."""
+    """Bounds of waits: how long launches would wait with endless nodes and room, and kubelets that pull in parallel."""
 
     __slots__ = ("_at_once", "_bind", "_floor", "_over", "_overhead", "_patience", "_present", "_rate", "_slow")
 

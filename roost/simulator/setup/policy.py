@@ -131,7 +131,7 @@ class Policy:
     default_priority: Priority
     # New nodes carry it until their images are there; "": none.
     startup_taint: str
-    # Seats are CapacityBuffers.
+    # Placeholders are CapacityBuffers, which aren't simulated.
     has_capacity_buffers: bool = False
     # Labels of the nodes that users are sent to: `singleuser.nodeSelector`.
     user_nodes: Mapping[str, str] = field(default_factory=dict)

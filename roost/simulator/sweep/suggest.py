@@ -1,8 +1,8 @@
 """Search scheduler weights, placeholders and the warm set for a wait that is short enough at the least node-hours.
 
 Coordinate descent over small grids: one axis at a time, all its values with the same seeds (so that differences are the
-values'), until a round changes nothing or the budget is spent; then the best few with more seeds. What the search saw
-least of decides nothing: the last choice is among those with all seeds.
+values'), until a round changes nothing or the budget is spent; then the best few with more seeds. The final choice is
+among the candidates that were replayed with every seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from roost.simulator.engine.results import RunResult
 
-# Candidates that are tried at most, and rounds over all axes.
+# The most candidates that are tried, and the most rounds over all axes.
 MOST_CANDIDATES: Final = 60
 MOST_ROUNDS: Final = 4
 # Seeds of the search, and candidates that get all of them.
@@ -37,8 +37,8 @@ WARM_SPARE: Final = "warm set's spare, % of a node"
 # No warm set.
 NO_WARM: Final = -1000
 SPARE_PERCENTS: Final = (NO_WARM, -100, -50, -25, 0)
-# Of the most launches that come while a node boots (but for one window in a thousand).
-SEAT_SHARES: Final = (0.0, 0.25, 0.5, 1.0, 1.5)
+# Shares of the most launches that come while a node boots (but for one window in a thousand).
+PLACEHOLDER_SHARES: Final = (0.0, 0.25, 0.5, 1.0, 1.5)
 
 # kube-scheduler's own weights.
 _DEFAULTS: Final = {
@@ -59,11 +59,11 @@ Candidate = tuple[tuple[str, int], ...]
 
 
 class SuggestError(Exception):
-    """These values leave nothing to search; the message says why."""
+    """These values leave nothing to search; the text says why."""
 
 
 class Score(NamedTuple):
-    """What a candidate gives: medians over its seeds."""
+    """What a candidate achieves: medians over its seeds."""
 
     wait_seconds: float
     node_hours: float
@@ -88,21 +88,21 @@ class Outcome:
     start: Candidate = ()
 
     def reaches(self, target_seconds: float) -> bool:
-        """Whether the best one is good enough."""
+        """Whether the best candidate is good enough."""
         return self.scores[self.best].wait_seconds <= target_seconds
 
     def ranked(self, target_seconds: float) -> list[Candidate]:
         """From the best to the worst."""
-        return sorted(self.scores, key=lambda one: (rank(self.scores[one], target_seconds), one))
+        return sorted(self.scores, key=lambda candidate: (rank(self.scores[candidate], target_seconds), candidate))
 
 
 def rank(score: Score, target_seconds: float) -> tuple[float, float, float]:
-    """Lower is better: first how far beyond the target, then node-hours, then cold starts."""
+    """Lower is better: first the seconds beyond the target, then node-hours, then cold starts."""
     return (max(0.0, score.wait_seconds - target_seconds), score.node_hours, score.cold)
 
 
 def score_of(runs: Sequence[RunResult]) -> Score:
-    """Of one candidate's replays."""
+    """The score of one candidate, from its replays."""
     waits = [run.waits["total"].quantile(TARGET_SHARE) for run in runs]
     return Score(median(waits), median(run.node_hours for run in runs), median(run.cold for run in runs), len(runs))
 
@@ -116,14 +116,18 @@ def search(
 ) -> Outcome:
     """The best candidate. evaluate: candidates and a number of seeds -> a score each; `start` is always tried."""
     few = min(FEW_SEEDS, seeds)
-    found: dict[Candidate, Score] = {}
+    scores: dict[Candidate, Score] = {}
 
     def try_all(candidates: Iterable[Candidate], number: int) -> None:
-        new = [one for one in dict.fromkeys(candidates) if one not in found or found[one].seeds < number]
-        found.update(zip(new, evaluate(new, number), strict=True) if new else ())
+        new = [
+            candidate
+            for candidate in dict.fromkeys(candidates)
+            if candidate not in scores or scores[candidate].seeds < number
+        ]
+        scores.update(zip(new, evaluate(new, number), strict=True) if new else ())
 
     def best_of(candidates: Iterable[Candidate]) -> Candidate:
-        return min(candidates, key=lambda one: (rank(found[one], target_seconds), one))
+        return min(candidates, key=lambda candidate: (rank(scores[candidate], target_seconds), candidate))
 
     try_all([start], few)
     at = start
@@ -131,16 +135,15 @@ def search(
         before = at
         for axis in axes:
             line = [_moved(at, axis.name, value) for value in axis.values]
-            room = MOST_CANDIDATES - len(found)
-            fresh = [one for one in line if one not in found][:room]
-            try_all(fresh, few)
-            at = best_of([at, *(one for one in line if one in found)])
-        if at == before or len(found) >= MOST_CANDIDATES:
+            budget = MOST_CANDIDATES - len(scores)
+            try_all([candidate for candidate in line if candidate not in scores][:budget], few)
+            at = best_of([at, *(candidate for candidate in line if candidate in scores)])
+        if at == before or len(scores) >= MOST_CANDIDATES:
             break
-    ranked = sorted(found, key=lambda one: (rank(found[one], target_seconds), one))
+    ranked = Outcome(at, scores, start).ranked(target_seconds)
     finalists = list(dict.fromkeys([*ranked[:FINALISTS], start]))
     try_all(finalists, seeds)
-    return Outcome(best_of(finalists), found, start)
+    return Outcome(best_of(finalists), scores, start)
 
 
 def _moved(candidate: Candidate, name: str, value: int) -> Candidate:
@@ -153,11 +156,11 @@ class Space:
 
     axes: tuple[Axis, ...]
     start: Candidate
-    # Those that share the users' profile; they get the searched one.
+    # Pod classes that share the users' profile; they get the searched one.
     classes: tuple[str, ...]
-    # What else the users' warm set has, where it is searched.
+    # The other keys of the users' warm set, where it is searched.
     warm: Mapping[str, Any]
-    # That profile's weight table, which the searched weights go into.
+    # The strategy of that profile, which the searched weights go into.
     table: Mapping[str, Any]
     placeholders: Sequence[Mapping[str, Any]]
 
@@ -165,7 +168,7 @@ class Space:
         """Values to paste over the searched ones."""
         chosen = dict(candidate)
         weights = {**self.table["weights"], **{name: chosen[name] for name in WEIGHED}}
-        # A profile of its own: the old one may have plugins, which go before a strategy.
+        # A new profile: the old one may have plugins, which override a strategy.
         made: dict[str, Any] = {
             "scheduler": {
                 "strategies": {STRATEGY: {**self.table, "weights": weights}},
@@ -196,10 +199,10 @@ class Space:
         return Settings(json_values=[f"{key}={dump(value)}" for key, value in named.items()])
 
 
-def make_space(values: Mapping[str, Any], seats: int, user_requests: Mapping[str, str]) -> Space:
-    """values: all of them, defaults too. seats: the most launches while a node boots. Raises SuggestError.
+def make_space(values: Mapping[str, Any], launches: int, user_requests: Mapping[str, str]) -> Space:
+    """values: with the defaults. launches: the most that come while a node boots. Raises SuggestError.
 
-    user_requests: what a placeholder asks for where the values have none.
+    user_requests: what a placeholder requests where the values have none.
     """
     profile = values["podClasses"].get(USERS, {}).get("profile")
     if values["scheduler"]["target"] != "deploy" or not profile:
@@ -212,22 +215,24 @@ def make_space(values: Mapping[str, Any], seats: int, user_requests: Mapping[str
     sets = values.get(PLACEHOLDERS) or [usual]
     start: list[tuple[str, int]] = [(name, int(table["weights"].get(name, 1))) for name in WEIGHED]
     axes = [Axis(name, tuple(sorted({*WEIGHTS, int(table["weights"].get(name, 1))}))) for name in WEIGHED]
-    # A set that is counted by nodes, or by the clock, has a number that isn't one of seats.
+    # Where a set is counted by nodes or by the clock, its replicas are no number of pods to choose.
     if sets[0].get("countBy", "pods") == "pods" and not sets[0].get("windows"):
         now = int(sets[0].get("replicas", 0))
-        axes.insert(0, Axis(PLACEHOLDERS, tuple(sorted({now, *(round(seats * share) for share in SEAT_SHARES)}))))
+        axes.insert(
+            0, Axis(PLACEHOLDERS, tuple(sorted({now, *(round(launches * share) for share in PLACEHOLDER_SHARES)})))
+        )
         start.insert(0, (PLACEHOLDERS, now))
     warm = values["podClasses"][USERS].get("warm") or {}
     percent = _spare_percent(values, warm)
     if percent is not None:
         axes.insert(0, Axis(WARM_SPARE, tuple(sorted({percent, *SPARE_PERCENTS}))))
         start.insert(0, (WARM_SPARE, percent))
-    classes = tuple(name for name, one in values["podClasses"].items() if one.get("profile") == profile)
+    classes = tuple(name for name, settings in values["podClasses"].items() if settings.get("profile") == profile)
     return Space(tuple(axes), tuple(start), classes, warm, table, sets)
 
 
 def _spare_percent(values: Mapping[str, Any], warm: Mapping[str, Any]) -> int | None:
-    """Where the warm set stands; None where there can be none, or its spare isn't a share of a node."""
+    """The warm set's spare; None where there can be no warm set, or its spare isn't a share of a node."""
     users, spare = values["podClasses"][USERS], warm.get("spare", 0)
     is_possible = values["admission"]["mode"] == "webhook" and values["webhook"]["readNodes"] and not users.get("home")
     if not is_possible or (spare and not isinstance(spare, str)):
@@ -236,19 +241,19 @@ def _spare_percent(values: Mapping[str, Any], warm: Mapping[str, Any]) -> int | 
 
 
 def _table(strategies: Mapping[str, Mapping[str, Any]], profile: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A profile as a weight table: the one it names, or what its own plugins come to."""
+    """A profile as a strategy: the one that it names, or what its own plugins amount to."""
     named = strategies.get(profile.get("strategy") or "", strategies["pack"])
     if not profile.get("plugins"):
         return named
     plugins = profile["plugins"].get("score") or {}
-    disabled = [one["name"] for one in plugins.get("disabled") or ()]
-    kept = {} if "*" in disabled else {name: weight for name, weight in _DEFAULTS.items() if name not in disabled}
-    enabled = {one["name"]: one.get("weight") or 1 for one in plugins.get("enabled") or ()}
-    weights = kept | enabled
+    disabled = [plugin["name"] for plugin in plugins.get("disabled") or ()]
+    defaults = {} if "*" in disabled else {name: weight for name, weight in _DEFAULTS.items() if name not in disabled}
+    enabled = {plugin["name"]: plugin.get("weight") or 1 for plugin in plugins.get("enabled") or ()}
+    weights = defaults | enabled
     fits = [
-        one["args"]["scoringStrategy"]
-        for one in profile.get("pluginConfig") or ()
-        if one["name"] == "NodeResourcesFit" and "scoringStrategy" in (one.get("args") or {})
+        config["args"]["scoringStrategy"]
+        for config in profile.get("pluginConfig") or ()
+        if config["name"] == "NodeResourcesFit" and "scoringStrategy" in (config.get("args") or {})
     ]
     return {
         "weights": {name: weights[name] for name in _DEFAULTS if name in weights},
@@ -257,26 +262,26 @@ def _table(strategies: Mapping[str, Mapping[str, Any]], profile: Mapping[str, An
     }
 
 
-def told_of(candidate: Candidate) -> str:
+def describe_candidate(candidate: Candidate) -> str:
     """A candidate for people."""
     return ", ".join(f"{name} {'off' if (name, value) == _OFF else value}" for name, value in candidate)
 
 
 def show_score(score: Score) -> str:
-    """What a candidate gives, for people."""
+    """A score for people."""
     wait = show_seconds(score.wait_seconds)
     return f"p95 wait {wait}, {score.node_hours:,.1f} node-hours, {score.cold:,.0f} cold starts"
 
 
 def show_outcome(outcome: Outcome, space: Space, target_seconds: float, trace: str) -> str:
-    """Values to paste, with what they'd give as comments above them."""
+    """Values to paste, with the expected result as comments above them."""
     best, start = outcome.scores[outcome.best], outcome.scores[outcome.start]
     seeds = f"{best.seeds} seed{'' if best.seeds == 1 else 's'}"
     lines = [
         f"# For a p95 wait of at most {show_seconds(target_seconds)} at the least node-hours; medians over {seeds}.",
         f"# Launches: {trace}.",
         f"# These: {show_score(best)}.",
-        f"# Before: {show_score(start)} ({told_of(outcome.start)}).",
+        f"# Before: {show_score(start)} ({describe_candidate(outcome.start)}).",
         f"# Tried: {len(outcome.scores)}.",
     ]
     if outcome.best == outcome.start:

@@ -55,15 +55,15 @@ HOUR_BEGIN = 1_559_048_400
 LAUNCHES = 240
 # An hour in two minutes, so delays of the machine count thirtyfold.
 SPEED = 30.0
-SEAT_BYTES = 550_000_000
-SEATS = (10, 13, 18, 26, 40)
+USER_BYTES = 550_000_000
+ROOM = (10, 13, 18, 26, 40)
 PLACEHOLDERS = 12
-SEAT_REQUESTS = {"cpu": "10m", "memory": str(SEAT_BYTES)}
+USER_REQUESTS = {"cpu": "10m", "memory": str(USER_BYTES)}
 VALUES = {
     "imageGate": {"mode": "off"},
     "controllers": {"enabled": False},
     "prePuller": {"enabled": False},
-    "placeholders": [{"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": SEAT_REQUESTS}}],
+    "placeholders": [{"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": USER_REQUESTS}}],
 }
 SETTLED_SECONDS = 60.0
 
@@ -74,7 +74,7 @@ class Played(NamedTuple):
     nodes: dict[int, str]
     preempted: int
     # Placeholders by node before the first launch.
-    seats: dict[str, int]
+    placeholders: dict[str, int]
     # So many launches came before the first pre-emption.
     quiet: int
     # When each came and went, as it was played.
@@ -118,7 +118,7 @@ class HourWorld(WatchedWorld):
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node
-        return replace(node, allocatable={**node.allocatable, "memory": SEATS[int(number) - 1] * SEAT_BYTES})
+        return replace(node, allocatable={**node.allocatable, "memory": ROOM[int(number) - 1] * USER_BYTES})
 
 
 def simulate(attempts: Sequence[Attempt], values: Path, namespace: str) -> Played:
@@ -127,8 +127,8 @@ def simulate(attempts: Sequence[Attempt], values: Path, namespace: str) -> Playe
         load_policy("hour", [str(values)], release=Release("hub", namespace)),
         Assumptions(
             autoscaler=Autoscaler.NONE,
-            min_nodes=len(SEATS),
-            max_nodes=len(SEATS),
+            min_nodes=len(ROOM),
+            max_nodes=len(ROOM),
             quota_per_repository=0,
             status_images=0,
             bind_seconds=0.0,
@@ -145,8 +145,8 @@ def simulate(attempts: Sequence[Attempt], values: Path, namespace: str) -> Playe
     )
     world.play(attempts)
     nodes = {one.number: one.node for one in world.bindings if one.kind == USER and one.number is not None}
-    seats = Counter(one.node for one in itertools.takewhile(lambda one: one.kind == PLACEHOLDER, world.bindings))
-    return Played(nodes, len(world.preempted), dict(seats), world.quiet, list(attempts))
+    placeholders = Counter(one.node for one in itertools.takewhile(lambda one: one.kind == PLACEHOLDER, world.bindings))
+    return Played(nodes, len(world.preempted), dict(placeholders), world.quiet, list(attempts))
 
 
 def play_for_real(attempts: Sequence[Attempt], stack: Stack, witness: Witness) -> Played:
@@ -155,7 +155,7 @@ def play_for_real(attempts: Sequence[Attempt], stack: Stack, witness: Witness) -
     priority = next(m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0)
     due: list[tuple[float, int, int]] = [(one.moment, 1, one.number) for one in attempts]
     heapq.heapify(due)
-    seats = Counter(one.node for one in list(witness.pods.values()))
+    placeholders = Counter(one.node for one in list(witness.pods.values()))
     created: dict[int, float] = {}
     deleted: dict[int, float] = {}
     began, began_at, latest = time.monotonic(), time.time(), 0.0
@@ -193,7 +193,7 @@ def play_for_real(attempts: Sequence[Attempt], stack: Stack, witness: Witness) -
     # A victim is gone a moment after it was chosen.
     first_gone = min((one.gone_seen - began_at for one in gone if one.gone_seen is not None), default=last + 100.0)
     quiet = sum(one.moment < first_gone - 1.0 for one in played)
-    return Played(nodes, len(gone), dict(seats), quiet, played)
+    return Played(nodes, len(gone), dict(placeholders), quiet, played)
 
 
 def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
                 {
                     "name": "notebook",
                     "image": f"r2d.invalid/{attempt.number}:1",
-                    "resources": {"requests": SEAT_REQUESTS},
+                    "resources": {"requests": USER_REQUESTS},
                 }
             ],
             "priorityClassName": priority,
@@ -230,19 +230,19 @@ def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> N
             PodKeeper(cluster.api, parallel_requests=8),
             Witness(cluster, namespace) as witness,
         ):
-            for number, seats in enumerate(SEATS, 1):
+            for number, users in enumerate(ROOM, 1):
                 nodes.create(
-                    f"node-{number}", cpu="7910m", memory=str(seats * SEAT_BYTES), labels={NODE_PURPOSE: "user"}
+                    f"node-{number}", cpu="7910m", memory=str(users * USER_BYTES), labels={NODE_PURPOSE: "user"}
                 )
             with Stack(cluster, namespace, VALUES, scheduler_flags=()) as stack:
                 path = f"/api/v1/namespaces/{namespace}/pods"
 
-                def seats_run() -> bool:
+                def placeholders_run() -> bool:
                     pods = cluster.api.list(path, labelSelector="component=user-placeholder")
                     phases = [one["status"]["phase"] for one in pods]
                     return phases == ["Running"] * PLACEHOLDERS
 
-                wait_until(seats_run, SETTLED_SECONDS, "placeholders to run")
+                wait_until(placeholders_run, SETTLED_SECONDS, "placeholders to run")
                 # Pre-emption looks at starts, in whole seconds.
                 time.sleep(1.1)
                 real = play_for_real(attempts, stack, witness)
@@ -252,7 +252,7 @@ def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> N
     quiet = min(real.quiet, simulated.quiet)
     quiet_differing = sum(number < quiet for number in differing)
     share = 1 - len(differing) / len(both)
-    say(f"placeholders before: {sorted(real.seats.items())}, simulated {sorted(simulated.seats.items())}")
+    say(f"placeholders before: {sorted(real.placeholders.items())}, simulated {sorted(simulated.placeholders.items())}")
     say(f"before the first pre-emption: {quiet - quiet_differing} of {quiet} pods on the same node")
     say(f"in all: {len(both) - len(differing)} of {len(both)} ({share:.1%}); differing: {differing}")
     say(f"pre-empted: {real.preempted}, simulated {simulated.preempted}")

@@ -13,7 +13,7 @@ from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost.simulator.sweep.measure_registry import MEASURES
 from roost.simulator.sweep.summary import WorldSetting, summarise
 from roost.simulator.trace.attempt import Attempt
-from tests.small_worlds import BEGIN, MANAGED, SEAT_BYTES, comparable, play, with_seats
+from tests.small_worlds import BEGIN, MANAGED, USER_BYTES, comparable, play, with_placeholders
 
 POLICIES = (
     "kube-default", "z2jh", "z2jh-placeholders-packed", "z2jh-placeholders-spread", "image-first", "gate-label",
@@ -34,17 +34,17 @@ def traces(draw: st.DrawFn, *, sizes: bool = False) -> list[Attempt]:
         if draw(st.booleans()):
             more["image_bytes"] = draw(st.sampled_from((1, 10**8, 2 * 10**9, 4 * 10**10)))
         if sizes:
-            more["memory_bytes"] = draw(st.sampled_from((None, SEAT_BYTES // 3, SEAT_BYTES, 2 * SEAT_BYTES)))
+            more["memory_bytes"] = draw(st.sampled_from((None, USER_BYTES // 3, USER_BYTES, 2 * USER_BYTES)))
         found.append(Attempt(number, moment, repository=image.partition("+")[0], image=image, **more))
     return found
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> Assumptions:
-    """Nodes of a few seats, few of them, on disks that are large, small or endless."""
+    """A few nodes with room for a few users, on disks that are large, small or endless."""
     least = draw(st.integers(1, 3))
     return Assumptions(
-        node_memory_bytes=draw(st.integers(1, 5)) * SEAT_BYTES,
+        node_memory_bytes=draw(st.integers(1, 5)) * USER_BYTES,
         min_nodes=least,
         max_nodes=least + draw(st.integers(0, 3)),
         node_disk_bytes=draw(st.sampled_from((0, 5 * 10**9, 10**12))),
@@ -66,7 +66,7 @@ def worlds(draw: st.DrawFn) -> Assumptions:
 
 # Bounds that pulling ahead goes below.
 AHEAD = {"cold", "cold_compulsory", "cold_bytes", "waits"}
-policies = st.builds(with_seats, st.sampled_from(POLICIES), st.integers(0, 3))
+policies = st.builds(with_placeholders, st.sampled_from(POLICIES), st.integers(0, 3))
 
 
 @settings(max_examples=60)

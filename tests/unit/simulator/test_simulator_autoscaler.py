@@ -34,7 +34,7 @@ def user(name: str, *, on: str = "", cpu: str = "1", **more: Any) -> PodState:
     return pod(name, on=on, requests={"cpu": cpu}, **more)
 
 
-def seat(name: str, *, on: str = "", cpu: str = "1", priority: int = -10, **more: Any) -> PodState:
+def placeholder(name: str, *, on: str = "", cpu: str = "1", priority: int = -10, **more: Any) -> PodState:
     """A placeholder of a StatefulSet."""
     return pod(name, on=on, requests={"cpu": cpu}, priority=priority, metadata={**owned("StatefulSet"), **more})
 
@@ -116,13 +116,13 @@ def test_a_required_label_that_no_template_carries_gives_no_scale_up() -> None:
 
 def test_preferred_terms_count_for_nothing() -> None:
     assert scale_up([], [], [user("w", affinity=prefers("images-pulled.hub"))]) == 1
-    assert scale_up([node("a")], [], [seat("w")]) == 0
+    assert scale_up([node("a")], [], [placeholder("w")]) == 0
 
 
 def test_no_scale_up_while_the_pod_waits_for_a_pre_emption() -> None:
     nominated = user("w", status={"nominatedNodeName": "a"})
-    seats = [seat(f"s{number}", on="a") for number in range(4)]
-    assert scale_up([node("a")], seats, [nominated]) == 0
+    placeholders = [placeholder(f"s{number}", on="a") for number in range(4)]
+    assert scale_up([node("a")], placeholders, [nominated]) == 0
 
 
 def test_room_that_is_being_made_for_one_pod_is_not_there_for_another() -> None:
@@ -133,8 +133,8 @@ def test_room_that_is_being_made_for_one_pod_is_not_there_for_another() -> None:
 
 
 def test_priority_below_the_cut_off_triggers_nothing() -> None:
-    assert scale_up([], [], [seat("w", priority=-11)]) == 0
-    assert scale_up([], [], [seat("w", priority=-10)]) == 1
+    assert scale_up([], [], [placeholder("w", priority=-11)]) == 0
+    assert scale_up([], [], [placeholder("w", priority=-10)]) == 1
 
 
 def test_pods_of_daemon_sets_trigger_nothing() -> None:
@@ -236,7 +236,7 @@ def test_a_user_holds_a_node_for_nothing_would_make_the_pod_anew() -> None:
 def test_safe_to_evict_decides_over_ownership(said: str, goes: bool) -> None:
     annotations = {"cluster-autoscaler.kubernetes.io/safe-to-evict": said}
     kept = (
-        seat("s", on="a", annotations=annotations)
+        placeholder("s", on="a", annotations=annotations)
         if said == "false"
         else user("s", on="a", metadata={"annotations": annotations})
     )
@@ -250,7 +250,7 @@ def test_pods_of_daemon_sets_hold_no_node_and_make_it_no_less_empty() -> None:
 
 
 def test_a_node_that_is_asked_for_by_half_stays() -> None:
-    pods = [seat("s1", on="a"), seat("s2", on="a")]
+    pods = [placeholder("s1", on="a"), placeholder("s2", on="a")]
     assert play(scaler(), ClusterState([node("a"), node("b")], [*pods, user("u", on="b")]), 10_000) == []
     assert play(scaler(), ClusterState([node("a"), node("b")], [*pods[:1], user("u", on="b")]), 10_000) != []
 
@@ -261,23 +261,25 @@ def test_memory_counts_as_cpu_does() -> None:
 
 
 def test_movable_pods_hold_a_node_while_they_fit_nowhere_else() -> None:
-    state = ClusterState([node("a"), node("b")], [seat("s", on="a"), *full("b")])
+    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a"), *full("b")])
     assert play(scaler(), state, 10_000) == []
 
 
 def test_priority_below_the_cut_off_blocks_nothing() -> None:
-    state = ClusterState([node("a"), node("b")], [seat("s", on="a", cpu="3", priority=-11), *full("b")])
+    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a", cpu="3", priority=-11), *full("b")])
     assert play(scaler(), state, 10_000)[0][1].remove == ("a",)
 
 
 def test_two_nodes_do_not_go_because_each_could_take_the_others_pods() -> None:
-    state = ClusterState([node("a"), node("b")], [seat("s", on="a"), seat("t", on="b")])
+    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a"), placeholder("t", on="b")])
     assert [looked.remove for _, looked in play(scaler(), state, 10_000)] == [("a",)]
 
 
 def test_pods_are_not_moved_to_a_node_that_goes_as_well() -> None:
     # c has room for one of the two.
-    state = ClusterState([node("a"), node("b"), node("c")], [seat("s", on="a"), seat("t", on="b"), *full("c")[:3]])
+    state = ClusterState(
+        [node("a"), node("b"), node("c")], [placeholder("s", on="a"), placeholder("t", on="b"), *full("c")[:3]]
+    )
     assert len(play(scaler(), state, 10_000)) == 1
 
 
@@ -286,7 +288,7 @@ def test_empty_nodes_go_ten_at_once_and_others_one_at_a_time() -> None:
     told = play(scaler(replace(WORLD, max_nodes=30)), state, 10_000)
     assert [(now, len(looked.remove)) for now, looked in told] == [(600.0, EMPTY_AT_ONCE), (610.0, 4)]
     nodes = [node(name) for name in ("a", "b", "c")] + [node("big", cpu="20")]
-    moved = [seat(name, on=name) for name in ("a", "b", "c")]
+    moved = [placeholder(name, on=name) for name in ("a", "b", "c")]
     told = play(scaler(), ClusterState(nodes, [*moved, user("u", on="big", cpu="15")]), 10_000)
     assert [(now, looked.remove) for now, looked in told] == [(600.0, ("a",)), (610.0, ("b",)), (620.0, ("c",))]
 
@@ -337,8 +339,8 @@ def test_room_matters_while_a_nodes_pods_would_have_to_move(kind: Autoscaler) ->
         return machine.room_matters
 
     assert not matters(*full("a"))
-    assert not matters(user("u", on="a"), seat("s", on="a"), *full("b"))
-    assert matters(seat("s", on="a"), *full("b"))
+    assert not matters(user("u", on="a"), placeholder("s", on="a"), *full("b"))
+    assert matters(placeholder("s", on="a"), *full("b"))
 
 
 # Karpenter
@@ -363,7 +365,7 @@ def test_karpenter_asks_for_no_node_that_would_not_help_nor_beyond_its_limit() -
 
 
 def test_karpenter_knows_no_cut_off() -> None:
-    assert karpenter().look(ClusterState(), [seat("s", priority=-50)], NONE, 0.0).request == 1
+    assert karpenter().look(ClusterState(), [placeholder("s", priority=-50)], NONE, 0.0).request == 1
 
 
 def test_a_preference_that_a_new_node_meets_gets_one_and_one_that_none_meets_is_given_up() -> None:
@@ -379,7 +381,7 @@ def test_a_preferred_anti_affinity_gets_a_new_node_too() -> None:
     state = ClusterState([node("a")], [near])
     shy = pod("s", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"))
     assert karpenter().look(state, [shy], NONE, 0.0).request == 1
-    assert karpenter().look(state, [seat("s")], NONE, 0.0).request == 0
+    assert karpenter().look(state, [placeholder("s")], NONE, 0.0).request == 0
 
 
 def test_an_empty_node_goes_after_consolidate_after_and_a_second_look() -> None:
@@ -401,7 +403,7 @@ def test_empty_nodes_go_together_within_the_budget() -> None:
 def test_a_user_holds_a_node_as_do_not_disrupt_does() -> None:
     state = ClusterState([node("a"), node("b")], [user("u", on="a", cpu="10m"), user("v", on="b", cpu="10m")])
     assert karpenter().look(state, [], NONE, 1000.0).remove == ()
-    said = seat("s", on="a", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    said = placeholder("s", on="a", annotations={"karpenter.sh/do-not-disrupt": "true"})
     assert (
         karpenter().look(ClusterState([node("a"), node("b")], [said, user("v", on="b")]), [], NONE, 1000.0).remove == ()
     )
@@ -409,7 +411,7 @@ def test_a_user_holds_a_node_as_do_not_disrupt_does() -> None:
 
 def test_the_node_with_the_fewest_pods_is_moved_first_and_one_at_a_time() -> None:
     nodes = [node("a"), node("b"), node("big", cpu="20")]
-    pods = [seat("s1", on="a"), seat("s2", on="a"), seat("t", on="b"), user("u", on="big")]
+    pods = [placeholder("s1", on="a"), placeholder("s2", on="a"), placeholder("t", on="b"), user("u", on="big")]
     looked = karpenter().look(ClusterState(nodes, pods), [], NONE, 1000.0)
     assert looked == ScalingDecision(0, ("b",), (), 1010.0)
 
@@ -420,14 +422,14 @@ def test_several_nodes_go_together_where_the_budget_allows_it_and_their_pods_fit
     movable = [f"m{number}" for number in range(5)]
     held = [f"h{number:02}" for number in range(rows - 5)]
     users = [user(f"u-{name}", on=name, cpu="4") for name in held[1:]]
-    pods = [*users, user("free", on=held[0], cpu="10m"), *(seat(name, on=name, cpu="990m") for name in movable)]
+    pods = [*users, user("free", on=held[0], cpu="10m"), *(placeholder(name, on=name, cpu="990m") for name in movable)]
     looked = karpenter().look(ClusterState([node(name) for name in (*movable, *held)], pods), [], NONE, 1000.0)
     assert looked.remove == tuple(movable[:goes])
 
 
 def test_of_several_nodes_with_pods_the_empty_ones_go_first_and_alone() -> None:
     rows = [node(f"n{number:02}") for number in range(21)]
-    pods = [seat("s", on="n00", cpu="10m"), seat("t", on="n01", cpu="10m")]
+    pods = [placeholder("s", on="n00", cpu="10m"), placeholder("t", on="n01", cpu="10m")]
     pods += [user(f"u{number}", on=f"n{number:02}", cpu="10m") for number in range(3, 21)]
     state, machine = ClusterState(rows, pods), karpenter()
     assert machine.look(state, [], NONE, 1000.0).remove == ("n02",)
@@ -437,7 +439,7 @@ def test_of_several_nodes_with_pods_the_empty_ones_go_first_and_alone() -> None:
 
 def test_no_share_in_use_keeps_a_node_whose_pods_fit_elsewhere() -> None:
     nodes = [node("a"), node("big", cpu="20")]
-    pods = [*(seat(f"s{number}", on="a") for number in range(4)), user("u", on="big")]
+    pods = [*(placeholder(f"s{number}", on="a") for number in range(4)), user("u", on="big")]
     assert karpenter().look(ClusterState(nodes, pods), [], NONE, 1000.0).remove == ("a",)
     assert (
         karpenter().look(ClusterState([node("a"), node("b")], [*pods[:4], user("u", on="b")]), [], NONE, 1000.0).remove
@@ -455,7 +457,7 @@ def test_preferred_anti_affinity_stops_consolidation() -> None:
     near = user("u", on="big", labels={"component": "user"})
     shy = pod("s", on="a", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"))
     assert karpenter().look(ClusterState(nodes, [near, shy]), [], NONE, 1000.0).remove == ()
-    assert karpenter().look(ClusterState(nodes, [near, seat("s", on="a")]), [], NONE, 1000.0).remove == ("a",)
+    assert karpenter().look(ClusterState(nodes, [near, placeholder("s", on="a")]), [], NONE, 1000.0).remove == ("a",)
 
 
 def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take() -> None:

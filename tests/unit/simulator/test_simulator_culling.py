@@ -42,7 +42,7 @@ def ends(seed: int, name: str = "z2jh", stays: float | None = None, every: float
             self.hub = EndingHub(self)
 
     # Somebody comes when all others have gone.
-    play([*said, attempt(40, 200_000.0)], bare(name), small(seats=40, cull_every_seconds=every), seed, make=Ending)
+    play([*said, attempt(40, 200_000.0)], bare(name), small(room=40, cull_every_seconds=every), seed, make=Ending)
     return found
 
 
@@ -68,6 +68,6 @@ def test_lengths_that_a_trace_tells_stay_as_they_are() -> None:
 
 def test_as_usual_there_is_no_culler() -> None:
     said = [attempt(number, 60.0 * number, session_seconds=None) for number in range(10)]
-    usual, _ = play(said, bare("z2jh"), small(seats=20))
-    without, _ = play(said, bare("z2jh"), small(seats=20, cull_every_seconds=0.0))
+    usual, _ = play(said, bare("z2jh"), small(room=20))
+    without, _ = play(said, bare("z2jh"), small(room=20, cull_every_seconds=0.0))
     assert comparable(usual) == comparable(without)

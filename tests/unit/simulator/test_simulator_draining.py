@@ -11,7 +11,17 @@ from roost.simulator.engine.pods import PLACEHOLDER
 from roost.simulator.engine.results import ONLY_FULL
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_core.placement.selectors import UNSCHEDULABLE_TAINT
-from tests.small_worlds import BEGIN, WatchedWorld, attempt, comparable, in_order, play, policy, small, with_seats
+from tests.small_worlds import (
+    BEGIN,
+    WatchedWorld,
+    attempt,
+    comparable,
+    in_order,
+    play,
+    policy,
+    small,
+    with_placeholders,
+)
 from tests.small_worlds import without_pullers as bare
 
 if TYPE_CHECKING:
@@ -89,7 +99,7 @@ def test_the_least_number_of_nodes_is_kept_and_the_greatest_is_never_passed() ->
 def test_placeholders_of_an_old_node_are_made_anew_elsewhere() -> None:
     said = [attempt(0, 0, stays=4 * HOUR), attempt(1, 3 * HOUR, stays=60)]
     world = old_at(1.0, nodes=1, max_nodes=2, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    _, seen = play(said, with_seats("z2jh-placeholders-packed", 2), world)
+    _, seen = play(said, with_placeholders("z2jh-placeholders-packed", 2), world)
     came = [(one.node, one.moment) for one in seen.bindings if one.kind == PLACEHOLDER]
     assert [node for node, _ in came[:4]] == ["node-1", "node-1", "node-2", "node-2"]
     assert came[2][1] >= HOUR + min(seen.boots)
@@ -98,9 +108,9 @@ def test_placeholders_of_an_old_node_are_made_anew_elsewhere() -> None:
 def test_a_user_for_whom_room_was_being_made_on_an_old_node_finds_it_elsewhere() -> None:
     # It pre-empts the placeholder half a second before the node is cordoned, which would have gone half a second later.
     said = [attempt(0, 0, image="b", stays=60.0), attempt(1, HOUR - 0.5), attempt(2, 2 * HOUR)]
-    world = old_at(1.0, seats=1, nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
+    world = old_at(1.0, room=1, nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
     patient = replace(world, start_timeout_seconds=2000.0)
-    result, seen = play(said, with_seats("z2jh-placeholders-packed", 1), patient, make=Nominating)
+    result, seen = play(said, with_placeholders("z2jh-placeholders-packed", 1), patient, make=Nominating)
     assert isinstance(seen, Nominating)
     assert seen.nominated == [["node-1"]]
     assert result.started == 3
@@ -111,7 +121,7 @@ def test_a_user_for_whom_room_was_being_made_on_an_old_node_finds_it_elsewhere()
 @pytest.mark.parametrize("name", ["z2jh", "roost", "recommended", "gate-taint", "popular-k5", "kube-default"])
 def test_whatever_the_policy_no_pod_comes_to_an_old_node(name: str) -> None:
     said = [attempt(number, 90.0 * number, image=f"image-{number % 7}", session_seconds=None) for number in range(300)]
-    world = old_at(1.0, seats=10, nodes=1, max_nodes=8, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
+    world = old_at(1.0, room=10, nodes=1, max_nodes=8, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
     result, seen = play(said, policy(name), world, make=Joining)
     assert isinstance(seen, Joining)
     assert result.nodes_created > 8

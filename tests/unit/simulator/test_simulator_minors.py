@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Launches of one image, which one of two nodes then holds. They ask for memory alone, so each makes its node less
 # balanced: 1.35 looks at how balanced a node would be, 1.36 at how much that changes, which is the same on both.
 LAUNCHES = in_order(*((index * 200.0, "a") for index in range(5)))
-WORLD = small(seats=10, nodes=2, user_cpu_millicores=1)
+WORLD = small(room=10, nodes=2, user_cpu_millicores=1)
 
 
 @pytest.mark.parametrize(

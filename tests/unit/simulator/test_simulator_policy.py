@@ -93,22 +93,22 @@ def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
 # What fits nowhere, and what values select by
 
 
-SEAT = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
+ENTRY = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
 ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}]}]
 # Of each: values, and the start of what is said.
 REFUSED = {
-    "seats that aren't pods": ({"placeholder": {"backend": "capacityBuffer"}}, "placeholder.backend: found capacityB"),
-    "a seat larger than any node": (
-        {"placeholders": [{**SEAT, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}]},
+    "CapacityBuffers": ({"placeholder": {"backend": "capacityBuffer"}}, "placeholder.backend: found capacityB"),
+    "a placeholder larger than any node": (
+        {"placeholders": [{**ENTRY, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}]},
         "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
     ),
-    "a seat of another pool than users": (
-        {"singleuser": {"nodeSelector": {"pool": "a"}}, "placeholders": [{**SEAT, "nodeSelector": {"pool": "b"}}]},
+    "a placeholder of another pool than users": (
+        {"singleuser": {"nodeSelector": {"pool": "a"}}, "placeholders": [{**ENTRY, "nodeSelector": {"pool": "b"}}]},
         "placeholders[0]: found pods that fit no node (node(s) didn't match Pod's node affinity/selector), expected",
     ),
-    "a zone for each seat": (
-        {"placeholders": [SEAT, {**SEAT, "name": "of-a", "requiredNodeTerms": ZONES}, {
-            **SEAT, "name": "of-c", "requiredNodeTerms": [
+    "a zone for each placeholder": (
+        {"placeholders": [ENTRY, {**ENTRY, "name": "of-a", "requiredNodeTerms": ZONES}, {
+            **ENTRY, "name": "of-c", "requiredNodeTerms": [
                 {"matchExpressions": [{**ZONES[0]["matchExpressions"][0], "values": ["c"]}]}]}]},
         "placeholders[2]: found pods that fit no node",
     ),
@@ -127,7 +127,7 @@ REFUSED = {
 
 def test_a_set_without_pods_fits_everywhere(tmp_path: Path) -> None:
     file = tmp_path / "prod.yaml"
-    none = {**SEAT, "name": "gpu", "replicas": 0, "nodeSelector": {"pool": "gpu"}}
+    none = {**ENTRY, "name": "gpu", "replicas": 0, "nodeSelector": {"pool": "gpu"}}
     file.write_text(
         yaml.safe_dump({"singleuser": {"nodeSelector": {"pool": "users"}}, "placeholders": [none]}), encoding="utf-8"
     )
@@ -163,10 +163,10 @@ def test_builds_that_fit_no_node_are_refused_where_they_are_simulated() -> None:
         check_policy(large, Assumptions(with_builds=True))
 
 
-def test_nodes_have_the_labels_that_users_and_seats_select_by() -> None:
+def test_nodes_have_the_labels_that_users_and_placeholders_select_by() -> None:
     values = {
         "singleuser": {"nodeSelector": {"pool": "big"}},
-        "placeholders": [{**SEAT, "nodeSelector": {"pool": "big"}, "requiredNodeTerms": ZONES}],
+        "placeholders": [{**ENTRY, "nodeSelector": {"pool": "big"}, "requiredNodeTerms": ZONES}],
     }
     result, seen = play(in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small())
     assert all({"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= one.state.fact.labels.items()
@@ -174,8 +174,8 @@ def test_nodes_have_the_labels_that_users_and_seats_select_by() -> None:
     assert result.placeholder_pending_seconds == 0
     # The pullers of these nodes brought the hub's images.
     assert result.background_pulls > 0
-    (seat, _) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
-    assert seat.node is not None
+    (placeholder, _) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
+    assert placeholder.node is not None
 
 
 @pytest.mark.parametrize("key", ["team", "kubernetes.io/metadata.name"])

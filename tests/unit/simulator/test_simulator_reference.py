@@ -184,7 +184,7 @@ def test_the_simulator_agrees_with_the_throw_away_model(ten_days: Sequence[Attem
     assert result.node_hours == pytest.approx(model.node_hours, rel=0.02)
     assert world.figures.pulls == pytest.approx(model.pulls, rel=0.04)
     assert result.cold >= world.figures.pulls
-    # Most of those who find no room get the seat of somebody who leaves, and no new node.
+    # Most of those who find no room get the room of somebody who leaves, and no new node.
     queued = sum(number for index, number in result.waits[QUEUE].bins.items() if index > 0)
     say(f"found no room: {queued + result.waited_for_node} (model {model.waited})")
     # Few bursts make them all, and each lasts longer where nodes are asked for at a turn of a loop: seen +5 and +23 %.
@@ -216,7 +216,7 @@ LOAD_TEST = (9, 100, 138, 179, 573)
 def _load_test(name: str, pulls: str, nodes: int, image_bytes: float, *, full: bool = False) -> list[float]:
     """The same figures, simulated: a hundred launches of one new image within ten seconds.
 
-    full: other users leave 25 seats free, and nodes may come.
+    full: other users leave room for 25, and nodes may come.
     """
     more: dict[str, Any] = {
         "min_nodes": nodes,

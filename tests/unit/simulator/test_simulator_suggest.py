@@ -45,7 +45,7 @@ REQUESTS = {"cpu": "10m", "memory": "550M"}
 
 
 def made_up(candidate: Candidate, seed: int) -> Score:
-    """More seats wait less and cost more; packing saves nodes; the rest does nothing. Seeds shift all alike."""
+    """More placeholders wait less and cost more; packing saves nodes; the rest does nothing. Seeds shift all alike."""
     chosen = dict(candidate)
     wait = 90 - 2 * chosen[PLACEHOLDERS] + seed
     hours = 1000 + 3 * chosen[PLACEHOLDERS] + 10 * abs(chosen["NodeResourcesFit"] - 101) / 101 + seed
@@ -62,11 +62,11 @@ def explore(target: float, start: Candidate = START, seeds: int = 5) -> tuple[Ou
     return search(AXES, start, evaluate, target, seeds), asked
 
 
-@pytest.mark.parametrize(("target", "seats"), [(100, 0), (75, 10), (55, 20), (30, 40)])
-def test_the_least_node_hours_within_the_target_are_found(target: float, seats: int) -> None:
+@pytest.mark.parametrize(("target", "placeholders"), [(100, 0), (75, 10), (55, 20), (30, 40)])
+def test_the_least_node_hours_within_the_target_are_found(target: float, placeholders: int) -> None:
     outcome, _ = explore(target)
     best = dict(outcome.best)
-    assert (best[PLACEHOLDERS], best["NodeResourcesFit"]) == (seats, 101)
+    assert (best[PLACEHOLDERS], best["NodeResourcesFit"]) == (placeholders, 101)
     assert outcome.reaches(target)
     assert outcome.scores[outcome.best].seeds == 5
 
@@ -82,8 +82,10 @@ def test_a_target_beyond_reach_gives_the_nearest_and_says_so() -> None:
     st.lists(st.sampled_from(AXES[1].values), min_size=3, max_size=3),
     st.integers(0, 99),
 )
-def test_the_search_is_bounded_and_never_worse_than_where_it_began(seats: int, weights: list[int], target: int) -> None:
-    start = ((PLACEHOLDERS, seats), *zip(WEIGHED, weights, strict=True))
+def test_the_search_is_bounded_and_never_worse_than_where_it_began(
+    placeholders: int, weights: list[int], target: int
+) -> None:
+    start = ((PLACEHOLDERS, placeholders), *zip(WEIGHED, weights, strict=True))
     outcome, asked = explore(target, start)
     assert len(outcome.scores) <= MOST_CANDIDATES
     assert sum(number for number, seeds in asked if seeds == 5) <= FINALISTS + 1
@@ -97,7 +99,7 @@ def test_the_same_search_finds_the_same() -> None:
 
 def test_few_seeds_that_mislead_do_not_decide() -> None:
     def evaluate(candidates: Sequence[Candidate], number: int) -> list[Score]:
-        # With two seeds 80 seats look best; with five it is 10.
+        # With two seeds 80 placeholders look best; with five it is 10.
         wanted = 80 if number == 2 else 10
         return [Score(1, abs(dict(one)[PLACEHOLDERS] - wanted), 0, number) for one in candidates]
 

@@ -29,8 +29,8 @@ from tests.small_worlds import (
     IMAGE_BYTES,
     MANAGED,
     PULL_SECONDS,
-    SEAT_BYTES,
     START_SECONDS,
+    USER_BYTES,
     WatchedWorld,
     attempt,
     comparable,
@@ -38,7 +38,7 @@ from tests.small_worlds import (
     play,
     policy,
     small,
-    with_seats,
+    with_placeholders,
     without_pullers,
 )
 
@@ -112,7 +112,7 @@ def test_the_second_image_of_a_node_waits_for_the_first_pull() -> None:
 
 def test_whoever_fits_nowhere_waits_until_somebody_leaves() -> None:
     said = [attempt(0, 0, stays=100), attempt(1, 50)]
-    result, world = play(said, without_pullers("z2jh"), small(seats=1, nodes=1))
+    result, world = play(said, without_pullers("z2jh"), small(room=1, nodes=1))
     leaves = PULL_SECONDS + START_SECONDS + 100
     assert result.waits[QUEUE].total == pytest.approx(leaves - 50, abs=10)
     assert result.waits[QUEUE].total >= leaves - 50 - 1e-3
@@ -121,7 +121,7 @@ def test_whoever_fits_nowhere_waits_until_somebody_leaves() -> None:
 
 
 def test_whoever_waits_for_a_node_waits_a_turn_of_the_autoscaler_and_the_boot() -> None:
-    world = small(seats=1, nodes=1, max_nodes=2, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, start_timeout_seconds=1000.0)
+    world = small(room=1, nodes=1, max_nodes=2, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, start_timeout_seconds=1000.0)
     result, seen = play(in_order((0, "a"), (30, "a")), policy("z2jh"), world)
     (boot,) = seen.boots
     assert boot <= result.waits[NODE_WAIT].total <= boot + world.autoscaler_loop_seconds + 1
@@ -151,17 +151,17 @@ def test_a_launch_whose_every_try_ends_in_a_timeout_is_given_up() -> None:
 
 def test_tries_are_counted_beside_launches_and_their_cold_starts_are_a_share_of_them() -> None:
     said = [attempt(0, 0, image_bytes=HUGE_BYTES), attempt(1, 0, "b")]
-    result, _ = play(said, without_pullers("z2jh"), small(seats=1, nodes=2))
+    result, _ = play(said, without_pullers("z2jh"), small(room=1, nodes=2))
     # The first comes to its node twice, and finds the image on its way there when it comes again.
     assert (result.admitted, result.tries, result.placed, result.cold) == (2, 3, 3, 3)
     assert result.cold_share == 1.0
-    full, _ = play(in_order((0, "a"), (1, "a")), without_pullers("z2jh"), small(seats=1, nodes=1))
+    full, _ = play(in_order((0, "a"), (1, "a")), without_pullers("z2jh"), small(room=1, nodes=1))
     assert (full.tries, full.placed, full.cold, full.timeouts) == (3, 1, 1, 2)
 
 
 def test_the_last_launches_are_seen_through_however_patient_the_spawner_is() -> None:
     said = [attempt(0, 0, stays=15_000), attempt(1, 1, stays=15_000), attempt(2, 2, stays=15_000)]
-    world = small(seats=1, nodes=1, start_timeout_seconds=20_000.0)
+    world = small(room=1, nodes=1, start_timeout_seconds=20_000.0)
     result, _ = play(said, without_pullers("z2jh"), world)
     assert (result.started, result.given_up, result.still_waiting) == (3, 0, 0)
     once, _ = play(said, without_pullers("z2jh"), replace(world, retries=0))
@@ -169,7 +169,7 @@ def test_the_last_launches_are_seen_through_however_patient_the_spawner_is() -> 
 
 
 def test_launches_that_wait_when_the_replay_ends_are_told() -> None:
-    endless = small(seats=1, nodes=1, start_timeout_seconds=1e7)
+    endless = small(room=1, nodes=1, start_timeout_seconds=1e7)
     result, world = play([attempt(0, 0, stays=1e9), attempt(1, 1)], policy("z2jh"), endless)
     assert (result.admitted, result.started, result.given_up, result.still_waiting) == (2, 1, 0, 1)
     assert world.now - BEGIN < 8 * 86_400
@@ -177,7 +177,7 @@ def test_launches_that_wait_when_the_replay_ends_are_told() -> None:
 
 def test_whoever_gets_no_room_in_time_is_given_up_too() -> None:
     said = in_order((0, "a"), (1, "a"))
-    result, _ = play(said, policy("z2jh"), small(seats=1, nodes=1))
+    result, _ = play(said, policy("z2jh"), small(room=1, nodes=1))
     assert (result.started, result.timeouts, result.given_up) == (1, 2, 1)
 
 
@@ -190,7 +190,7 @@ def test_an_image_that_no_node_has_is_cold_for_it_is_nowhere() -> None:
 
 
 def test_an_image_on_full_nodes_only_is_cold_for_there_is_no_room() -> None:
-    result, world = play(in_order((0, "a"), (60, "a"), (120, "a")), policy("z2jh"), small(seats=2))
+    result, world = play(in_order((0, "a"), (60, "a"), (120, "a")), policy("z2jh"), small(room=2))
     assert len(set(world.users_nodes()[:2])) == 1
     assert result.cold_why == {NOWHERE: 1, ONLY_FULL: 1}
 
@@ -207,11 +207,11 @@ def test_spreading_makes_a_start_cold_although_a_node_with_room_has_the_image() 
 
 
 def test_a_user_preempts_a_placeholder_which_is_made_anew_and_brings_a_node() -> None:
-    world = small(seats=2, nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    seats = with_seats("z2jh-placeholders-packed", 1)
+    world = small(room=2, nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
+    placeholders = with_placeholders("z2jh-placeholders-packed", 1)
     # Somebody comes late, so that the world is seen until then.
     said = in_order((0, "a"), (60, "a"), (600, "a"))
-    result, seen = play(said, seats, world)
+    result, seen = play(said, placeholders, world)
     second = next(one for one in seen.bindings if one.number == 1)
     assert second.node == "node-1"
     # As long as the placeholder took to go, and kube-scheduler to try again.
@@ -229,7 +229,7 @@ def test_a_user_preempts_a_placeholder_which_is_made_anew_and_brings_a_node() ->
 
 def test_a_user_never_preempts_a_user() -> None:
     said = in_order((0, "a"), (1, "a"), (2, "a"), (3, "a"))
-    result, world = play(said, with_seats("z2jh-placeholders-packed", 1), small(seats=2, nodes=1))
+    result, world = play(said, with_placeholders("z2jh-placeholders-packed", 1), small(room=2, nodes=1))
     assert len(world.preempted) == result.placeholder_preemptions == 1
     assert result.given_up == 2
 
@@ -239,34 +239,34 @@ def test_a_user_never_preempts_a_user() -> None:
 
 def test_a_user_has_the_priority_of_the_class_of_users_whatever_that_is() -> None:
     for values in (PRIORITIES, {**PRIORITIES, "placeholder": 0}, {**PRIORITIES, "globalDefault": True}):
-        seats = with_seats("z2jh-placeholders-packed", 2, priorityClasses=values)
+        placeholders = with_placeholders("z2jh-placeholders-packed", 2, priorityClasses=values)
         said = in_order((0, "a"), (10, "a"), (20, "a"))
-        result, seen = play(said, seats, small(seats=3, nodes=1))
+        result, seen = play(said, placeholders, small(room=3, nodes=1))
         assert (result.started, result.given_up) == (3, 0)
         assert len(seen.preempted) == result.placeholder_preemptions == 2
         assert result.users_preempted == 0
 
 
 def test_a_placeholder_pre_empts_nobody_even_if_it_comes_first_in_the_queue() -> None:
-    seats = with_seats("z2jh-placeholders-packed", 0, priorityClasses={"user": 0, "placeholder": 10})
-    result, seen = play_with_a_seat_at(100, seats, in_order((0, "a"), (0, "a"), stays=500))
+    placeholders = with_placeholders("z2jh-placeholders-packed", 0, priorityClasses={"user": 0, "placeholder": 10})
+    result, seen = play_with_a_placeholder_at(100, placeholders, in_order((0, "a"), (0, "a"), stays=500))
     assert (result.started, seen.preempted, result.users_preempted) == (3, [], 0)
 
 
 def test_priorities_are_those_of_the_values_where_somebody_else_creates_the_classes() -> None:
-    seats = with_seats("z2jh-placeholders-packed", 1, priorityClasses=PRIORITIES, clusterResources=False)
-    result, seen = play(in_order((0, "a"), (10, "a")), seats, small(seats=2, nodes=1))
+    placeholders = with_placeholders("z2jh-placeholders-packed", 1, priorityClasses=PRIORITIES, clusterResources=False)
+    result, seen = play(in_order((0, "a"), (10, "a")), placeholders, small(room=2, nodes=1))
     assert (result.started, len(seen.preempted)) == (2, 1)
 
 
-def seats_above_users() -> Policy:
+def placeholders_above_users() -> Policy:
     """No values give this: a placeholder that pre-empts users."""
-    seats = with_seats("z2jh-placeholders-packed", 0)
+    placeholders = with_placeholders("z2jh-placeholders-packed", 0)
     name = "hub.binder.roost-placeholder"
-    return replace(seats, priorities={**seats.priorities, name: Priority(10, preempts=True)})
+    return replace(placeholders, priorities={**placeholders.priorities, name: Priority(10, preempts=True)})
 
 
-def play_with_a_seat_at(after: float, seats: Policy, said: list[Any]) -> tuple[RunResult, WatchedWorld]:
+def play_with_a_placeholder_at(after: float, placeholders: Policy, said: list[Any]) -> tuple[RunResult, WatchedWorld]:
     """Two users fill the only node; then a placeholder is wanted."""
 
     def make(policy: Policy, assumptions: Assumptions, seed: int) -> WatchedWorld:
@@ -279,17 +279,17 @@ def play_with_a_seat_at(after: float, seats: Policy, said: list[Any]) -> tuple[R
         return world
 
     # Somebody who comes late lets the world be seen until then.
-    return play([*said, attempt(9, 2000, stays=1)], seats, small(seats=2, nodes=1), make=make)
+    return play([*said, attempt(9, 2000, stays=1)], placeholders, small(room=2, nodes=1), make=make)
 
 
 def test_the_session_of_a_user_who_is_pre_empted_ends_once() -> None:
-    result, seen = play_with_a_seat_at(100, seats_above_users(), in_order((0, "a"), (0, "a"), stays=500))
+    result, seen = play_with_a_placeholder_at(100, placeholders_above_users(), in_order((0, "a"), (0, "a"), stays=500))
     assert len(seen.preempted) == result.users_preempted == 1
     assert (result.started, result.given_up, result.timeouts) == (3, 0, 0)
 
 
 def test_a_try_that_ends_by_pre_emption_is_made_again() -> None:
-    result, seen = play_with_a_seat_at(3, seats_above_users(), in_order((0, "a"), (0, "a"), stays=500))
+    result, seen = play_with_a_placeholder_at(3, placeholders_above_users(), in_order((0, "a"), (0, "a"), stays=500))
     assert len(seen.preempted) == result.users_preempted == 1
     # Its second try waits for the other to go, longer than the spawner does.
     assert (result.started, result.given_up, result.timeouts) == (2, 1, 1)
@@ -313,16 +313,16 @@ def test_a_placeholder_that_counts_nodes_keeps_a_whole_node_free() -> None:
     assert without.node_hours == pytest.approx(10)
     # Ten minutes at most until the size is known and the node is there.
     assert without.node_hours + 10 - 1 / 4 < result.node_hours < without.node_hours + 10
-    (seat,) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
-    requests = dict(seat.state.spec.requests)
+    (placeholder,) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
+    requests = dict(placeholder.state.spec.requests)
     for resource, amount in (("cpu", world.node_cpu_millicores), ("memory", world.node_memory_bytes)):
         assert 0.98 * amount < requests[resource] <= 0.99 * amount
-    assert seat.node is not None
-    assert seat.node.name == "node-2"
+    assert placeholder.node is not None
+    assert placeholder.node.name == "node-2"
 
 
 def test_a_user_takes_the_node_that_is_kept_free_when_the_others_are_full() -> None:
-    world = small(seats=1, nodes=1, max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
+    world = small(room=1, nodes=1, max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
     said = [attempt(0, 0, stays=9000), attempt(1, 4000, stays=9000), attempt(2, 8000)]
     result, seen = play(said, whole_nodes(1), world)
     assert seen.users_nodes() == ["node-1", "node-2", "node-3"]
@@ -331,10 +331,10 @@ def test_a_user_takes_the_node_that_is_kept_free_when_the_others_are_full() -> N
 
 def test_placeholders_of_another_size_start_anew_one_after_the_other() -> None:
     # They are of half a node at first, and both there: three nodes take what will be two whole ones and a user.
-    half = {"resources": {"requests": {"cpu": "100m", "memory": str(SEAT_BYTES)}}}
+    half = {"resources": {"requests": {"cpu": "100m", "memory": str(USER_BYTES)}}}
     world = small(nodes=1, max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    seats = whole_nodes(2, **half)
-    result, seen = play([attempt(0, 0, stays=8000), attempt(1, 7200)], seats, world)
+    placeholders = whole_nodes(2, **half)
+    result, seen = play([attempt(0, 0, stays=8000), attempt(1, 7200)], placeholders, world)
     sat = [one for one in seen.bindings if one.kind == PLACEHOLDER]
     assert [one.pod[-1] for one in sat] == ["0", "1", "1", "0"]
     # The second goes when the first has its node.
@@ -348,7 +348,7 @@ def test_placeholders_of_another_size_start_anew_one_after_the_other() -> None:
 
 @pytest.mark.parametrize("autoscaler", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
 def test_an_empty_node_goes_and_one_with_a_user_stays(autoscaler: Autoscaler) -> None:
-    world = small(seats=1, nodes=1, max_nodes=2, autoscaler=autoscaler, start_timeout_seconds=1000.0)
+    world = small(room=1, nodes=1, max_nodes=2, autoscaler=autoscaler, start_timeout_seconds=1000.0)
     said = [attempt(0, 0, stays=20_000), attempt(1, 10, stays=600), attempt(2, 9000, stays=1)]
     result, seen = play(said, policy("z2jh"), world)
     # The first stays on its node; the one that came for the second goes when that has left.
@@ -365,7 +365,7 @@ def test_node_hours_are_the_nodes_there_over_time_and_never_below_their_bound() 
     result, _ = play(said, policy("kube-default"), small())
     assert result.node_hours == pytest.approx(2 * 2)
     assert result.bounds["node_hours"] == pytest.approx(2 * 2)
-    packed, _ = play(a_morning(), policy("z2jh"), Assumptions(node_memory_bytes=20 * SEAT_BYTES))
+    packed, _ = play(a_morning(), policy("z2jh"), Assumptions(node_memory_bytes=20 * USER_BYTES))
     assert packed.node_hours >= packed.bounds["node_hours"] > 2
     assert packed.cold >= packed.bounds["cold"] >= packed.bounds["cold_compulsory"] == 4
 
@@ -374,15 +374,15 @@ def test_node_hours_are_the_nodes_there_over_time_and_never_below_their_bound() 
 
 
 def test_the_same_seed_gives_the_same_result_and_another_seed_another() -> None:
-    world = Assumptions(node_memory_bytes=20 * SEAT_BYTES)
-    seats = with_seats("z2jh-placeholders-spread", 3)
-    first, again, other = (play(a_morning(), seats, world, seed)[0] for seed in (5, 5, 6))
+    world = Assumptions(node_memory_bytes=20 * USER_BYTES)
+    placeholders = with_placeholders("z2jh-placeholders-spread", 3)
+    first, again, other = (play(a_morning(), placeholders, world, seed)[0] for seed in (5, 5, 6))
     assert comparable(first) == comparable(again)
     assert {**comparable(first), "seed": 6} != comparable(other)
 
 
 def test_two_policies_meet_the_same_sessions_and_the_same_boots() -> None:
-    world = Assumptions(node_memory_bytes=20 * SEAT_BYTES, start_timeout_seconds=1000.0)
+    world = Assumptions(node_memory_bytes=20 * USER_BYTES, start_timeout_seconds=1000.0)
     (_, packed), (_, spread) = (play(a_morning(), policy(name), world) for name in ("z2jh", "kube-default"))
     assert packed.users_nodes() != spread.users_nodes()
     both = packed.hub.sessions.keys() & spread.hub.sessions.keys()
@@ -399,7 +399,7 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
         _, world = play(
             [attempt(number, number, session_seconds=None) for number in range(3000)],
             policy("z2jh"),
-            small(seats=100_000, nodes=1, sessions=sessions, node_pods=100_000, node_cpu_millicores=10**8),
+            small(room=100_000, nodes=1, sessions=sessions, node_pods=100_000, node_cpu_millicores=10**8),
         )
         assert sum(world.hub.sessions.values()) / len(world.hub.sessions) / 60 == pytest.approx(mean, rel=0.06)
 
@@ -409,7 +409,7 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
 
 @pytest.mark.parametrize("name", ["kube-default", "z2jh", "z2jh-placeholders-packed", "roost", "gate-taint"])
 def test_every_admitted_launch_has_started_or_was_given_up_in_the_end(name: str) -> None:
-    world = Assumptions(node_memory_bytes=20 * SEAT_BYTES, max_nodes=6, pulls="slow", quota_per_repository=30)
+    world = Assumptions(node_memory_bytes=20 * USER_BYTES, max_nodes=6, pulls="slow", quota_per_repository=30)
     result, seen = play(a_morning(), policy(name), world)
     assert result.attempts == 400
     assert result.admitted + result.refused_by_repository == result.attempts
@@ -431,7 +431,7 @@ def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
     # Six fit on a node; all want the same image, and the seventh is the first of the second node.
     # Before them the hub's own images are pulled.
     said = [attempt(0, 0, "somebody", stays=1), *(attempt(number, 300 + 100 * number) for number in range(1, 8))]
-    world = small(seats=6, nodes=2, status_delay_seconds=5.0)
+    world = small(room=6, nodes=2, status_delay_seconds=5.0)
     ahead, seen = play(said, pulls, world)
     behind, _ = play(said, without_pullers("z2jh"), world)
     assert (behind.cold, behind.background_pulls) == (3, 0)
@@ -446,18 +446,18 @@ def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
 
 @pytest.mark.parametrize("name", ["gate-label", "gate-taint", "roost"])
 def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> None:
-    world = small(seats=4, nodes=1, max_nodes=5, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, start_timeout_seconds=2000.0)
+    world = small(room=4, nodes=1, max_nodes=5, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, start_timeout_seconds=2000.0)
     # While no node has an image, nobody is held back for it: so somebody else comes first.
     managed = [attempt(number, 300 + 100 * number, MANAGED, stays=5000) for number in range(1, 13)]
     said = [attempt(0, 0, "somebody", stays=1), *managed]
     # Nodes are opened to users who wait for nothing else; here they may wait for long.
-    result, seen = play(said, with_seats(name, 2, imageGate={"openAfterSeconds": 600}), world)
+    result, seen = play(said, with_placeholders(name, 2, imageGate={"openAfterSeconds": 600}), world)
     users = [one for one in seen.bindings if one.kind == USER and one.number != 0]
     assert len({one.node for one in users}) >= 2
     assert all(one.had_image for one in users)
     assert (result.cold, result.started) == (1, 13)
     # Without a gate, new nodes have users before they have images.
-    bare, ungated = play(said, with_seats("z2jh-placeholders-packed", 2), world)
+    bare, ungated = play(said, with_placeholders("z2jh-placeholders-packed", 2), world)
     assert not all(one.had_image for one in ungated.bindings if one.kind == USER and one.number != 0)
     assert bare.cold > 1
 
@@ -465,10 +465,10 @@ def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> N
 @pytest.mark.parametrize("autoscaler", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
 @pytest.mark.parametrize("name", ["gate-label", "gate-taint"])
 def test_users_whom_a_gate_holds_back_bring_nodes_without_placeholders_too(name: str, autoscaler: Autoscaler) -> None:
-    world = small(seats=2, nodes=1, max_nodes=4, autoscaler=autoscaler, start_timeout_seconds=3000.0)
+    world = small(room=2, nodes=1, max_nodes=4, autoscaler=autoscaler, start_timeout_seconds=3000.0)
     managed = [attempt(number, 300 + number, MANAGED, stays=9000) for number in range(1, 4)]
     said = [attempt(0, 0, "somebody", stays=1), *managed]
-    result, _ = play(said, with_seats(name, 0), world)
+    result, _ = play(said, with_placeholders(name, 0), world)
     assert (result.nodes_created, result.started, result.waited_for_node) == (2, 4, 1)
 
 
@@ -493,7 +493,7 @@ def test_builds_of_one_repository_meet_on_one_node_where_the_policy_says_so() ->
         attempt(number, 2000 * number, f"r{number % 3}+{number}", repository=f"https://github.com/me/r{number % 3}")
         for number in range(60)
     ]
-    world = small(seats=60, nodes=4, with_builds=True)
+    world = small(room=60, nodes=4, with_builds=True)
     homes: dict[str, dict[str, set[str]]] = {}
     hits = {}
     for name in ("builds-sticky", "builds-random"):
@@ -510,13 +510,13 @@ def test_builds_of_one_repository_meet_on_one_node_where_the_policy_says_so() ->
 
 
 def test_placeholders_that_never_find_room_wait_until_the_end() -> None:
-    result, _ = play([attempt(0, 0), attempt(1, 3600)], with_seats("z2jh-placeholders-packed", 5), small(2, 1))
+    result, _ = play([attempt(0, 0), attempt(1, 3600)], with_placeholders("z2jh-placeholders-packed", 5), small(2, 1))
     # Of five, three at least have no room for the hour.
     assert result.placeholder_pending_seconds >= 3 * 3600
 
 
 def test_hundreds_of_placeholders_less_are_no_matter() -> None:
-    world = WatchedWorld(with_seats("z2jh-placeholders-packed", 500), small(600, 1, node_pods=1000), 1)
+    world = WatchedWorld(with_placeholders("z2jh-placeholders-packed", 500), small(600, 1, node_pods=1000), 1)
     world.play(in_order((0, "a")))
     (name,) = world.sets.replicas
     world.sets.scale(name, 0)
@@ -533,7 +533,7 @@ def test_a_warm_set_sends_a_user_to_the_image_where_packing_pulls_it_again(name:
         attempt(5, 500, "a"),
         attempt(6, 1200, "e"),
     ]
-    # Of nodes of four seats a quarter is one.
+    # Of nodes with room for four a quarter is one.
     warm = {"podClasses": {"user": {"warm": {"spare": -1}}}} if name == "recommended" else {}
-    result, _ = play(said, policy(name, json.dumps({"prePuller": {"enabled": False}, **warm})), small(seats=4, nodes=2))
+    result, _ = play(said, policy(name, json.dumps({"prePuller": {"enabled": False}, **warm})), small(room=4, nodes=2))
     assert result.cold_why == {NOWHERE: 5, ONLY_FULL: 1, **cold_why}
