@@ -7,11 +7,12 @@ request_origin from 6); mybinder.org's "Analytics Events Archive": times are UTC
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from roost.simulator.trace.counts import show
-from roost.simulator.trace.records import LaunchDetails, OddLine
+from roost.simulator.trace.launch_line import LaunchDetails, UnusableLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,18 +39,32 @@ PROVIDERS: Final = frozenset(
 _FOLDING: Final = frozenset({"GitHub", "Gist", "GitLab"})
 _LONGEST: Final = 4096
 _HASH: Final = re.compile(r"[0-9a-f]{40}", re.ASCII)
+_FAILED: Final = "`status` is failure: played all the same, somebody asked"
+_MOST_CACHED: Final = 50_000
+
+
+def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
+    """What a line's launch is of. Raises UnusableLine."""
+    status = entry.get("status")
+    if status not in ("success", "failure"):
+        raise UnusableLine(f"`status` is {show(status)}, neither success nor failure")
+    provider, spec = entry.get("provider"), entry.get("spec")
+    ref = entry.get("ref", "") if entry["version"] in WITH_REF else ""
+    is_text = type(provider) is str and type(spec) is str and type(ref) is str
+    launch = (_read_cached if is_text else read_launch)(provider, spec, ref)
+    return launch if status == "success" else launch._replace(notes=(_FAILED, *launch.notes))
 
 
 def read_launch(provider: object, spec: object, ref: object) -> LaunchDetails:
-    """What was launched. Raises OddLine when it can't be told.
+    """What was launched. Raises UnusableLine.
 
     The repository is folded where the provider folds names; the image is not, since BinderHub hashes names as typed.
     With a resolved ref (from version 4 on) the image is that of the ref, whatever branch was asked for.
     """
     if not isinstance(provider, str) or not 0 < len(provider) <= _LONGEST:
-        raise OddLine("`provider` isn't a name")
+        raise UnusableLine("`provider` isn't a name")
     if not isinstance(spec, str) or not 0 < len(spec) <= _LONGEST:
-        raise OddLine("`spec` isn't a text of 1 to 4096 characters")
+        raise UnusableLine("`spec` isn't a text of 1 to 4096 characters")
     typed, asked = split_spec(provider, spec)
     repository = unquote(typed).removesuffix(".git")
     if provider in _FOLDING:
@@ -61,8 +76,11 @@ def read_launch(provider: object, spec: object, ref: object) -> LaunchDetails:
     elif _HASH.fullmatch(asked):
         image = f"{provider}/{typed}@{asked}"
     if provider not in PROVIDERS:
-        notes = (f"provider {show(provider)} isn't known: its names are taken as they are",)
+        notes = (f"provider {show(provider)} is unknown: its names are taken as they are",)
     return LaunchDetails(f"{provider}/{repository}", image, notes=notes)
+
+
+_read_cached = lru_cache(_MOST_CACHED)(read_launch)
 
 
 def split_spec(provider: str, spec: str) -> tuple[str, str]:

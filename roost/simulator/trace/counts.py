@@ -1,15 +1,15 @@
-"""What was read of a trace, what was passed over and why, and the error for one that can't be used."""
+"""Count what was read of a trace and what was skipped and why; the error for a trace that can't be used."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Different reasons and notes that are told apart; further ones are counted under OTHERS, so that no input fills memory.
+# Different reasons and notes that are kept; further ones are counted under OTHERS, so that no input fills memory.
 MOST_REASONS: Final = 100
 OTHERS: Final = "further reasons"
 _LONGEST_FOUND: Final = 60
@@ -51,14 +51,14 @@ class InputCounts:
     """Filled in while a trace is read; at its end `lines == used + sum of skipped`."""
 
     lines: int = 0
-    # Lines that attempts came from. Of scheduler-sniffer many lines make one attempt.
+    # Lines that attempts came from; several lines of scheduler-sniffer make one attempt.
     used: int = 0
     attempts: int = 0
     # Schema and version -> lines of it.
     formats: dict[str, int] = field(default_factory=dict)
-    # Why lines were passed over.
+    # Reason -> lines that were skipped for it.
     skipped: dict[str, Tally] = field(default_factory=dict)
-    # What was odd about lines that were used, or about a file.
+    # What was noted about lines that were used, or about a file.
     notes: dict[str, Tally] = field(default_factory=dict)
     # Seconds since 1970 of the first and the last attempt.
     first_moment: float | None = None
@@ -66,26 +66,26 @@ class InputCounts:
 
     @property
     def skipped_lines(self) -> int:
-        """All that were passed over."""
+        """How many lines were skipped, for all reasons."""
         return sum(tally.number for tally in self.skipped.values())
 
     def skip(self, reason: str, file: str, line: int, number: int = 1) -> None:
-        """Count lines as passed over."""
+        """Count lines as skipped."""
         _count(self.skipped, reason, file, line, number)
 
     def note(self, what: str, file: str, line: int, number: int = 1) -> None:
-        """Count something odd that was used all the same."""
+        """Count lines that were used although something about them is unusual."""
         _count(self.notes, what, file, line, number)
 
     def sentences(self) -> Iterator[str]:
-        """What to tell: one line in all, and one for each reason and note, the commonest first."""
+        """The report: one line in all, and one for each reason and note, the commonest first."""
         yield f"{self.lines} lines read, {self.used} used, {self.skipped_lines} skipped: {self.attempts} attempts"
         for kind, tallies in (("skipped", self.skipped), ("noted", self.notes)):
             for what, tally in sorted(tallies.items(), key=lambda item: (-item[1].number, item[0])):
                 yield f"{tally.place}: {kind} {tally.number}: {what}"
 
     def to_json(self) -> dict[str, object]:
-        """All of it."""
+        """Every count as JSON."""
         return {
             "lines": self.lines,
             "used": self.used,
@@ -98,6 +98,13 @@ class InputCounts:
         }
 
 
+class Skip(Protocol):
+    """Called with why lines were skipped, the file, the number of the first, and how many they are."""
+
+    def __call__(self, reason: str, file: str, line: int, number: int = 1) -> None:
+        """Count them, or raise TraceError."""
+
+
 def _count(tallies: dict[str, Tally], what: str, file: str, line: int, number: int) -> None:
     before = tallies.get(what)
     if before is None and len(tallies) >= MOST_REASONS:
@@ -106,10 +113,10 @@ def _count(tallies: dict[str, Tally], what: str, file: str, line: int, number: i
     tallies[what] = Tally(number, file, line) if before is None else before._replace(number=before.number + number)
 
 
-def show(found: object) -> str:
+def show(value: object) -> str:
     """A value as an error shows it: JSON, on one line, cut when long."""
     try:
-        text = json.dumps(found)
+        text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
-        text = type(found).__name__
+        text = type(value).__name__
     return text if len(text) <= _LONGEST_FOUND else f"{text[:_LONGEST_FOUND]}…"

@@ -180,9 +180,9 @@ def find_fault(path: Path, records: int | None) -> str | None:
                 for line in batch:
                     number += 1
                     if line == TOO_LONG or not isinstance(orjson.loads(line), dict):
-                        return f"line {number} is no JSON object"
+                        return f"line {number} is not a JSON object"
     except orjson.JSONDecodeError:
-        return f"line {number} is no JSON object"
+        return f"line {number} is not a JSON object"
     except Breakage as breakage:
         return f"{breakage}, at line {number + 1}"
     except TraceError as error:

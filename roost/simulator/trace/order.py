@@ -1,19 +1,19 @@
-"""Put launches in order of time, and give those of one rounded time their moments inside it."""
+"""Sort launches by time, and spread those with one rounded time inside it."""
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from roost.simulator.trace.records import EXACT, MINUTE, SECOND
+from roost.simulator.trace.launch_line import EXACT, MINUTE, SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from roost.simulator.chance import Chance
-    from roost.simulator.trace.records import LaunchDetails, Record
+    from roost.simulator.trace.launch_line import LaunchDetails, LaunchLine
 
-# A record so far ahead of those before is believed once the next one agrees: a single wrong year must not make all the
+# A launch so far ahead of those before is believed once the next one agrees: a single wrong year must not make all the
 # rest late, nor the replay a hundred years long.
 LEAP_SECONDS: Final = 31 * 86400.0
 LATE: Final = "its time is before that of lines long past: the file isn't in order of time"
@@ -21,31 +21,33 @@ LEAPT: Final = "its time is more than 31 days from its neighbours'"
 _MOST_REMEMBERED: Final = 4096
 
 
-def in_order(records: Iterable[Record], window_seconds: float, skip: Callable[[Record, str], None]) -> Iterator[Record]:
-    """Sort records that are out of order by up to `window_seconds`; `skip` gets those that come later, and leaps.
+def in_order(
+    launches: Iterable[LaunchLine], window_seconds: float, skip: Callable[[LaunchLine, str], None]
+) -> Iterator[LaunchLine]:
+    """Sort launches that are out of order by up to `window_seconds`; `skip` gets those that come later, and leaps.
 
-    Holds the records of `window_seconds`. Equal times keep the order of lines.
+    Memory holds the launches of `window_seconds`. Equal times keep the order of lines.
     """
-    heap: list[Record] = []
+    heap: list[LaunchLine] = []
     newest = released = float("-inf")
-    leapt: Record | None = None
-    for record in records:
-        arrived: tuple[Record, ...] = (record,)
+    leapt: LaunchLine | None = None
+    for line in launches:
+        arrived: tuple[LaunchLine, ...] = (line,)
         if leapt is not None:
-            if abs(record.stamp - leapt.stamp) <= LEAP_SECONDS:
-                arrived = (leapt, record)
+            if abs(line.stamp - leapt.stamp) <= LEAP_SECONDS:
+                arrived = (leapt, line)
             else:
                 skip(leapt, LEAPT)
             leapt = None
-        if len(arrived) == 1 and record.stamp > newest + LEAP_SECONDS:
-            leapt = record
+        if len(arrived) == 1 and line.stamp > newest + LEAP_SECONDS:
+            leapt = line
             continue
-        for one in arrived:
-            if one.stamp < released:
-                skip(one, LATE)
+        for launch in arrived:
+            if launch.stamp < released:
+                skip(launch, LATE)
                 continue
-            heappush(heap, one)
-            newest = max(newest, one.stamp)
+            heappush(heap, launch)
+            newest = max(newest, launch.stamp)
         due = newest - window_seconds
         while heap and heap[0][0] < due:
             released = heap[0][0]
@@ -71,13 +73,13 @@ class Spreader:
         # Rounded time -> draws taken; several files may have launches at the same one.
         self._taken: dict[int, int] = {}
 
-    def spread(self, records: Iterable[Record]) -> Iterator[tuple[float, int, LaunchDetails]]:
-        """(moment, line, launch) of records in order of time; holds those of one rounded time."""
-        group: list[Record] = []
+    def spread(self, launches: Iterable[LaunchLine]) -> Iterator[tuple[float, int, LaunchDetails]]:
+        """(moment, line, launch) of launches in order of time; holds those of one rounded time."""
+        group: list[LaunchLine] = []
         group_stamp = float("-inf")
         # A time off the minute: times of this file are not rounded to minutes.
         finest = MINUTE
-        for record in records:
+        for record in launches:
             stamp, line, resolution, launch = record
             if stamp != group_stamp:
                 if group:
@@ -96,7 +98,7 @@ class Spreader:
             yield from self._placed(group, finest, float("inf"))
 
     def _placed(
-        self, group: list[Record], finest: int, next_stamp: float
+        self, group: list[LaunchLine], finest: int, next_stamp: float
     ) -> Iterator[tuple[float, int, LaunchDetails]]:
         stamp = group[0].stamp
         span = min(float(finest or SECOND), next_stamp - stamp)

@@ -1,42 +1,44 @@
-"""Open a launch trace of any kind, in one or many files, as attempts in order of time.
+"""Open a launch trace, one or more files of any format, as attempts in order of time.
 
-Memory holds the sorting window and one rounded time of each file being read, whatever the length of the trace.
+The steps of a trace, each in a module of its own:
+
+1. files.py: a file's bytes, plain or gzip, become lines.
+2. line_formats.py: each line becomes a launch. Its `schema` says whether archive.py or recorder.py reads it; sniffer.py
+   reads files without schemas.
+3. order.py: the launches of one file are sorted, and those with one rounded time are spread inside it.
+4. reading.py, here: the launches of all files are merged and numbered: Attempts (attempt.py).
+
+What is skipped on the way is counted in InputCounts (counts.py). Memory holds the sorting window and one rounded time
+of each open file, however long the trace is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-import orjson
-
-from roost.recorder.answers.sniffer_log import SnifferReport
 from roost.simulator.chance import Chance
-from roost.simulator.trace import archive as trace_archive
-from roost.simulator.trace import recorder as trace_recorder
-from roost.simulator.trace import sniffer as trace_sniffer
+from roost.simulator.trace import sniffer
 from roost.simulator.trace.attempt import Attempt
-from roost.simulator.trace.counts import InputCounts, TraceError, show
-from roost.simulator.trace.files import MOST_LINE_BYTES, STDIN, TOO_LONG, Breakage, name_of, open_bytes, read_lines
+from roost.simulator.trace.counts import InputCounts, TraceError
+from roost.simulator.trace.files import STDIN, Breakage, name_of, open_bytes, read_lines
+from roost.simulator.trace.launch_line import UnusableLine
+from roost.simulator.trace.line_formats import LineReader
 from roost.simulator.trace.order import LATE, Spreader, in_order
-from roost.simulator.trace.records import OddLine, Record, read_stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from roost.simulator.trace.records import LaunchDetails
+    from roost.simulator.trace.counts import Skip
+    from roost.simulator.trace.launch_line import LaunchDetails, LaunchLine
 
-# So late a line may be behind a later one and still be played at its time.
+# A line may come so much later than its time and is still played in order.
 DEFAULT_SORT_WINDOW_SECONDS: Final = 600.0
-_MOST_CACHED: Final = 50_000
-_SNIFFER: Final = "scheduler-sniffer"
-_SNIFFED: Final = ("Pod", "Node")
-_MOST_BRACKETS: Final = 200
-# So many lines in a row that can't be used: the rest is no trace either.
+# After so many unusable lines in a row the file is refused.
 MOST_USELESS_LINES: Final = 1_000_000
-# (moment, line, launch); the line is below 1 where no single one made it.
+# (moment, line, launch); the line is below 1 where several lines made it.
 Placed: TypeAlias = "tuple[float, int, LaunchDetails]"
 
 
@@ -48,11 +50,11 @@ def open_trace(
     sort_window_seconds: float = DEFAULT_SORT_WINDOW_SECONDS,
     strict: bool = False,
 ) -> Iterator[Attempt]:
-    """Attempts of all files in order of time; `-` is standard input; gzip is told by its content.
+    """Attempts of all files in order of time; `-` is standard input; gzip is recognised by its content.
 
-    Times rounded to the minute or second are spread inside it, from the seed. `counts` is filled in on the way and is
-    complete when the iterator ends. strict: the first line that would be skipped is an error.
-    Raises TraceError at once for files that can't be opened, and later where nothing usable was found.
+    Times rounded to the minute or second are spread inside it, from the seed. `counts` is filled in on the
+    way and complete when the iterator ends. strict: the first line that would be skipped is an error.
+    Raises TraceError: at once for files that can't be opened, later for a trace without anything usable.
     """
     if not paths:
         raise TraceError("the trace", 0, "no files", "one or more files, or - for standard input")
@@ -87,7 +89,7 @@ def _attempts(reader: _Reader, paths: list[Path]) -> Iterator[Attempt]:
         raise _nothing(counts, paths)
     late = counts.skipped.get(LATE)
     if late is not None and late.number > counts.used:
-        # A trace from the newest to the oldest, say: what was played says nothing of it.
+        # Such as a trace from the newest to the oldest: what was played doesn't represent it.
         found = f"{late.number} of {counts.lines} lines that come after later ones"
         fix = "Sort it: jq -sc 'sort_by(.timestamp)[]' FILE."
         raise TraceError(late.file, late.line, found, "lines in order of time", fix)
@@ -105,10 +107,10 @@ def _nothing(counts: InputCounts, paths: list[Path]) -> TraceError:
 
 
 def _merged(reader: _Reader, paths: list[Path]) -> Iterator[Placed]:
-    """All files in order of time. A file is opened when its first time comes, so that years of days can be named."""
+    """All files in order of time. A file is opened only when its first time comes: a trace may have thousands."""
     first = [reader.peek(path) for path in paths]
     waiting = sorted(range(len(paths)), key=lambda index: (first[index], index), reverse=True)
-    # Of each open file the next launch; the place tells equal times apart.
+    # The next launch of each open file; the place breaks ties.
     heap: list[tuple[float, int, Placed, Iterator[Placed]]] = []
     last = float("-inf")
     while waiting or heap:
@@ -125,7 +127,7 @@ def _merged(reader: _Reader, paths: list[Path]) -> Iterator[Placed]:
             last = moment
             yield head
         else:
-            # Its file began long before the first time in it.
+            # A later line of its file is older than the first one.
             reader.skip(LATE, name_of(paths[place]), max(head[1], 0))
         following = next(placed, None)
         if following is None:
@@ -134,16 +136,9 @@ def _merged(reader: _Reader, paths: list[Path]) -> Iterator[Placed]:
             heapreplace(heap, (following[0], place, following, placed))
 
 
-class Skip(Protocol):
-    """Takes why a line was passed over, its file and number, and how many such there are."""
-
-    def __call__(self, reason: str, file: str, line: int, number: int = 1) -> None:
-        """Count them; or raise TraceError."""
-
-
 @dataclass(slots=True)
 class _Reader:
-    """What all files of one trace share."""
+    """Reads the files of one trace."""
 
     counts: InputCounts
     window_seconds: float
@@ -154,29 +149,29 @@ class _Reader:
         """(moment, line, launch) of one file, in order of time."""
         file = name_of(path)
 
-        def skip(record: Record, reason: str) -> None:
-            self.skip(reason, file, record.line)
+        def skip(launch: LaunchLine, reason: str) -> None:
+            self.skip(reason, file, launch.line)
 
-        return self.spreader.spread(in_order(_records(path, self.counts, self.skip), self.window_seconds, skip))
+        return self.spreader.spread(in_order(_launches(path, self.counts, self.skip), self.window_seconds, skip))
 
     def skip(self, reason: str, file: str, line: int, number: int = 1) -> None:
-        """Count lines as passed over, or end it all."""
+        """Count lines as skipped; when strict, raise TraceError."""
         if self.strict:
             raise TraceError(file, line, reason, fix="Mend the line, or read without being strict.")
         self.counts.skip(reason, file, line, number)
 
     def peek(self, path: Path) -> float:
-        """The time of a file's first launch; -inf when that can't be told without using the file up."""
+        """The time of a file's first launch; -inf for a stream, which can be read only once."""
         if path == STDIN or not path.is_file():
             return float("-inf")
         counts = InputCounts()
-        return next((record.stamp for record in _records(path, counts, counts.skip)), float("-inf"))
+        return next((launch.stamp for launch in _launches(path, counts, counts.skip)), float("-inf"))
 
 
-def _records(path: Path, counts: InputCounts, skip: Skip) -> Iterator[Record]:
-    """One file's launches as they stand in it."""
+def _launches(path: Path, counts: InputCounts, skip: Skip) -> Iterator[LaunchLine]:
+    """The launches of one file, in the order of its lines."""
     file = name_of(path)
-    reader = _LineReader(file, counts)
+    reader = LineReader(file, counts)
     with open_bytes(path) as stream:
         batches = read_lines(path, stream)
         number = last_used = 0
@@ -186,143 +181,19 @@ def _records(path: Path, counts: InputCounts, skip: Skip) -> Iterator[Record]:
                 for index, text in enumerate(batch):
                     number += 1
                     try:
-                        yield reader.read(text, number)
-                        last_used = number
-                    except OddLine as odd:
-                        skip(str(odd), file, number)
+                        launch = reader.read(text, number)
+                    except UnusableLine as reason:
+                        skip(str(reason), file, number)
                         if number - last_used > MOST_USELESS_LINES:
-                            found = f"{MOST_USELESS_LINES} lines in a row that are no launches; the last: {odd}"
+                            found = f"{MOST_USELESS_LINES} lines in a row that are no launches; the last: {reason}"
                             raise TraceError(file, number, found) from None
-                    except _SnifferFile:
-                        yield from _sniffed(file, batch[index:], batches, number, counts=counts, skip=skip)
+                        continue
+                    if launch is None:
+                        yield from sniffer.read_file(file, batch[index:], batches, number, counts=counts, skip=skip)
                         return
+                    yield launch
+                    last_used = number
         except Breakage as breakage:
-            # What follows can't be counted: it is one line more.
+            # How many lines follow is unknown: they count as one.
             counts.lines += 1
             skip(str(breakage), file, number + 1)
-
-
-class _SnifferFile(Exception):  # noqa: N818 - the file is of another kind, which is no error
-    """The first known line is scheduler-sniffer's."""
-
-
-class _LineReader:
-    """Tells the formats of one file's lines apart and reads them."""
-
-    def __init__(self, file: str, counts: InputCounts) -> None:
-        self._file, self._counts = file, counts
-        self._known = False
-        self._text: object = None
-        self._stamp, self._resolution = 0.0, 0
-        self._launches: dict[tuple[str, str, str], LaunchDetails] = {}
-
-    def read(self, text: bytes, number: int) -> Record:
-        """Raises OddLine for a line that can't be used, _SnifferFile for another kind of file."""
-        try:
-            entry = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            raise OddLine(_why_no_json(text)) from None
-        if type(entry) is not dict:
-            raise OddLine("no JSON object")
-        schema, version = entry.get("schema"), entry.get("version")
-        if schema == trace_archive.SCHEMA:
-            launch = self._archive(entry, version, number)
-        elif schema == trace_recorder.SCHEMA:
-            self._check(entry, trace_recorder.FIELDS, schema, version, number)
-            launch = trace_recorder.read_launch(entry)
-        elif schema is None:
-            if entry.get("object") in _SNIFFED and type(entry.get("name")) is str:
-                if self._known:
-                    raise OddLine("a line of scheduler-sniffer among launches: give it as a file of its own")
-                raise _SnifferFile
-            raise OddLine("no `schema`")
-        else:
-            raise OddLine(f"schema {show(schema)} isn't known")
-        moment = entry.get("timestamp")
-        if moment != self._text or type(moment) is not str:
-            self._stamp, self._resolution = read_stamp(moment)
-            self._text = moment
-        if launch.notes:
-            for note in launch.notes:
-                self._counts.note(note, self._file, number)
-        self._known = True
-        return Record(self._stamp, number, self._resolution, launch)
-
-    def _archive(self, entry: dict[str, Any], version: object, number: int) -> LaunchDetails:
-        self._check(entry, trace_archive.FIELDS, trace_archive.SCHEMA, version, number)
-        status = entry.get("status")
-        if status != "success":
-            if status != "failure":
-                raise OddLine(f"`status` is {show(status)}, neither success nor failure")
-            self._counts.note("`status` is failure: played all the same, somebody asked", self._file, number)
-        provider, spec = entry.get("provider"), entry.get("spec")
-        ref = entry.get("ref", "") if version in trace_archive.WITH_REF else ""
-        if type(provider) is not str or type(spec) is not str or type(ref) is not str:
-            return trace_archive.read_launch(provider, spec, ref)
-        key = (provider, spec, ref)
-        launch = self._launches.get(key)
-        if launch is None:
-            launch = trace_archive.read_launch(provider, spec, ref)
-            if len(self._launches) >= _MOST_CACHED:
-                self._launches.clear()
-            self._launches[key] = launch
-        return launch
-
-    def _check(
-        self,
-        entry: dict[str, Any],
-        fields: Mapping[int, frozenset[str]],
-        schema: str,
-        version: object,
-        number: int,
-    ) -> None:
-        if type(version) is not int or version not in fields:
-            raise OddLine(f"version {show(version)} of {schema} isn't known")
-        if not entry.keys() <= fields[version]:
-            for name in sorted(entry.keys() - fields[version]):
-                self._counts.note(f"field {show(name)} isn't of version {version}: not used", self._file, number)
-        key = f"{schema} {version}"
-        formats = self._counts.formats
-        formats[key] = formats.get(key, 0) + 1
-
-
-def _why_no_json(text: bytes) -> str:
-    if text == TOO_LONG:
-        return f"longer than {MOST_LINE_BYTES} bytes"
-    return "no JSON" if text.strip() else "empty"
-
-
-def _sniffed(
-    file: str, batch: list[bytes], batches: Iterator[list[bytes]], number: int, *, counts: InputCounts, skip: Skip
-) -> Iterator[Record]:
-    """The launches of a scheduler-sniffer log whose first line is `batch[0]`, the file's `number`th."""
-    report = SnifferReport()
-    broken: list[str] = []
-
-    def lines() -> Iterator[str]:
-        yield from map(_sniffer_text, batch)
-        try:
-            for more in batches:
-                counts.lines += len(more)
-                yield from map(_sniffer_text, more)
-        except Breakage as breakage:
-            broken.append(str(breakage))
-
-    records, timeless = trace_sniffer.read_log(lines(), report)
-    for reason, lines_skipped in report.skipped.items():
-        skip(reason, file, number - 1 + report.first_skipped[reason], lines_skipped)
-    if broken:
-        counts.lines += 1
-        skip(broken[0], file, number + report.lines)
-    counts.used += report.lines - report.skipped.total()
-    counts.formats[_SNIFFER] = counts.formats.get(_SNIFFER, 0) + report.lines
-    if timeless:
-        counts.note("pods without any time: not played", file, 0, timeless)
-    yield from records
-
-
-def _sniffer_text(text: bytes) -> str:
-    # The standard library's JSON reader has no bound for depth but the interpreter's stack.
-    if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
-        return "too deep"
-    return text.decode(errors="replace")

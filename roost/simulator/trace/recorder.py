@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.simulator.trace.counts import show
-from roost.simulator.trace.records import LaunchDetails, OddLine
+from roost.simulator.trace.launch_line import LaunchDetails, UnusableLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,19 +39,19 @@ _MOST_MEMORY_BYTES: Final = 10**15
 _MOST_SECONDS: Final = 366 * 86400.0
 
 
-def read_launch(entry: Mapping[str, Any]) -> LaunchDetails:
-    """What was launched; impossible amounts are left out and noted. Raises OddLine when the line isn't a user's launch.
+def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
+    """What was launched; impossible amounts are left out and noted. Raises UnusableLine if it isn't a user's launch.
 
-    `repository` is "" where no pod said which it belongs to, as on a hub without BinderHub. A session lasts from ready
-    to gone; in version 1, which doesn't tell when a pod was ready, the wait for its start is in it.
+    `repository` is "" where the pod doesn't name one, as without BinderHub. A session lasts from ready to gone; in
+    version 1, which doesn't say when a pod was ready, it includes the wait for its start.
     """
     if entry.get("class", _USER) != _USER:
-        raise OddLine(f"class {show(entry['class'])} isn't `user`")
+        raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
     repository, ref, image = (_text(entry, key) for key in ("repository", "ref", "image"))
     folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository
     if not image:
         if not repository:
-            raise OddLine("neither `image` nor `repository` is known")
+            raise UnusableLine("neither `image` nor `repository` is known")
         image = f"{repository}@{ref}" if ref else repository
     notes: list[str] = []
     seconds = _amount(entry, "seconds", _MOST_SECONDS, notes)
@@ -70,23 +70,23 @@ def read_launch(entry: Mapping[str, Any]) -> LaunchDetails:
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:
-    found = entry.get(key)
-    if found is None:
+    text = entry.get(key)
+    if text is None:
         return ""
-    if not isinstance(found, str) or len(found) > _LONGEST:
-        raise OddLine(f"`{key}` isn't a text of up to {_LONGEST} characters")
-    return found
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise UnusableLine(f"`{key}` isn't a text of up to {_LONGEST} characters")
+    return text
 
 
 def _amount(entry: Mapping[str, Any], key: str, most: float, notes: list[str]) -> float | None:
     """A number of 0 to `most`; None for null, and for 0 of anything but time, which is the recorder's unknown."""
-    found = entry.get(key)
-    if found is None:
+    number = entry.get(key)
+    if number is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= most:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= most:
         notes.append(f"`{key}` isn't a number of 0 to {most:g}: drawn instead")
         return None
-    return found if found or key in _TIMES else None
+    return number if number or key in _TIMES else None
 
 
 def _whole(number: float | None) -> int | None:

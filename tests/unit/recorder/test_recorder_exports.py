@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from roost.simulator.trace.records import Record as Timed
+    from roost.simulator.trace.launch_line import LaunchLine
 
 Object = dict[str, Any]
 NODE = "gke-pool-1"
@@ -101,7 +101,7 @@ def exported(folder: Path, records: Iterable[Record]) -> list[str]:
     return lines
 
 
-def launches(lines: Iterable[str]) -> list[Timed]:
+def launches(lines: Iterable[str]) -> list[LaunchLine]:
     return read_log(lines, SnifferReport())[0]
 
 
@@ -240,8 +240,8 @@ def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> Non
     assert (first["ready_seconds"], first["seconds"], first["status"]) == (90.0, 3600.0, "deleted")
     assert (first["repository"], first["ref"], first["image_bytes"]) == ("https://example.org/r", "abc", 7)
     assert (second["name"], second["ready_seconds"], second["seconds"]) == ("hub/b", None, None)
-    assert trace_recorder.read_launch(first).session_seconds == 3510.0
-    assert trace_recorder.read_launch(second).session_seconds is None
+    assert trace_recorder.read_entry(first).session_seconds == 3510.0
+    assert trace_recorder.read_entry(second).session_seconds is None
 
 
 def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

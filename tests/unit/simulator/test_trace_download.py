@@ -297,7 +297,7 @@ def test_another_number_of_launches_than_indexed_is_an_error_unless_allowed(
 
 def test_a_page_instead_of_launches_is_an_error(web: Web, tmp_path: Path, talk: Talk) -> None:
     web.add(NAME, b"<html>sign in</html>\n", count=3000)
-    with pytest.raises(DownloadError, match="line 1 is no JSON object"):
+    with pytest.raises(DownloadError, match="line 1 is not a JSON object"):
         bring(web, tmp_path, talk, check_records=False)
 
 

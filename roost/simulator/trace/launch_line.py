@@ -1,4 +1,4 @@
-"""One launch as a line of any format says it, before it has its place in the trace."""
+"""A launch as a line of any format describes it, before it has its place in the trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
 
 
-class OddLine(Exception):  # noqa: N818 - it is counted, not told as an error
+class UnusableLine(Exception):  # noqa: N818 - it is counted, not reported as an error
     """A line can't be used; the text is the reason."""
 
 
@@ -24,16 +24,16 @@ class LaunchDetails(NamedTuple):
     session_seconds: float | None = None
     cpu_millicores: int | None = None
     memory_bytes: int | None = None
-    # What is odd about it though it is used.
+    # What is noted about it though it is used.
     notes: tuple[str, ...] = ()
 
 
-class Record(NamedTuple):
-    """A launch at a time. Records compare by time, then by line."""
+class LaunchLine(NamedTuple):
+    """A launch with its time and line. They compare by time, then by line."""
 
     # Seconds since 1970, UTC, as stamped.
     stamp: float
-    # Of its file, from 1.
+    # Its number in the file, from 1; below 1 where several lines made one launch.
     line: int
     # EXACT, SECOND or MINUTE: a whole minute may be either a time to the second or one rounded down to the minute.
     resolution: int
@@ -41,16 +41,16 @@ class Record(NamedTuple):
 
 
 def read_stamp(text: object) -> tuple[float, int]:
-    """(seconds since 1970, resolution) of an ISO 8601 time, UTC unless it says otherwise. Raises OddLine."""
+    """(seconds since 1970, resolution) of an ISO 8601 time, UTC unless it says otherwise. Raises UnusableLine."""
     if not isinstance(text, str) or len(text) > 40 or "T" not in text[:12]:
-        raise OddLine("`timestamp` isn't an ISO 8601 time")
+        raise UnusableLine("`timestamp` isn't an ISO 8601 time")
     try:
         moment = datetime.fromisoformat(text)
         stamp = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise OddLine("`timestamp` isn't an ISO 8601 time") from None
+        raise UnusableLine("`timestamp` isn't an ISO 8601 time") from None
     if not _EARLIEST <= stamp < _LATEST:
-        raise OddLine("`timestamp` is not between the years 2000 and 2100")
+        raise UnusableLine("`timestamp` is not between the years 2000 and 2100")
     if "." in text or "," in text:
         return stamp, EXACT
     return stamp, SECOND if stamp % 60 else MINUTE
