@@ -15,6 +15,12 @@ PATH = re.compile(
 QUOTED = re.compile(r"`([^`]+)`")
 
 
+def steps() -> list[str]:
+    """The lines of the recipes."""
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    return page.partition("## Recipes")[2].splitlines()
+
+
 def rows() -> list[list[str]]:
     """The rows of the tables under "Where a change goes": change, room, files, tests."""
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -47,3 +53,16 @@ def test_a_change_names_files_of_its_room_and_what_is_in_them(row: list[str]) ->
     names = [name for name in quoted if name not in paths and re.fullmatch(r"[\w$]+", name)]
     assert [name for name in names if name not in text] == []
     assert [name for name in QUOTED.findall(tests) if " " not in name and not (ROOT / "tests" / name).exists()] == []
+
+
+def test_a_step_of_a_recipe_names_what_is_in_its_files() -> None:
+    missing = []
+    for step in steps():
+        text = "".join(
+            (ROOT / path).read_text(encoding="utf-8")
+            for path in PATH.findall(step)
+            if path[-1] != "/" and "<" not in path
+        )
+        names = [name for name in QUOTED.findall(step) if re.fullmatch(r"[\w$]+", name)]
+        missing += [name for name in names if text and name not in text]
+    assert missing == []
