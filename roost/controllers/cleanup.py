@@ -1,7 +1,7 @@
-"""Take away everything that the controllers wrote onto the cluster, before or after an uninstall.
+"""Remove what the controllers wrote to the cluster, before or after an uninstall.
 
-What they made in their own namespace goes with their ServiceAccount; nodes outlive a release, so labels, taints and
-conditions have to be taken off by somebody: this. Running it again does no harm.
+Their objects in their own namespace are deleted with their ServiceAccount. Nodes outlive a release, so their labels,
+taints and conditions are removed here. Running it again does no harm.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PAGE_OBJECTS: Final = 500
-# For the controllers to end: their own grace period is 30 s.
+# For the controllers to end; their grace period is 30 s.
 END_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
-# Phases of pods that run no more.
+# Phases of pods that don't run any more.
 FINISHED: Final = ("Succeeded", "Failed")
-# Rounds in a row after which no less is left; somebody may write a node at the same moment.
+# Rounds without progress before giving up; others may write a node at the same time.
 ROUNDS: Final = 5
 WHY: Final = "Roost is being uninstalled"
 
@@ -54,14 +54,14 @@ class CleanupOptions:
 
     release: str
     namespace: str
-    # Name of the controllers' Deployment, to be stopped first, and of their Lease; "": nobody runs them any more.
+    # Name of the controllers' Deployment, to be stopped first, and of their Lease; "": they don't run any more.
     controllers: str = ""
     dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
-    """What was found, and what is left."""
+    """What had to be removed, and what could not be."""
 
     actions: tuple[Action, ...]
     failed: tuple[Action, ...]
@@ -73,7 +73,7 @@ def clean_up(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> CleanupReport:
-    """Stop the controllers, then take their marks off every node. Raises ClusterError when nodes can't be read."""
+    """Stop the controllers, then clean every node. Raises ClusterError if nodes can't be read."""
     if options.controllers and not options.dry_run:
         _stop_controllers(client, options, sleep, clock)
     todo = list(_find(client, options))
@@ -89,19 +89,19 @@ def clean_up(
         may_write=lambda: True,
         clock=clock,
     )
-    found = tuple(todo)
+    actions = tuple(todo)
     fewest, idle_rounds = len(todo), 0
     while todo and idle_rounds < ROUNDS:
         applier.apply(todo)
-        # Again as it stands now: a node may have changed, or joined, since it was read.
+        # Read again: a node may have changed or joined.
         todo = list(_find(client, options))
         idle_rounds = 0 if len(todo) < fewest else idle_rounds + 1
         fewest = min(fewest, len(todo))
         if todo:
-            # What failed is left alone for a while.
+            # The applier pauses after a failure.
             due_seconds = applier.seconds_until_next()
             sleep(max(POLL_SECONDS, due_seconds if due_seconds < math.inf else FIRST_REST_SECONDS))
-    return CleanupReport(found, tuple(todo))
+    return CleanupReport(actions, tuple(todo))
 
 
 def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
@@ -125,7 +125,7 @@ def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
 def _actions_for(node: NodeState, options: CleanupOptions) -> Iterator[Action]:
     release, namespace = options.release, options.namespace
     labels = frozenset(key for key in node.fact.labels if is_own_node_label(release, namespace, key))
-    # The readiness taint goes with its NodeReadinessRule, whose controller takes it off.
+    # The readiness taint is removed by the controller of its NodeReadinessRule.
     taints = frozenset(taint.key for taint in node.fact.taints) & {startup_taint(release, namespace)}
     if labels or taints:
         yield ChangeNode(node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY)
@@ -148,7 +148,7 @@ def _items(client: Client, path: str, query: dict[str, str | int | bool]) -> Ite
 def _stop_controllers(
     client: Client, options: CleanupOptions, sleep: Callable[[float], None], clock: Callable[[], float]
 ) -> None:
-    """Scale the controllers to nothing and wait for their pods to end: they would write the labels anew."""
+    """Scale the controllers to 0 and wait for their pods to end, because they would write the labels again."""
     path = f"/apis/apps/v1/namespaces/{options.namespace}/deployments/{options.controllers}/scale"
     try:
         scale = client.merge(path, {"spec": {"replicas": 0}}, MANAGER)
@@ -164,34 +164,34 @@ def _stop_controllers(
         alive = _pods_alive(client, options.namespace, selector)
         if not alive:
             return
-        found = _read_lease(client, options)
-        if found != lease:
-            lease, lease_since = found, clock()
-        # A pod whose node is dead is Terminating for ever; it may write only while it holds the Lease, so not when
-        # nobody has renewed that for as long as it lasts.
+        current_lease = _read_lease(client, options)
+        if current_lease != lease:
+            lease, lease_since = current_lease, clock()
+        # A pod on a dead node is Terminating for ever. It writes only while it holds the Lease, so no longer once the
+        # Lease has expired.
         if all(alive.values()) and clock() - lease_since > LEASE_SECONDS:
-            log.warning("these pods never end, and write no more: %s", ", ".join(alive))
+            log.warning("these pods don't end, but can no longer write: %s", ", ".join(alive))
             return
         if clock() - started > END_SECONDS:
             raise ClusterError(
-                f"pods of Deployment {options.controllers} in namespace {options.namespace} are still there after "
-                f"{END_SECONDS:.0f} s ({', '.join(alive)}): see why they don't end, then run roost cleanup again"
+                f"pods of Deployment {options.controllers} in namespace {options.namespace} still exist after "
+                f"{END_SECONDS:.0f} s ({', '.join(alive)}): find out why they don't end, then run roost cleanup again"
             )
         sleep(POLL_SECONDS)
 
 
 def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool]:
-    """Names of pods that may still run, and whether each is being deleted. Nobody deletes finished ones for us."""
-    found = _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
+    """Return names of pods that may still run, and whether each is being deleted; finished ones may stay for ever."""
+    pods = _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
     return {
         pod["metadata"]["name"]: bool(pod["metadata"].get("deletionTimestamp"))
-        for pod in found
+        for pod in pods
         if (pod.get("status") or {}).get("phase") not in FINISHED
     }
 
 
 def _read_lease(client: Client, options: CleanupOptions) -> object:
-    """Who holds the controllers' Lease, and since when: whatever changes with each renewal; "" when there is none."""
+    """Return the controllers' Lease's spec, which changes with each renewal; "" if there is none."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{options.namespace}/leases/{options.controllers}"
     try:
         return client.get(path).get("spec") or ""

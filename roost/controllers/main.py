@@ -1,4 +1,4 @@
-"""Wire the controllers: settings, watches, Lease, loop and probes, from options to exit code."""
+"""Start `roost controllers`: settings, watches, Lease, loop and probes, from options to exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from roost.controllers.certificates import CertificateKeeper, Lives, service_names
+from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate.planner import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
@@ -45,23 +45,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# For threads to end: the Lease is given back.
+# For threads to end, so that the Lease is released.
 STOP_SECONDS: Final = 5.0
-# An API server that starts together with us.
+# How long to wait for an API server that is still starting.
 VERSION_SECONDS: Final = 60.0
-# How long the first lists may take: --dry-run gives up then.
+# How long the first lists may take; --dry-run gives up then.
 LIST_SECONDS: Final = 60.0
-# A pod's JSON alone is some hundred containers, and a plan makes thousands; hardly any of it is a cycle.
+# A pod's JSON alone is some hundred containers, and a plan creates thousands; hardly any are in a cycle.
 GC_THRESHOLDS: Final = (50_000, 20, 20)
 HOUR_SECONDS: Final = 3600.0
 DAY_SECONDS: Final = 24 * HOUR_SECONDS
 
 
 def serve(options: ControllersOptions) -> int:
-    """Run one replica until SIGTERM. 0: ended in order; 1: it could not start, and stderr says why."""
+    """Run one replica until SIGTERM. Returns 0 after an orderly end, 1 if it could not start; stderr says why."""
     logs.configure(options.log_level)
     try:
-        # Not through the metrics' client: the metrics come from the planners, which want to know the minor.
+        # By a client without metrics: the metrics come from the planners, which need the minor.
         minor = wait_for_minor(connect(options.kubeconfig), VERSION_SECONDS)
         settings = load_settings(options.settings_path, options.scheduler_configuration_path, minor)
         _check_release(options, settings)
@@ -71,13 +71,13 @@ def serve(options: ControllersOptions) -> int:
         _run(options, settings, planners, minor)
     except SettingsError as error:
         for fault in error.faults:
-            # Keys of the settings' document name no file; all else names itself.
-            names_itself = fault.key.startswith("--") or fault.key in map(str, options.files)
-            where = "" if names_itself else f"{options.settings_path}: "
-            print(f"roost controllers: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+            # Keys of controllers.json don't name the file; other faults do.
+            names_file = fault.key.startswith("--") or fault.key in map(str, options.files)
+            where = "" if names_file else f"{options.settings_path}: "
+            print(f"roost controllers: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's output
         return 1
     except (ClusterError, BindError) as error:
-        print(f"roost controllers: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        print(f"roost controllers: {error}", file=sys.stderr)  # noqa: T201 - a command's output
         return 1
     return 0
 
@@ -89,7 +89,7 @@ def _keeper(
     is_leader: Callable[[], bool],
     metrics: Metrics,
 ) -> CertificateKeeper | None:
-    """Return who keeps the webhook's certificates. Raises SettingsError for half of what it needs."""
+    """Return the webhook's certificate keeper, None if there is to be none. Raises SettingsError."""
     if not options.webhook_configuration:
         return None
     host = urlsplit(options.webhook_url).hostname
@@ -101,7 +101,7 @@ def _keeper(
     return CertificateKeeper(
         names=(*names, *([host] if host else [])),
         ca_name=f"roost-ca.{options.release}.{options.namespace}",
-        lives=Lives(ca=options.ca_days * DAY_SECONDS, leaf=options.leaf_hours * HOUR_SECONDS),
+        lifetimes=Lifetimes(ca=options.ca_days * DAY_SECONDS, leaf=options.leaf_hours * HOUR_SECONDS),
         ca_secret=SharedSecret(client, options.namespace, options.ca_secret, owner),
         leaf_secret=SharedSecret(client, options.namespace, options.leaf_secret, owner),
         bundle=BundleField(client, options.webhook_configuration),
@@ -127,12 +127,12 @@ def _choose(planners: tuple[Planner, ...], only: tuple[str, ...]) -> tuple[Plann
 
 
 def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
-    """What the controllers watch."""
+    """Return what to watch."""
     classes = settings.document.get("podClasses")
     labels = [
         dict((pod_class.get("match") or {}).get("labels") or {})
         for name, pod_class in (classes.items() if isinstance(classes, dict) else ())
-        # Users' pods: the gate waits for their images, or their images are counted by digest.
+        # Users' pods: the gate applies to them, or their images are counted by digest.
         if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in COUNTED_CLASSES)
     ]
     return Scope(
@@ -171,8 +171,8 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         on_minor_change=wake_later,
         on_error=metrics.count_watch_error,
     )
-    # A leader whose watches are dead, or that hangs, would do nothing, and keep those from it that could. The webhook
-    # reads from the Lease whether anybody keeps the labels of nodes true.
+    # A leader that hangs or whose watches fail would do nothing, and keep the other replica from leading. The webhook
+    # reads from the Lease whether nodes' labels are maintained.
     leadership = Leadership(
         client,
         options.namespace,
@@ -216,16 +216,16 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
     ops.start()
     names = ",".join(planner.name for planner in planners)
     log.info("running controllers=%s port=%d version=%s kubernetes=1.%d", names, ops.port, version(), minor)
-    # Lists make objects by the million, and no cycles.
+    # The first lists create millions of objects, and no cycles.
     gc.disable()
     watching.start(stop)
 
-    def start_anew(found: int) -> None:
-        # Planners hold the rules of one minor: the kubelet starts the container again, with those of the new one.
-        log.info("the cluster is Kubernetes 1.%d now, was 1.%d: ending, to start anew by its rules", found, minor)
+    def end_for(new_minor: int) -> None:
+        # Planners follow the rules of one minor: the kubelet restarts the container, which then reads the new one.
+        log.info("the cluster is now Kubernetes 1.%d, was 1.%d: ending, to be restarted for it", new_minor, minor)
         stop.set()
 
-    work["minor"] = lambda stop: follow_minor(client, minor, stop, start_anew)
+    work["minor"] = lambda stop: follow_minor(client, minor, stop, end_for)
     threads = [threading.Thread(target=target, args=(stop,), name=name, daemon=True) for name, target in work.items()]
     for thread in threads:
         thread.start()
@@ -240,7 +240,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
 
 
 def _settle_memory(watching: Watching, stop: threading.Event) -> None:
-    """Leave what the first lists brought out of garbage collection: walking it again and again costs most of all."""
+    """Exclude the objects of the first lists from garbage collection, which would traverse them again and again."""
     deadline = time.monotonic() + LIST_SECONDS
     while not watching.verdict().passed and time.monotonic() < deadline and not stop.wait(0.1):
         pass
@@ -261,7 +261,7 @@ def _print_plan(options: ControllersOptions, settings: ControllersSettings, plan
             if time.monotonic() > deadline:
                 raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {verdict.detail}")
             time.sleep(0.05)
-        print(show_plan(planners, watching.snapshot(), Moment(time.time(), time.monotonic())), end="")  # noqa: T201 - the answer
+        print(show_plan(planners, watching.snapshot(), Moment(time.time(), time.monotonic())), end="")  # noqa: T201 - the output
     finally:
         stop.set()
     return 0

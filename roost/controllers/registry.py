@@ -1,4 +1,4 @@
-"""List the controllers, in the order in which their actions are carried out."""
+"""All controllers, in the order in which their actions are carried out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner, Sources
     from roost_core.placement.settings_reader import Reader
 
-# Each reads its part of the settings (faults go to the reader) and returns None when it is switched off there.
+# Each reads its part of controllers.json (faults go to the reader) and returns None if it has nothing to do.
 FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (
     make_image_gate,
     make_placeholder_mover,

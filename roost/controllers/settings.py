@@ -1,4 +1,4 @@
-"""Read controllers.json, the document that the chart renders for `roost controllers`."""
+"""Read controllers.json, which the chart renders for `roost controllers`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllersSettings:
-    """What the program as a whole needs; each controller's own settings are inside its planner."""
+    """Settings of the program as a whole; each planner has its controller's own."""
 
     release: str
     namespace: str
@@ -30,7 +30,7 @@ class ControllersSettings:
 
 
 def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
-    """Read both files; minor: the cluster's. Raises SettingsError with every fault at once; each names its file."""
+    """Read both files; minor: the cluster's, 36 for 1.36. Raises SettingsError with all faults; each names its file."""
     document = _load_object(path, json.loads, "JSON")
     configuration = None
     if scheduler_configuration_path is not None:
@@ -39,7 +39,7 @@ def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: 
 
 
 def parse_settings(document: Document, scheduler_configuration: Document | None, minor: int) -> ControllersSettings:
-    """Check the document and make the planners. Raises SettingsError with every fault at once."""
+    """Check the document and make the planners. Raises SettingsError with all faults."""
     read = Reader()
     if document.get("version") != VERSION:
         read.fault("version", document.get("version"), str(VERSION))
@@ -66,11 +66,13 @@ def _load_yaml(text: bytes) -> Any:  # noqa: ANN401 - a document can be anything
 
 def _load_object(path: Path, load: Any, form: str) -> Document:  # noqa: ANN401 - json.loads or _load_yaml
     try:
-        found = load(path.read_bytes())
+        document = load(path.read_bytes())
     except OSError as error:
-        raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", f"a {form} object")]) from None
+        raise SettingsError([Fault(str(path), f"an unreadable file ({error.strerror})", f"a {form} object")]) from None
     except (ValueError, yaml.YAMLError) as error:
-        raise SettingsError([Fault(str(path), f"no {form} ({type(error).__name__})", f"a {form} object")]) from None
-    if not isinstance(found, dict):
-        raise SettingsError([Fault(str(path), describe(found), f"a {form} object")])
-    return found
+        raise SettingsError(
+            [Fault(str(path), f"invalid {form} ({type(error).__name__})", f"a {form} object")]
+        ) from None
+    if not isinstance(document, dict):
+        raise SettingsError([Fault(str(path), describe(document), f"a {form} object")])
+    return document

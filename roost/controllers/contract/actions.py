@@ -1,4 +1,4 @@
-"""Name everything that a plan may ask for; each action says why, in words for an operator."""
+"""Everything that a plan may request. Each action says why, in words for an operator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JSONObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeNode:
-    """Change labels of a node and take taints from it, while it is still the node with this uid."""
+    """Change labels of a node and remove taints, if it still is the node with this uid."""
 
     node: str
     uid: str
@@ -31,18 +31,18 @@ class ChangeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCondition:
-    """Write a node condition of ours."""
+    """Write one of Roost's node conditions."""
 
     node: str
     uid: str
     type: str
-    # "True", "False" or "Unknown"; None: take the condition away.
+    # "True", "False" or "Unknown"; None: remove the condition.
     status: str | None
     # CamelCase, for programs.
     reason: str
     # For people.
     message: str
-    # Whether the status differs from what the node has: only then does its transition time move.
+    # Whether the status differs from the node's; only then does its transition time change.
     is_transition: bool = True
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class SetCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictPod:
-    """Evict a pod through the Eviction API, while it is still the pod with this uid."""
+    """Evict a pod through the Eviction API, if it still is the pod with this uid."""
 
     namespace: str
     name: str
@@ -65,7 +65,7 @@ class EvictPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSet:
-    """Set the replicas of one of our StatefulSets, while it is still the one with this uid."""
+    """Set the replicas of one of our StatefulSets, if it still has this uid."""
 
     name: str
     uid: str
@@ -78,7 +78,7 @@ class ScaleSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeSet:
-    """Change what the pods of one of our StatefulSets ask for; its limits go. They start anew, one after the other."""
+    """Change the requests of one of our StatefulSets' pods and remove their limits. They are recreated one by one."""
 
     name: str
     uid: str
@@ -94,9 +94,9 @@ class ResizeSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePod:
-    """Create a pod in our namespace; one of that name that is there already is left alone."""
+    """Create a pod in our namespace, unless one of that name exists."""
 
-    # A whole manifest; metadata.name is given, so that a second try makes no second pod.
+    # The manifest; it has a metadata.name, so that a retry creates no second pod.
     body: JSONObject
     why: str
 
@@ -106,7 +106,7 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePod:
-    """Delete a pod of ours, while it is still the pod with this uid."""
+    """Delete one of our pods, if it still has this uid."""
 
     namespace: str
     name: str
@@ -119,7 +119,7 @@ class DeletePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Tell of something, as an Event. The same notice is not repeated for some minutes."""
+    """Write an Event. The same notice is not repeated for some minutes."""
 
     kind: str
     # "" for objects without one.
@@ -141,16 +141,16 @@ Action = ChangeNode | SetCondition | EvictPod | ScaleSet | ResizeSet | CreatePod
 
 
 class Outcome(StrEnum):
-    """What became of an action."""
+    """The outcome of an action."""
 
     DONE = "done"
-    # The object is gone, or is another by now: nothing is left to do.
+    # The object is gone, or was replaced: nothing is left to do.
     GONE = "gone"
-    # No budget was left; the next plan may ask again.
+    # The budget was used up; the next plan may request it again.
     HELD_BACK = "held-back"
-    # The Eviction API said "later" (a PodDisruptionBudget).
+    # The Eviction API refused for now (a PodDisruptionBudget).
     REFUSED = "refused"
-    # Somebody else wrote meanwhile, or the API server failed.
+    # A conflicting write came first, or the API server failed.
     FAILED = "failed"
 
 
@@ -176,10 +176,10 @@ class GaugeDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned(Generic[M]):
-    """What to do now, in order of importance, and what to remember."""
+    """A plan: what to do now, the most important first, and what to remember."""
 
     actions: Sequence[Action]
     memory: M
-    # Seconds until planning again is worth while though nothing changes; None: no need.
+    # Seconds until the next plan may differ although nothing in the cluster changes; None: never.
     wake_after_seconds: float | None = None
     gauges: Gauges = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Tell which pods wait for a node that pulls their images, by what the webhook has written into them."""
+"""Recognise pods that wait for a node that is pulling their images, by the terms that the webhook added to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def waits_at_gate(pod: PodState) -> bool:
-    """Tell whether a pod has no node, and some nodes are closed to it because they pull its images."""
+    """Whether a pod is unschedulable, and nodes that are pulling its images are closed to it."""
     return (
         pod.unschedulable_since is not None
         and not (pod.node_name or pod.nominated_node or pod.leaving or pod.gated or pod.is_finished)
@@ -21,11 +21,11 @@ def waits_at_gate(pod: PodState) -> bool:
 
 
 def gate_labels(spec: PodSpec, prefix: str) -> frozenset[str]:
-    """The labels that a pod won't have say "pulling"."""
+    """The labels that keep the pod off a node while they say "pulling"."""
     terms = spec.required_node_terms or ()
-    return frozenset(one.key for term in terms for one in term.expressions if is_gate(one, prefix))
+    return frozenset(expression.key for term in terms for expression in term.expressions if is_gate(expression, prefix))
 
 
-def is_gate(one: Requirement, prefix: str) -> bool:
-    """Tell whether the webhook wrote a requirement, for the image gate."""
-    return one.operator == "NotIn" and PULLING in one.values and one.key.startswith(prefix)
+def is_gate(requirement: Requirement, prefix: str) -> bool:
+    """Whether the webhook added the requirement for the image gate."""
+    return requirement.operator == "NotIn" and PULLING in requirement.values and requirement.key.startswith(prefix)

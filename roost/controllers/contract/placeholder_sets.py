@@ -1,4 +1,4 @@
-"""Read which sets of placeholders there are, and which nodes each could use, from controllers.json."""
+"""Read the placeholder sets, and which nodes each can use, from controllers.json."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class PlaceholderSet:
     """One entry of `placeholders`."""
 
     name: str
-    # Of its StatefulSet.
+    # Name of its StatefulSet.
     stateful_set: str
-    # On the node that draws its pods.
+    # The mark: on the node that draws its pods.
     label: str
-    # Which nodes its pods could use.
+    # Which nodes its pods can use.
     rules: NodeRules
 
 
 def read_placeholder_sets(read: Reader, document: Document, release: str, namespace: str) -> tuple[PlaceholderSet, ...]:
-    """Read names and pools of `placeholders`; their counts are `headroom`'s."""
-    found = []
+    """Read names and pools of `placeholders`; `headroom` reads their counts. Faults go to the reader."""
+    sets = []
     for index, entry in enumerate(read.items(document.get("placeholders"), "placeholders")):
         at = f"placeholders[{index}]"
         body = read.mapping(entry, at)
@@ -42,5 +42,5 @@ def read_placeholder_sets(read: Reader, document: Document, release: str, namesp
             tolerations=read.items(body.get("tolerations"), f"{at}.tolerations"),
         )
         stateful_set = read.text(body.get("statefulSet"), f"{at}.statefulSet")
-        found.append(PlaceholderSet(name, stateful_set, attract_label(release, namespace, name), rules))
-    return tuple(found)
+        sets.append(PlaceholderSet(name, stateful_set, attract_label(release, namespace, name), rules))
+    return tuple(sets)

@@ -1,4 +1,4 @@
-"""Give each plan its settings and memory: what the loop runs, one object a controller."""
+"""The interface between the loop and a controller, and the planner that all controllers use."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Planner(Protocol):
 
     @property
     def name(self) -> str:
-        """A word for logs, metrics and --only."""
+        """The controller's name in logs, metrics and --only."""
 
     @property
     def gauges(self) -> Sequence[GaugeDefinition]:
-        """What its plans may report."""
+        """The metrics that its plans may report."""
 
     def plan(self, snapshot: Snapshot, now: Moment) -> Planned[Any]:
-        """Say what to do now, and remember."""
+        """Make a plan; its memory is kept for the next."""
 
     def note(self, done: Sequence[Done], now: Moment) -> None:
-        """Learn what became of the last plan's actions."""
+        """Take note of the outcomes of the last plan's actions."""
 
     def forget(self) -> None:
-        """Lose all memory: somebody else led meanwhile."""
+        """Drop all memory, because another replica has led since."""
 
 
 class MemoryPlanner(Generic[M]):
@@ -47,7 +47,7 @@ class MemoryPlanner(Generic[M]):
         note: Callable[[M, Sequence[Done], Moment], M] = lambda memory, _done, _now: memory,
         gauges: Sequence[GaugeDefinition] = (),
     ) -> None:
-        """Prepare, with an empty memory."""
+        """Begin with the memory `empty`; note: the default ignores outcomes."""
         self.name = name
         self.gauges = tuple(gauges)
         self._plan = plan
@@ -56,27 +56,28 @@ class MemoryPlanner(Generic[M]):
         self._memory = empty
 
     def plan(self, snapshot: Snapshot, now: Moment) -> Planned[M]:
-        """Say what to do now, and remember."""
+        """Make a plan; its memory is kept for the next."""
         planned = self._plan(snapshot, self._memory, now)
         self._memory = planned.memory
         return planned
 
     def note(self, done: Sequence[Done], now: Moment) -> None:
-        """Learn what became of the last plan's actions."""
+        """Take note of the outcomes of the last plan's actions."""
         self._memory = self._note(self._memory, done, now)
 
     def forget(self) -> None:
-        """Lose all memory."""
+        """Drop all memory."""
         self._memory = self._empty
 
 
 class Sources:
-    """What planners are made from: the settings' document, the scheduler's configuration where one is rendered, and the
-    cluster's minor, which decides how kube-scheduler reads that.
+    """What planners are made from.
+
+    document: controllers.json. scheduler_configuration: a KubeSchedulerConfiguration as parsed from YAML, None where
+    none is rendered. minor: the cluster's, 36 for 1.36, which decides how kube-scheduler reads that configuration.
     """
 
     def __init__(self, document: Document, scheduler_configuration: Mapping[str, Any] | None, minor: int) -> None:
-        """Hold them; scheduler_configuration is a KubeSchedulerConfiguration as YAML gives it, minor 36 for 1.36."""
         self.document = document
         self.minor = minor
         self.scheduler_configuration = scheduler_configuration

@@ -1,10 +1,10 @@
-"""Name what kubelets say of a container whose image doesn't come, or comes and can't be used."""
+"""Why a container waits, by the kubelet: its image can't be pulled, or was pulled and can't be used."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# A container waits for one of these before its image is there ...
+# The image is not present.
 PULL_FAULTS: Final = frozenset(
     {
         "ErrImagePull",
@@ -16,7 +16,7 @@ PULL_FAULTS: Final = frozenset(
         "SignatureValidationFailed",
     }
 )
-# ... and for one of these only after.
+# The image is present.
 AFTER_PULL_FAULTS: Final = frozenset(
     {
         "CrashLoopBackOff",

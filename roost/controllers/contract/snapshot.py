@@ -1,4 +1,4 @@
-"""Hold all that plans may know of the cluster, at one moment."""
+"""All that plans may know about the cluster at one time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Moment(NamedTuple):
-    """Now, twice: plans compare the first with what the cluster wrote, and measure spans by the second."""
+    """The present time on two clocks: one to compare with the cluster's timestamps, one to measure durations."""
 
-    # Seconds since the epoch; may jump.
+    # Unix time; may jump.
     wall: float
-    # Seconds of a clock that never jumps; its zero means nothing.
+    # Seconds of a monotonic clock; its zero is arbitrary.
     steady: float
 
 
@@ -26,41 +26,41 @@ class StatefulSetState:
 
     name: str
     uid: str
-    # Wanted now.
+    # spec.replicas.
     replicas: int
     ready_replicas: int
-    # Its template changed, and not all of its pods follow yet.
+    # Its template changed, and not all of its pods have been replaced yet.
     is_rolling: bool = False
-    # What the first container of its template asks for, as written: resource -> quantity.
+    # Requests of its template's first container, as written: resource -> quantity.
     requests: Mapping[str, object] = field(default_factory=dict)
-    # Of that container.
+    # Name of that container.
     container: str = ""
 
 
 class PullEvent(NamedTuple):
-    """What the kubelet said of one image of one of our puller pods."""
+    """A kubelet's Event about one image of a puller's pod."""
 
     pod: str
     pod_uid: str
     node: str
     # As written in the pod; "" when the event doesn't name it.
     image: str
-    # Pulled (the image is there), Failed or BackOff.
+    # Pulled (the image is present), Failed or BackOff.
     reason: str
     message: str
-    # Seconds since the epoch, of the kubelet's clock.
+    # Unix time, by the kubelet's clock.
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The cluster as the watches last had it. The mappings are not edited while a plan reads them."""
+    """The cluster as last watched. The mappings are not changed while a plan reads them."""
 
     release: str
     namespace: str
     # By name.
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
-    # By `namespace/name`; of every namespace that may be read, finished ones left out.
+    # By `namespace/name`, in every namespace that may be read; without others' finished pods.
     pods: Mapping[str, PodState] = field(default_factory=dict)
     # By name.
     stateful_sets: Mapping[str, StatefulSetState] = field(default_factory=dict)

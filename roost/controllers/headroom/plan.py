@@ -1,4 +1,4 @@
-"""Keep the number of placeholders by the clock, and the size of those that stand for whole nodes."""
+"""Make one plan of headroom: scale each set by the clock, and resize those whose placeholders fill whole nodes."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
     ),
     GaugeDefinition(NEXT, "Seconds until the next start or end of one of the set's windows.", ("set",)),
     GaugeDefinition(WINDOW, "1 for each window that gives the set's number now.", ("set", "window")),
-    GaugeDefinition(NODE_CPU, "CPU that a placeholder for a whole node could ask for.", ("set",)),
-    GaugeDefinition(NODE_MEMORY, "Memory that a placeholder for a whole node could ask for.", ("set",)),
+    GaugeDefinition(NODE_CPU, "CPU that a placeholder for a whole node can request.", ("set",)),
+    GaugeDefinition(NODE_MEMORY, "Memory that a placeholder for a whole node can request.", ("set",)),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class HeadroomMemory:
-    """What earlier plans found, by the set's name; losing it costs time only."""
+    """What earlier plans found, by the set's name; without it, resizing only takes longer."""
 
-    # With the moment (wall) it was asked for.
+    # With the Unix time at which it was computed.
     spells: Mapping[str, tuple[float, Spell]] = field(default_factory=dict)
     misfits: Mapping[str, Misfit] = field(default_factory=dict)
     # Steady seconds.
@@ -56,7 +56,7 @@ class HeadroomMemory:
 
 @dataclass(slots=True)
 class _Findings:
-    """What is looked at, and what is gathered set by set."""
+    """What a plan reads, and what it gathers set by set."""
 
     snapshot: Snapshot
     memory: HeadroomMemory
@@ -75,18 +75,18 @@ class _Findings:
 def plan_headroom(
     snapshot: Snapshot, memory: HeadroomMemory, sets: Sequence[HeadroomSet], now: Moment
 ) -> Planned[HeadroomMemory]:
-    """Scale sets to what their windows say now; resize those that count nodes."""
+    """Scale each set to what its windows say now; resize those that count nodes."""
     findings = _Findings(snapshot, memory, now)
-    for one in sets:
-        found = snapshot.stateful_sets.get(one.stateful_set)
-        # The chart leaves the number of all these sets to us.
-        _plan_number(one, found, findings)
-        if one.count_by is CountBy.NODES:
-            _plan_size(one, found, findings)
+    for headroom_set in sets:
+        stateful_set = snapshot.stateful_sets.get(headroom_set.stateful_set)
+        # The chart renders no replicas for these sets.
+        _plan_number(headroom_set, stateful_set, findings)
+        if headroom_set.count_by is CountBy.NODES:
+            _plan_size(headroom_set, stateful_set, findings)
     return Planned(
         actions=findings.actions,
         memory=HeadroomMemory(findings.spells, findings.misfits, memory.resized, findings.types, findings.waited_for),
-        # A moment later: at the very second, a clock may still show the one before.
+        # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(findings.waits)) + 0.05 if findings.waits else None,
         gauges=findings.gauges,
     )
@@ -99,89 +99,95 @@ def note_headroom(
     resized = dict(memory.resized)
     for action, outcome in done:
         if isinstance(action, ResizeSet) and outcome in (Outcome.DONE, Outcome.FAILED):
-            resized.update({one.name: now.steady for one in sets if one.stateful_set == action.name})
+            resized.update({each.name: now.steady for each in sets if each.stateful_set == action.name})
     return replace(memory, resized=resized)
 
 
-def _plan_number(one: HeadroomSet, found: StatefulSetState | None, findings: _Findings) -> None:
+def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | None, findings: _Findings) -> None:
     snapshot, memory, now = findings.snapshot, findings.memory, findings.now
-    spell = _spell(one, memory, now)
-    findings.spells[one.name] = (now.wall, spell)
-    findings.gauges[REPLICAS][one.name,] = spell.replicas
+    spell = _spell(headroom_set, memory, now)
+    findings.spells[headroom_set.name] = (now.wall, spell)
+    findings.gauges[REPLICAS][headroom_set.name,] = spell.replicas
     for window in spell.windows:
-        findings.gauges[WINDOW][one.name, window] = 1.0
+        findings.gauges[WINDOW][headroom_set.name, window] = 1.0
     if spell.until is not None:
-        findings.gauges[NEXT][one.name,] = spell.until - now.wall
+        findings.gauges[NEXT][headroom_set.name,] = spell.until - now.wall
         findings.waits.append(spell.until - now.wall)
-    if found is None or found.replicas == spell.replicas:
+    if stateful_set is None or stateful_set.replicas == spell.replicas:
         return
-    why = _why(one, spell)
-    findings.actions.append(ScaleSet(name=found.name, uid=found.uid, replicas=spell.replicas, why=why))
+    why = _why(headroom_set, spell)
+    findings.actions.append(ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=spell.replicas, why=why))
     findings.actions.append(
         Notice(
             kind="StatefulSet",
             namespace=snapshot.namespace,
-            name=found.name,
-            uid=found.uid,
+            name=stateful_set.name,
+            uid=stateful_set.uid,
             reason="HeadroomChanged",
-            message=f"From {found.replicas} to {spell.replicas} placeholders of set {one.name}: {why}.",
+            message=f"From {stateful_set.replicas} to {spell.replicas} placeholders of set {headroom_set.name}: {why}.",
         )
     )
 
 
-def _spell(one: HeadroomSet, memory: HeadroomMemory, now: Moment) -> Spell:
-    """The spell of now; the calendar is asked only when the one before is over, or the clock went back."""
-    known = memory.spells.get(one.name)
-    if known is not None:
-        asked_at, spell = known
-        if asked_at <= now.wall and (spell.until is None or now.wall < spell.until):
+def _spell(headroom_set: HeadroomSet, memory: HeadroomMemory, now: Moment) -> Spell:
+    """Return the present spell; it is computed only when the last one is over, or the clock went back."""
+    last = memory.spells.get(headroom_set.name)
+    if last is not None:
+        computed_at, spell = last
+        if computed_at <= now.wall and (spell.until is None or now.wall < spell.until):
             return spell
-    return spell_at(one.windows, one.replicas, now.wall)
+    return spell_at(headroom_set.windows, headroom_set.replicas, now.wall)
 
 
-def _why(one: HeadroomSet, spell: Spell) -> str:
+def _why(headroom_set: HeadroomSet, spell: Spell) -> str:
     if not spell.windows:
-        return "no window holds" if one.windows else "the values say so"
-    until = f", until {local_time(spell.until, one.windows[0].time_zone)} at least" if spell.until is not None else ""
+        return "no window is active" if headroom_set.windows else "the values say so"
+    until = (
+        f", until {local_time(spell.until, headroom_set.windows[0].time_zone)} at least"
+        if spell.until is not None
+        else ""
+    )
     plural = "s" if len(spell.windows) > 1 else ""
     return f"window{plural} {' and '.join(spell.windows)}{until}"
 
 
-def _plan_size(one: HeadroomSet, found: StatefulSetState | None, findings: _Findings) -> None:
+def _plan_size(headroom_set: HeadroomSet, stateful_set: StatefulSetState | None, findings: _Findings) -> None:
     snapshot, memory, now = findings.snapshot, findings.memory, findings.now
-    current = read_size(found.requests if found is not None else {})
-    pool = Pool(one, snapshot, now)
+    current = read_size(stateful_set.requests if stateful_set is not None else {})
+    pool = Pool(headroom_set, snapshot, now)
     known = frozenset(node.uid for node in pool.nodes.values())
-    waited_for = (memory.waited_for.get(one.name, frozenset()) & known) | pool.waited_for()
-    findings.waited_for[one.name] = waited_for
-    in_use = memory.types.get(one.name)
+    waited_for = (memory.waited_for.get(headroom_set.name, frozenset()) & known) | pool.waited_for()
+    findings.waited_for[headroom_set.name] = waited_for
+    in_use = memory.types.get(headroom_set.name)
     room = pool.room(current, in_use, waited_for)
     if room is None:
-        # The last size has to do until a node is there.
+        # The last size is kept until the pool has a node.
         if in_use is not None:
-            findings.types[one.name] = in_use
-        is_due = first_size_is_due(current, one, pool, memory.resized.get(one.name), now)
-        if found is not None and found.container and is_due:
-            first = {resource: str(amount) for resource, amount in one.first_requests.items()}
-            why = f"the values say so, and set {one.name}'s pool has no node yet"
-            findings.actions.append(_resize(found, first, why))
+            findings.types[headroom_set.name] = in_use
+        is_due = first_size_is_due(current, headroom_set, pool, memory.resized.get(headroom_set.name), now)
+        if stateful_set is not None and stateful_set.container and is_due:
+            first = {resource: str(amount) for resource, amount in headroom_set.first_requests.items()}
+            why = f"the values say so, and set {headroom_set.name}'s pool has no node yet"
+            findings.actions.append(_resize(stateful_set, first, why))
         return
-    findings.types[one.name] = room.instance_type
-    findings.gauges[NODE_CPU][one.name,] = room.size.cpu / 1000
-    findings.gauges[NODE_MEMORY][one.name,] = float(room.size.memory)
-    if found is None or not found.container:
+    findings.types[headroom_set.name] = room.instance_type
+    findings.gauges[NODE_CPU][headroom_set.name,] = room.size.cpu / 1000
+    findings.gauges[NODE_MEMORY][headroom_set.name,] = float(room.size.memory)
+    if stateful_set is None or not stateful_set.container:
         return
-    # What it began with was never right: no reason to stay with it.
-    resized_at = None if is_first_size(current, one) else memory.resized.get(one.name)
-    resize = plan_resize(current, room.size, memory.misfits.get(one.name), resized_at, now)
+    # Its first size is only a guess, so it may change at once.
+    resized_at = None if is_first_size(current, headroom_set) else memory.resized.get(headroom_set.name)
+    resize = plan_resize(current, room.size, memory.misfits.get(headroom_set.name), resized_at, now)
     if resize.misfit is not None:
-        findings.misfits[one.name] = resize.misfit
+        findings.misfits[headroom_set.name] = resize.misfit
     if resize.seconds_left is not None:
         findings.waits.append(resize.seconds_left)
     if resize.size is not None:
-        why = f"a whole node of set {one.name}'s pool has room for that, beside its daemon pods"
-        findings.actions.append(_resize(found, resize.size.as_requests(), why))
+        why = f"a whole node of set {headroom_set.name}'s pool has room for that, beside its daemon pods"
+        findings.actions.append(_resize(stateful_set, resize.size.as_requests(), why))
 
 
-def _resize(found: StatefulSetState, requests: Mapping[str, str], why: str) -> ResizeSet:
-    return ResizeSet(name=found.name, uid=found.uid, container=found.container, requests=requests, why=why)
+def _resize(stateful_set: StatefulSetState, requests: Mapping[str, str], why: str) -> ResizeSet:
+    return ResizeSet(
+        name=stateful_set.name, uid=stateful_set.uid, container=stateful_set.container, requests=requests, why=why
+    )

@@ -1,4 +1,4 @@
-"""Make the planner of headroom by the clock from the settings' document."""
+"""Make the planner of headroom by the clock from controllers.json."""
 
 from __future__ import annotations
 

@@ -29,31 +29,31 @@ class HeadroomSet:
     """One entry of `placeholders`."""
 
     name: str
-    # Of its StatefulSet.
+    # Name of its StatefulSet.
     stateful_set: str
-    # Where no window holds.
+    # Outside all windows.
     replicas: int
     count_by: CountBy
     windows: tuple[Window, ...]
-    # Which nodes its pods could use.
+    # Which nodes its pods can use.
     rules: NodeRules
-    # `resources.requests`: what a pod asks for as long as nothing better is known. Resource -> quantity.
+    # `resources.requests`: used until a node shows better ones. Resource -> quantity.
     first_requests: Mapping[str, object] = field(default_factory=dict)
 
 
 def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
-    """Read the sets whose numbers or sizes are ours to keep: those with windows, and those that count nodes."""
+    """Read the sets that headroom scales or resizes: those with windows, and those that count nodes."""
     if document.get("placeholderBackend") == "capacityBuffer":
         return ()
-    # Its faults are told by the mover, which reads the same.
+    # The mover reads the same, and reports its faults.
     pools = read_placeholder_sets(Reader(), document, "", "")
-    found = []
+    sets = []
     for index, (pool, entry) in enumerate(
         zip(pools, read.items(document.get("placeholders"), "placeholders"), strict=True)
     ):
         at = f"placeholders[{index}]"
         body = entry if isinstance(entry, dict) else {}
-        one = HeadroomSet(
+        headroom_set = HeadroomSet(
             name=pool.name,
             stateful_set=pool.stateful_set,
             replicas=read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS),
@@ -62,11 +62,11 @@ def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, .
             rules=pool.rules,
             first_requests=_requests(body.get("resources")),
         )
-        if one.windows or one.count_by is CountBy.NODES:
-            found.append(one)
-    return tuple(found)
+        if headroom_set.windows or headroom_set.count_by is CountBy.NODES:
+            sets.append(headroom_set)
+    return tuple(sets)
 
 
 def _requests(resources: object) -> Mapping[str, object]:
-    found = resources.get("requests") if isinstance(resources, dict) else None
-    return found if isinstance(found, dict) else {}
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    return requests if isinstance(requests, dict) else {}

@@ -1,10 +1,10 @@
-"""Work out what one placeholder must ask for to fill a whole node, and when its set should be told.
+"""Work out what one placeholder must request to fill a whole node, and when to change that.
 
-The smallest node of one instance type counts, and what daemon pods ask for there is left to them. That type stays the
-same as long as the pool has a node of it: of two types in turn each change would start the set's pods anew. A larger
-type is never taken up for a node that a pod of the set itself waited for: an autoscaler that reckons nodes smaller than
-they turn out to be would bring a larger one each time. A set's pods start anew when their size changes, so it changes
-seldom: nodes of one type differ by a few MiB, and daemon pods come and go.
+The smallest node of one instance type counts, less the requests of its daemon pods. The type stays the same while the
+pool has a node of it: with two types in turn, each change would recreate the set's pods. A larger type is never adopted
+because of a node that a pod of the set itself waited for: an autoscaler that underestimates its nodes would add a
+larger one each time. A new size recreates the set's pods, so it changes seldom: nodes of one type differ by a few MiB,
+and daemon pods come and go.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import NodeState, PodState
 
 INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-# A node's daemon pods are there by then; and a size must have been wrong for so long.
+# By then a node's daemon pods run; and a size must have been wrong for this long.
 SETTLE_SECONDS: Final = 60.0
-# Room for that much more must have been there for so long, and sizes are so far apart in time.
+# More room must have been there for this long; also the least time between two sizes.
 PATIENCE_SECONDS: Final = 600.0
-# Left free on the smallest node, so that one that is a little smaller still will do.
+# The share of the smallest node left free, so that a slightly smaller one still fits.
 MARGIN: Final = 0.01
-# Unused room that is worth a restart; more than the margin, or sizes would swing.
+# The share of unused room that is worth a restart; more than the margin, or sizes would oscillate.
 WORTH: Final = 0.05
-# More than that, and the size was never right.
+# From this factor on, the size was never right.
 FAR_OFF: Final = 2.0
 _CPU_STEP: Final = 10
 _MEMORY_STEP: Final = 2**20
@@ -47,11 +47,11 @@ class Size(NamedTuple):
     memory: int
 
     def fits(self, room: Size) -> bool:
-        """Whether it is within that room."""
+        """Whether it is within the room."""
         return self.cpu <= room.cpu and self.memory <= room.memory
 
     def as_requests(self) -> dict[str, str]:
-        """As a container writes it."""
+        """As `resources.requests` of a container."""
         return {CPU: f"{self.cpu}m", MEMORY: f"{self.memory // _MEMORY_STEP}Mi"}
 
 
@@ -63,7 +63,7 @@ class Misfit(NamedTuple):
 
 
 class Resize(NamedTuple):
-    """A size to be set now (None: not now), what to remember, and when to look again."""
+    """A size to set now (None: none), what to remember, and when to plan again."""
 
     size: Size | None
     misfit: Misfit | None
@@ -71,7 +71,7 @@ class Resize(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What is free for a placeholder on the smallest node of that instance type."""
+    """The room for a placeholder on the smallest node of an instance type."""
 
     instance_type: str
     size: Size
@@ -80,29 +80,30 @@ class Room(NamedTuple):
 class Pool:
     """The nodes of one set in one snapshot."""
 
-    def __init__(self, one: HeadroomSet, snapshot: Snapshot, now: Moment) -> None:
-        """Find them."""
-        self._one = one
+    def __init__(self, headroom_set: HeadroomSet, snapshot: Snapshot, now: Moment) -> None:
+        self._set = headroom_set
         self._snapshot = snapshot
-        # Whatever befell them now.
+        # In whatever state they are.
         self.nodes = {
             node.name: node
             for node in snapshot.nodes.values()
-            if not node.leaving and node_is_selected(one.rules, node.fact)
+            if not node.leaving and node_is_selected(headroom_set.rules, node.fact)
         }
         usable = [
-            node for node in self.nodes.values() if node.ready_since is not None and node_admits(one.rules, node.fact)
+            node
+            for node in self.nodes.values()
+            if node.ready_since is not None and node_admits(headroom_set.rules, node.fact)
         ]
         self.is_without_nodes = not usable
         self._settled = [node for node in usable if node.ready_since and now.wall - node.ready_since >= SETTLE_SECONDS]
 
     def waited_for(self) -> frozenset[str]:
-        """uids of nodes younger than a pod of the set that is there: it was pending when they came."""
+        """Return uids of nodes younger than a pod of the set on them, which was pending when they joined."""
         return frozenset(
             node.uid
             for pod in self._snapshot.pods.values()
             if pod.node_name
-            and pod.labels.get(PLACEHOLDER_SET_LABEL) == self._one.name
+            and pod.labels.get(PLACEHOLDER_SET_LABEL) == self._set.name
             and pod.labels.get(OWN_INSTANCE_LABEL) == self._snapshot.release
             and pod.namespace == self._snapshot.namespace
             and (node := self.nodes.get(pod.node_name)) is not None
@@ -110,21 +111,21 @@ class Pool:
         )
 
     def room(self, current: Size, in_use: str | None, waited_for: frozenset[str]) -> Room | None:
-        """The room that counts; None while there is none, and the size stays.
+        """Return the room that counts; None while there is none, and the size stays.
 
-        current: of the set. in_use: the type that counted before. waited_for: uids of nodes that the set's own pods
-        brought, now or earlier.
+        current: the set's size. in_use: the type that counted so far. waited_for: uids of nodes that an autoscaler
+        added for the set's own pods.
         """
         if in_use is not None and any(_instance_type(node) == in_use for node in self.nodes.values()):
             return self._smallest(in_use)
         newest_first = sorted(self._settled, key=lambda node: (-node.created, node.name))
         types = list(dict.fromkeys(map(_instance_type, newest_first)))
-        rooms = [room for one in types if (room := self._smallest(one)) is not None]
-        # A new leader finds the type by the size that it led to.
+        rooms = [room for type_ in types if (room := self._smallest(type_)) is not None]
+        # A new leader infers the type from the present size.
         for room in rooms:
             if current.fits(room.size) and not _grows(current, room.size):
                 return room
-        if rooms and (is_first_size(current, self._one) or not _grows(current, rooms[0].size)):
+        if rooms and (is_first_size(current, self._set) or not _grows(current, rooms[0].size)):
             return rooms[0]
         others = {_instance_type(node) for node in newest_first if node.uid not in waited_for}
         return next((room for room in rooms if room.instance_type in others or not _grows(current, room.size)), None)
@@ -139,33 +140,35 @@ class Pool:
         return Room(instance_type, Size(cpu, memory)) if cpu >= _CPU_STEP and memory >= _MEMORY_STEP else None
 
 
-def is_first_size(current: Size, one: HeadroomSet) -> bool:
-    """Whether the set has still what it began with: nothing, or what the values say."""
-    return current in (Size(0, 0), read_size(one.first_requests))
+def is_first_size(current: Size, headroom_set: HeadroomSet) -> bool:
+    """Whether the set still has its first size: nothing, or that of the values."""
+    return current in (Size(0, 0), read_size(headroom_set.first_requests))
 
 
-def first_size_is_due(current: Size, one: HeadroomSet, pool: Pool, resized_at: float | None, now: Moment) -> bool:
-    """Whether the set should ask for what the values say, as it asks for nothing and no node tells more.
+def first_size_is_due(
+    current: Size, headroom_set: HeadroomSet, pool: Pool, resized_at: float | None, now: Moment
+) -> bool:
+    """Whether the set should get the values' size, because it requests nothing and its pool has no node.
 
     resized_at: as for `plan_resize`.
     """
     return (
         current == Size(0, 0)
         and pool.is_without_nodes
-        and read_size(one.first_requests) != Size(0, 0)
+        and read_size(headroom_set.first_requests) != Size(0, 0)
         and (resized_at is None or now.steady - resized_at >= SETTLE_SECONDS)
     )
 
 
 def read_size(requests: Mapping[str, object]) -> Size:
-    """What a container asks for; what can't be read counts as nothing."""
+    """Return a container's requests; quantities that can't be parsed count as 0."""
     return Size(ceil(_amount(requests.get(CPU)) * 1000), ceil(_amount(requests.get(MEMORY))))
 
 
 def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: float | None, now: Moment) -> Resize:
-    """Compare the size that a set has with the room there is.
+    """Compare a set's size with the room.
 
-    misfit: as the plan before found it. resized_at: steady seconds of the last change; None: not known.
+    misfit: the last plan's. resized_at: steady seconds of the last change; None: unknown.
     """
     wanted = _wanted(room)
     too_large = not current.fits(room)
@@ -175,11 +178,11 @@ def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: fl
     if misfit is None or misfit.too_large != too_large:
         misfit = Misfit(too_large, now.steady)
     patience = SETTLE_SECONDS if too_large or gain >= FAR_OFF else PATIENCE_SECONDS
-    left = misfit.since + patience - now.steady
+    seconds_left = misfit.since + patience - now.steady
     if resized_at is not None:
-        left = max(left, resized_at + PATIENCE_SECONDS - now.steady)
-    if left > 0:
-        return Resize(None, misfit, left)
+        seconds_left = max(seconds_left, resized_at + PATIENCE_SECONDS - now.steady)
+    if seconds_left > 0:
+        return Resize(None, misfit, seconds_left)
     return Resize(wanted, None, None)
 
 
@@ -205,7 +208,7 @@ def _instance_type(node: NodeState) -> str:
 
 
 def _taken_by_daemons(pods: Iterable[PodState], nodes: Mapping[str, NodeState]) -> dict[str, Size]:
-    """What pods of DaemonSets and of the nodes themselves (static ones) ask for, by node."""
+    """Return the requests of DaemonSets' pods and static pods, by node."""
     taken = dict.fromkeys(nodes, Size(0, 0))
     for pod in pods:
         if pod.node_name in taken and pod.owner is not None and pod.owner.kind in _DAEMONS and not pod.is_finished:

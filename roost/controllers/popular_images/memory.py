@@ -1,4 +1,4 @@
-"""Name what the plan of popular images remembers from plan to plan; nothing of it is needed for safety."""
+"""What the plan of popular images remembers from plan to plan; none of it is needed for safety."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ if TYPE_CHECKING:
 
 
 class Rest(NamedTuple):
-    """An image or a node that is left alone until then."""
+    """Nothing is tried with an image or a node before `until` (steady seconds)."""
 
-    tries: int
+    # In a row.
+    failures: int
     until: float
 
 
-class Asked(NamedTuple):
-    """A pull that was begun, and when it was first known of."""
+class StartedPull(NamedTuple):
+    """A pull whose pod was requested or seen, first at `since` (steady seconds)."""
 
     pull: Pull
     node_uid: str
     since: float
 
 
-class Brought(NamedTuple):
-    """An image that is on a node by our doing."""
+class PulledImage(NamedTuple):
+    """An image that was pulled to a node for this plan, at `since` (steady seconds)."""
 
     since: float
     image: str
@@ -41,30 +42,30 @@ class Brought(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PopularMemory:
-    """What is remembered from plan to plan. All moments are of the steady clock."""
+    """What is remembered from plan to plan; times are steady seconds."""
 
     popularity: Popularity = field(default_factory=Popularity)
     # The rules that the views were made for.
     rules: tuple[Rules, ...] = ()
     # By name of the node.
     views: Mapping[str, NodeView] = field(default_factory=dict)
-    # Bytes by name of an image, as nodes told.
+    # Bytes by name of an image, as nodes report them.
     sizes: Mapping[str, int] = field(default_factory=dict)
-    # Bytes that might have been pulled by `as_of` and were not; may be below 0 after a large image.
+    # Bytes left to pull at `as_of`; may be negative after a large image.
     budget: float = 0.0
     as_of: float | None = None
     # By name of the pod.
-    asked: Mapping[str, Asked] = field(default_factory=dict)
-    # By uid of the pod: when its deletion was asked for.
-    dismissed: Mapping[str, float] = field(default_factory=dict)
-    # By uid of the node, by what was pulled: a tag that moved since names another image now.
-    brought: Mapping[str, Mapping[str, Brought]] = field(default_factory=dict)
+    started: Mapping[str, StartedPull] = field(default_factory=dict)
+    # By uid of the pod: when its deletion was requested.
+    deleted: Mapping[str, float] = field(default_factory=dict)
+    # By uid of the node, by the pulled reference: a tag may name another image by now.
+    pulled: Mapping[str, Mapping[str, PulledImage]] = field(default_factory=dict)
     # By image, and by uid of the node.
     backing_off: Mapping[str, Rest] = field(default_factory=dict)
     resting: Mapping[str, Rest] = field(default_factory=dict)
-    # By uid of the node: the image that failed there last, while none has come since.
+    # By uid of the node: the image that failed there last, if none was pulled since.
     failed_on: Mapping[str, str] = field(default_factory=dict)
-    # By name of the node: since when it was seen without a pod of any class.
+    # By name of the node: since when it has had no pod of any class.
     empty_since: Mapping[str, float] = field(default_factory=dict)
     # As the last plan reported them.
     gauges: Gauges = field(default_factory=dict)

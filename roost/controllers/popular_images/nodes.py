@@ -1,11 +1,12 @@
-"""Tell what a node holds, how full it is, and whether popular images may be brought there.
+"""Read what a node holds, how full it is, and whether popular images may be pulled there.
 
-Owns one node's view; knows nothing of popularity. Views are kept from plan to plan and made anew only for nodes that
-changed, so that a plan for 5,000 nodes looks closely at a few of them.
+Views are kept from plan to plan and rebuilt only for nodes that changed, so that a plan for 5,000 nodes reads few of
+them.
 
-Never against the kubelet: it deletes unused images when the disk is fuller than imageGCHighThresholdPercent (85), so
-pulling ends well below; nothing is brought to a node under pressure. Never against an image cleaner: BinderHub's
-cordons its node for as long as it deletes. Never against an autoscaler: not to a node that is marked to go.
+Pulls don't work against the kubelet, which deletes unused images when the disk is fuller than
+imageGCHighThresholdPercent (85): pulling ends well below that, and nothing is pulled to a node under pressure. Nor
+against an image cleaner (BinderHub's cordons its node while it deletes), nor against an autoscaler: a node that is
+marked for removal gets nothing.
 """
 
 from __future__ import annotations
@@ -30,32 +31,32 @@ if TYPE_CHECKING:
 
 # Conditions that make a kubelet evict pods and delete images.
 PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
-# Any hub's: nodes join with them, and lose them once their own images are there.
+# Of any hub: nodes join with it, and lose it once their own images are present.
 STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """What one NodeState comes to."""
+    """One node, as derived from its NodeState."""
 
     state: NodeState
-    # Normalised names, by tag and by digest.
+    # Normalised references of its images, by tag and by digest.
     holds: frozenset[str]
-    # Of all images that it reports, each once; as reported.
+    # Sum over its images, as reported, each counted once.
     image_bytes: int
-    # The smallest that it reports when it may hold more than it reports; 0 when its report is whole.
+    # If its list may be cut: the smallest listed size; else 0.
     unseen_below_bytes: int
-    # Its report may be cut: what the rest fills is known to nobody.
+    # Its list may be cut: the size of unlisted images is unknown.
     is_cut: bool
-    # Bytes of disk that images may fill; None: the node doesn't say how large its disk is.
+    # Bytes of disk that images may fill; None: the node doesn't report its disk's size.
     disk_bytes: int | None
     # Bit i: a pod with the i-th of the plan's rules may run here.
     admits: int
-    # Bit i: the i-th puller works here.
+    # Bit i: the i-th puller serves it.
     pullers: int
-    # All that those pullers bring is here, as far as the gate's labels tell.
+    # It has all images of those pullers, by the gate's labels.
     is_managed_complete: bool
-    # Why nothing may be brought here, as far as the node itself tells; "" when nothing speaks against it.
+    # Why nothing may be pulled here, by the node's own state; "" if something may be.
     closed: str
     most_pods: int
 
@@ -64,13 +65,13 @@ class NodeViews:
     """Makes views for one set of rules."""
 
     def __init__(self, settings: PopularSettings, rules: Sequence[NodeRules], *, same_rules: bool) -> None:
-        """Prepare; `rules`: of the pods whose images may be wanted; same_rules: earlier views were made for them."""
+        """rules: of the pods whose images may be wanted; same_rules: earlier views were made for the same."""
         self._settings = settings
         self._rules = rules
         self._same_rules = same_rules
 
     def view(self, state: NodeState, before: NodeView | None) -> NodeView:
-        """The view of `state`; an earlier view of the node is reused where nothing changed."""
+        """Return the view of `state`; as much as possible is reused from an earlier view."""
         if before is not None and before.state is state and self._same_rules:
             return before
         settings, fact = self._settings, state.fact
@@ -84,12 +85,12 @@ class NodeViews:
             admits, pullers, is_complete = before.admits, before.pullers, before.is_managed_complete
         else:
             admits = sum(1 << bit for bit, rules in enumerate(self._rules) if node_admits(rules, fact))
-            at_work = serving(settings.managed.pullers, fact)
-            pullers = sum(1 << bit for bit, puller in enumerate(settings.managed.pullers) if puller in at_work)
+            serving_pullers = serving(settings.managed.pullers, fact)
+            pullers = sum(1 << bit for bit, puller in enumerate(settings.managed.pullers) if puller in serving_pullers)
             is_complete = all(
                 fact.labels.get(label) == "true"
                 for puller in settings.managed.labelling
-                if puller in at_work
+                if puller in serving_pullers
                 for label in puller.labels
             )
         return NodeView(
@@ -108,12 +109,12 @@ class NodeViews:
 
 
 def disk_bytes_of(image_bytes: int) -> int:
-    """What images of so many reported bytes take on disk, rather too much than too little."""
+    """Estimate, rather high, the disk space of images with this many reported bytes."""
     return int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
 
 
 def image_sizes(images: Mapping[str, int]) -> Iterable[tuple[str, int]]:
-    """Normalised names of a node's report, with bytes."""
+    """Return (normalised name, bytes) of a node's listed images."""
     return zip(map(_normal, images), images.values(), strict=True)
 
 
@@ -140,13 +141,13 @@ def _closed(state: NodeState, settings: PopularSettings) -> str:
 
 def _read_images(state: NodeState) -> tuple[frozenset[str], int]:
     images = state.images
-    # A node gives an image up to five names, all with the same bytes. Two images of one repository that are equal to
-    # the byte are one, or as good as.
+    # A node lists up to five names of an image, all with the same size. Two images of one repository with exactly the
+    # same size count as one.
     distinct = set(zip(map(_repository, images), images.values(), strict=True))
     return frozenset(map(_normal, images)), sum(size for _, size in distinct)
 
 
-# Nodes mostly hold the same images under the same names.
+# Most nodes hold the same images under the same names.
 @lru_cache(maxsize=65536)
 def _normal(name: str) -> str:
     return normalise_reference(name)

@@ -1,4 +1,4 @@
-"""Take away the pods that pull once popular images are switched off: nobody else would."""
+"""Delete the pods that pull once popular images are switched off: nothing else would."""
 
 from __future__ import annotations
 
@@ -18,33 +18,35 @@ if TYPE_CHECKING:
 class OffMemory:
     """Which deletions are under way."""
 
-    # By uid of the pod: when its deletion was asked for, in seconds of the steady clock.
-    asked: Mapping[str, float] = field(default_factory=dict)
+    # By uid of the pod: when its deletion was requested, in steady seconds.
+    requested: Mapping[str, float] = field(default_factory=dict)
 
 
 def plan_popular_images_off(snapshot: Snapshot, memory: OffMemory, now: Moment) -> Planned[OffMemory]:
-    """Delete this release's pods that pull, done or not."""
-    asked: dict[str, float] = {}
+    """Delete this release's pods that pull, whether done or not."""
+    requested: dict[str, float] = {}
     actions: list[DeletePod] = []
     for pod in sorted(snapshot.pods.values(), key=lambda pod: pod.name):
         if pod.leaving or not is_pull_pod(pod, snapshot.release, snapshot.namespace):
             continue
-        since = memory.asked.get(pod.uid)
+        since = memory.requested.get(pod.uid)
         if since is None or now.steady - since >= DELETE_SECONDS:
             since = now.steady
             why = "popular images are switched off"
             actions.append(DeletePod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why))
-        asked[pod.uid] = since
+        requested[pod.uid] = since
     return Planned(
-        actions=actions, memory=replace(memory, asked=asked), wake_after_seconds=DELETE_SECONDS if asked else None
+        actions=actions,
+        memory=replace(memory, requested=requested),
+        wake_after_seconds=DELETE_SECONDS if requested else None,
     )
 
 
 def note_popular_images_off(memory: OffMemory, done: Iterable[Done], _now: Moment) -> OffMemory:
-    """Forget what was asked for and not done, so that it is asked for again."""
+    """Drop requests that were not carried out, so that they are repeated."""
     undone = {
-        one.action.uid
-        for one in done
-        if isinstance(one.action, DeletePod) and one.outcome not in (Outcome.DONE, Outcome.GONE)
+        action.uid
+        for action, outcome in done
+        if isinstance(action, DeletePod) and outcome not in (Outcome.DONE, Outcome.GONE)
     }
-    return replace(memory, asked={uid: since for uid, since in memory.asked.items() if uid not in undone})
+    return replace(memory, requested={uid: since for uid, since in memory.requested.items() if uid not in undone})

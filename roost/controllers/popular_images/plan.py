@@ -1,7 +1,7 @@
-"""Bring images that many users run to nodes that lack them: what most users want, within every limit.
+"""Make one plan of popular images: pull those that most users want to nodes that lack them, within every limit.
 
-Popularity only says which images (`popular_wanted`); all that is there, and all that may go wrong, is read from the
-cluster (`popular_pulls`). Memory is never needed for safety.
+Popularity only decides which images (`wanted`). What nodes hold, what is being pulled and what failed is read from the
+cluster (`pulls`), so memory is never needed for safety.
 """
 
 from __future__ import annotations
@@ -38,17 +38,15 @@ WATCH_PULLS_SECONDS: Final = 10.0
 PACE_SECONDS: Final = 10.0
 
 GAUGES: Final = (
-    GaugeDefinition("popular_images", "Images that enough users run to be brought to nodes."),
+    GaugeDefinition("popular_images", "Images with enough users to be pulled to nodes."),
     GaugeDefinition("popular_image_users", "Users of the most wanted images, decayed.", ("image",)),
     GaugeDefinition("popular_images_missing", "Wanted images that nodes lack, summed over nodes."),
     GaugeDefinition("popular_images_held", "Wanted images that nodes hold, summed over nodes."),
     GaugeDefinition("popular_images_pulling", "Popular images being pulled, over all nodes."),
-    GaugeDefinition(
-        "popular_images_backing_off", "Popular images that failed to be pulled and wait for their next try."
-    ),
+    GaugeDefinition("popular_images_backing_off", "Popular images whose pull failed and that wait for a retry."),
     GaugeDefinition("popular_images_budget_bytes", "Bytes that may be pulled right now."),
     GaugeDefinition(
-        "popular_images_nodes", "Nodes by whether popular images may be brought there, and why not.", ("state",)
+        "popular_images_nodes", "Nodes by whether popular images may be pulled there, and why not.", ("state",)
     ),
 )
 
@@ -56,17 +54,17 @@ GAUGES: Final = (
 def plan_at_pace(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """`plan_popular_images`, a few times a minute: the cluster changes more often, and nothing here is urgent."""
+    """Run `plan_popular_images` at most every PACE_SECONDS: the cluster changes more often, but nothing is urgent."""
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
-        rest = memory.as_of + PACE_SECONDS - now.steady
-        return Planned(actions=(), memory=memory, wake_after_seconds=rest, gauges=memory.gauges)
+        seconds_left = memory.as_of + PACE_SECONDS - now.steady
+        return Planned(actions=(), memory=memory, wake_after_seconds=seconds_left, gauges=memory.gauges)
     return plan_popular_images(snapshot, memory, settings, now)
 
 
 def plan_popular_images(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Count users, look after the pulls under way, and begin those that most users want, where allowed."""
+    """Count users, follow the pulls under way, and start those that most users want, where allowed."""
     popularity = count_users(
         memory.popularity,
         snapshot.pods.values(),
@@ -77,44 +75,43 @@ def plan_popular_images(
     memory = replace(memory, popularity=popularity)
     scene = Scene(snapshot, memory, settings, now)
     pulls = Pulls(scene, memory, settings, now)
-    pulls.look_after()
-    pulls.look_for_lost_images()
+    pulls.follow_pods()
+    pulls.find_lost_images()
     work = _Work(scene, pulls, memory, settings, now)
-    work.begin_pulls(users_by_use(popularity))
+    work.start_pulls(users_by_use(popularity))
     return work.planned()
 
 
 def note_popular_images(memory: PopularMemory, done: Sequence[Done], _now: Moment) -> PopularMemory:
-    """Forget what was surely not done: its bytes may be used for something else.
+    """Drop what was certainly not carried out, and return its bytes to the budget.
 
-    What failed may have been carried out without an answer, and is looked out for as if it were.
+    A failed request may have been carried out all the same, so its pod is expected.
     """
-    asked, dismissed, budget = dict(memory.asked), dict(memory.dismissed), memory.budget
+    started, deleted, budget = dict(memory.started), dict(memory.deleted), memory.budget
     for action, outcome in done:
         if isinstance(action, CreatePod) and outcome in (Outcome.HELD_BACK, Outcome.REFUSED):
-            lost = asked.pop(action.body["metadata"]["name"], None)
-            budget += lost.pull.image_bytes if lost is not None else 0
+            refused = started.pop(action.body["metadata"]["name"], None)
+            budget += refused.pull.image_bytes if refused is not None else 0
         elif isinstance(action, DeletePod) and outcome not in (Outcome.DONE, Outcome.GONE):
-            dismissed.pop(action.uid, None)
-    return replace(memory, asked=asked, dismissed=dismissed, budget=budget)
+            deleted.pop(action.uid, None)
+    return replace(memory, started=started, deleted=deleted, budget=budget)
 
 
 class LaunchReader:
-    """Tells what a pod counts for: asked as `count_users` asks."""
+    """Reads a pod's Launch, for `count_users`."""
 
     def __init__(self, settings: PopularSettings) -> None:
-        """Prepare."""
         self._classes = Classes(settings)
-        # Most pods share few specs and images.
+        # By id of the spec and image ids: most pods share few of them.
         self._launches: dict[tuple[int, tuple[str, ...]], Launch] = {}
 
     def __call__(self, pod: PodState) -> Launch | None:
-        """None for a pod without a class, UNCOUNTED for one of a class that doesn't count."""
-        # The labels of namespaces aren't watched: classes can name namespaces, not describe them.
-        found = self._classes.classify(pod.labels, pod.namespace, None)
-        if found is None:
+        """Return None for a pod without a class, UNCOUNTED for one of a class that isn't counted."""
+        # The labels of namespaces aren't watched: classes can name namespaces, not select them by labels.
+        pod_class = self._classes.classify(pod.labels, pod.namespace, None)
+        if pod_class is None:
             return None
-        if found.name not in COUNTED_CLASSES:
+        if pod_class.name not in COUNTED_CLASSES:
             return UNCOUNTED
         key = (id(pod.spec), tuple([container.image_id for container in pod.containers]))
         launch = self._launches.get(key)
@@ -139,8 +136,8 @@ class _Work:
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.wait_for_budget: float | None = None
 
-    def begin_pulls(self, users: Mapping[Use, float]) -> None:
-        """Begin what most users want, as far as every limit allows."""
+    def start_pulls(self, users: Mapping[Use, float]) -> None:
+        """Start the pulls that most users want, as far as every limit allows."""
         users = large_uses(users, self.settings.min_users)
         popular = find_popular(users, self.settings.min_users)
         self._gauge("popular_images", len(popular))
@@ -148,7 +145,7 @@ class _Work:
         self.gauges["popular_image_users"] = {(image,): popular[image] for image in top}
         lists = wanted_lists(users, popular, self.scene, self.settings, self.memory.popularity.digests)
         queue: list[tuple[float, float, str, int]] = []
-        # Of a node that has its turn: what it lacks, best first.
+        # By node in the queue: the images that it lacks, best first.
         lacking: dict[str, list[Wanted]] = {}
         states: Counter[str] = Counter()
         missing = held = 0
@@ -169,40 +166,33 @@ class _Work:
         slots = self.settings.parallel_per_cluster - self.pulls.count
         while queue and slots > 0:
             _, _, name, index = heapq.heappop(queue)
-            view, one = self.scene.views[name], lacking[name][index]
+            view, image = self.scene.views[name], lacking[name][index]
             if index + 1 < len(lacking[name]):
                 heapq.heappush(queue, self._turn(name, view, lacking[name], index + 1))
-            if not self._may_begin(name, view, one):
+            if not self._may_start(name, view, image):
                 continue
-            price = min(one.image_bytes, self.settings.bytes_per_minute)
+            price = min(image.image_bytes, self.settings.bytes_per_minute)
             if self.budget < price:
-                # What is wanted most waits for its bytes; lesser ones don't overtake it, or it would never get them.
+                # The most wanted image waits for budget; smaller ones don't overtake it, or it would never get enough.
                 self.wait_for_budget = (price - self.budget) * 60.0 / self.settings.bytes_per_minute
                 break
-            self.pulls.begin(name, view, one)
-            self.budget -= one.image_bytes
+            self.pulls.start(name, view, image)
+            self.budget -= image.image_bytes
             slots -= 1
         self._gauge("popular_images_pulling", self.pulls.count)
         self._gauge("popular_images_backing_off", len(self.pulls.images_backing_off()))
         self._gauge("popular_images_budget_bytes", max(0.0, self.budget))
 
     def _lacks(self, name: str, view: NodeView, wanted: Iterable[Wanted]) -> list[Wanted]:
-        brought = self.pulls.brought.get(view.state.uid, {})
-        comes = [pull.reference for pull in self.pulls.on(name)]
-        holds = view.holds
+        pulled = self.pulls.pulled.get(view.state.uid, {})
+        under_way = [pull.reference for pull in self.pulls.on(name)]
+        present = (view.holds, pulled, under_way)
         return [
-            one
-            for one in wanted
-            if one.image not in holds
-            and one.digest not in holds
-            and one.image not in brought
-            and one.digest not in brought
-            and one.image not in comes
-            and one.digest not in comes
+            image for image in wanted if not any(image.image in names or image.digest in names for names in present)
         ]
 
     def _why_not(self, name: str, view: NodeView) -> str:
-        """Why nothing is brought to a node now; "" when something may be."""
+        """Return why nothing may be pulled to a node now; "" if something may be."""
         if view.closed:
             return view.closed
         state = view.state
@@ -216,7 +206,7 @@ class _Work:
         if disk_bytes_of(view.image_bytes) >= view.disk_bytes:
             return "full"
         if view.is_cut:
-            # Any number of smaller images may fill the rest.
+            # Any number of smaller images may fill the remaining disk.
             return "disk-unknown"
         if name in self.scene.starting:
             return "busy"
@@ -226,33 +216,31 @@ class _Work:
             and ready_seconds >= NEW_NODE_SECONDS
             and self.now.steady - empty_since < EMPTY_NODE_SECONDS
         ):
-            # An autoscaler may be waiting for it to stay without pods.
+            # An autoscaler may be waiting to remove it.
             return "empty"
         return ""
 
     def _turn(self, name: str, view: NodeView, lacks: Sequence[Wanted], index: int) -> tuple[float, float, str, int]:
-        """A place in the queue: what is wanted most first; among equals the newest node, for it holds least."""
+        """Return a place in the queue: the most wanted first; among equals the newest node, which holds least."""
         return -lacks[index].users, -view.state.created, name, index
 
-    def _may_begin(self, name: str, view: NodeView, one: Wanted) -> bool:
+    def _may_start(self, name: str, view: NodeView, image: Wanted) -> bool:
         under_way = self.pulls.on(name)
-        if len(under_way) >= self.settings.parallel_per_node or self.pulls.backs_off(one.image):
+        if len(under_way) >= self.settings.parallel_per_node or self.pulls.backs_off(image.image):
             return False
-        # Those that were asked for and aren't bound yet count, too. Without a place, a pod pushes out placeholders.
+        # Requested pods that aren't bound yet count, too. On a full node, one more pod would pre-empt placeholders.
         if self.scene.pods_on[name] + len(under_way) >= view.most_pods:
             return False
         unreported = self.pulls.unreported_bytes(view)
         coming = sum(pull.image_bytes for pull in under_way)
         room = (view.disk_bytes or 0) - disk_bytes_of(view.image_bytes + unreported + coming)
-        return disk_bytes_of(one.image_bytes) <= room
-
-    # What comes of it
+        return disk_bytes_of(image.image_bytes) <= room
 
     def _gauge(self, name: str, value: float) -> None:
         self.gauges[name] = {(): float(value)}
 
     def planned(self) -> Planned[PopularMemory]:
-        """All of it as a plan."""
+        """Return the finished plan."""
         uids = {view.state.uid for view in self.scene.views.values()}
         waits = list(self._waits())
         return Planned(
@@ -264,9 +252,9 @@ class _Work:
                 sizes=self.scene.sizes,
                 budget=self.budget,
                 as_of=self.now.steady,
-                asked=self.pulls.asked,
-                dismissed=self.pulls.dismissed,
-                brought={uid: found for uid, found in self.pulls.brought.items() if uid in uids},
+                started=self.pulls.started,
+                deleted=self.pulls.deleted,
+                pulled={uid: images for uid, images in self.pulls.pulled.items() if uid in uids},
                 backing_off=self.pulls.backing_off,
                 resting={uid: rest for uid, rest in self.pulls.resting.items() if uid in uids},
                 failed_on={uid: image for uid, image in self.pulls.failed_on.items() if uid in uids},
@@ -279,7 +267,7 @@ class _Work:
 
     def _waits(self) -> Iterator[float]:
         yield PLAN_AGAIN_SECONDS
-        if self.pulls.asked or self.pulls.dismissed:
+        if self.pulls.started or self.pulls.deleted:
             yield WATCH_PULLS_SECONDS
         if self.wait_for_budget is not None:
             yield max(1.0, self.wait_for_budget)

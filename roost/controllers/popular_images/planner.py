@@ -1,4 +1,4 @@
-"""Make the planner of popular images from the settings' document."""
+"""Make the planner of popular images from controllers.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME: Final = "popular-images"
 
 
 def make_popular_images(read: Reader, sources: Sources) -> Planner:
-    """Read its settings; faults go to the reader. Switched off it still runs, and takes away the pods that pull."""
+    """Read its settings; faults go to the reader. Switched off, it still runs, to delete its pods."""
     settings = read_popular_settings(read, sources.document)
     if settings is None:
         return MemoryPlanner(NAME, plan_popular_images_off, OffMemory(), note=note_popular_images_off)

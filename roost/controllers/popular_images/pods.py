@@ -1,10 +1,10 @@
-"""Write the pod that brings one image to one node, and read what has become of it.
+"""Write the pod that pulls one image to one node, and read its progress.
 
-Owns its manifest. The pod goes through the scheduler (node affinity on the node's name, as DaemonSet pods have it), so
-a node without room for one more pod gets none. It asks for nothing, so it takes no room and counts for no autoscaler;
-it may be evicted at any time, holds no token, and passes the `restricted` Pod Security Standard. Nothing of the image
-needs to run: an image volume is mounted, or Roost's own static pause is run in it. It stays until it is deleted, but no
-longer than a pull may take: should nobody lead any more, its kubelet ends it.
+The pod goes through the scheduler (by node affinity on the node's name, like DaemonSet pods), so a node without room
+for one more pod gets none. It requests nothing, so it takes no room and triggers no autoscaler. It may be evicted at
+any time, has no token, and passes the `restricted` Pod Security Standard. Nothing in the image has to run: an image
+volume is mounted, or Roost's own static pause program is run in it. It stays until it is deleted, but no longer than a
+pull may take: without a leader, its kubelet ends it.
 """
 
 from __future__ import annotations
@@ -35,40 +35,40 @@ if TYPE_CHECKING:
 
 JSONObject = dict[str, Any]
 
-# The kubelet's word for a pod that came to its activeDeadlineSeconds.
+# The status.reason of a pod that reached its activeDeadlineSeconds.
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
-# A deletion that wasn't heard of is asked for again.
+# A deletion that had no effect by then is requested again.
 DELETE_SECONDS: Final = 30.0
 _SECURITY: Final = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-# Zero, and not left out: with a LimitRange's defaults the pod would push placeholders out.
+# Explicitly zero: with a LimitRange's defaults the pod would pre-empt placeholders.
 _NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
-# Why a container waits when its image doesn't come, or comes and can't be used by the pod that mounts or runs it.
+# Why a container waits if its image can't be pulled, or can't be mounted or run.
 FAILURES: Final = PULL_FAULTS | AFTER_PULL_FAULTS
 
 
 class Pull(NamedTuple):
-    """What a pod of ours is there for."""
+    """The image that a pod pulls, and to which node."""
 
-    # As users write it, normalised.
+    # As users' pods name it, normalised.
     image: str
     node: str
     image_bytes: int
-    # What is pulled for it: the digest that its tag stood for, where that was known.
+    # What is pulled: the digest that its tag stood for, if known, else the same.
     reference: str
 
 
 def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObject:
-    """The whole manifest."""
-    made_of = settings.pull_pod
+    """Return the manifest of the pod."""
+    parts = settings.pull_pod
     container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": _SECURITY}
     spec: JSONObject = {"containers": [container]}
-    if made_of.method is PullMethod.IMAGE_VOLUME:
+    if parts.method is PullMethod.IMAGE_VOLUME:
         container |= {
-            "image": made_of.pause_image,
+            "image": parts.pause_image,
             "volumeMounts": [{"name": "image", "mountPath": "/image", "readOnly": True}],
         }
         spec["volumes"] = [{"name": "image", "image": {"reference": pull.reference, "pullPolicy": "IfNotPresent"}}]
@@ -77,7 +77,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObje
         spec["initContainers"] = [
             {
                 "name": "pause",
-                "image": made_of.image,
+                "image": parts.image,
                 "command": ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"],
                 "volumeMounts": [mount],
                 "resources": _NO_RESOURCES,
@@ -101,7 +101,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObje
                 }
             }
         },
-        "tolerations": [dict(one) for one in made_of.tolerations],
+        "tolerations": [dict(toleration) for toleration in parts.tolerations],
         "restartPolicy": "Never",
         "activeDeadlineSeconds": int(PULL_SECONDS + PULL_SLACK_SECONDS),
         "terminationGracePeriodSeconds": 0,
@@ -115,12 +115,12 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObje
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    if made_of.service_account:
-        spec["serviceAccountName"] = made_of.service_account
-    if made_of.priority_class:
-        spec["priorityClassName"] = made_of.priority_class
-    if made_of.pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in made_of.pull_secrets]
+    if parts.service_account:
+        spec["serviceAccountName"] = parts.service_account
+    if parts.priority_class:
+        spec["priorityClassName"] = parts.priority_class
+    if parts.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in parts.pull_secrets]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -145,16 +145,16 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObje
 
 
 def is_pull_pod(pod: PodState, release: str, namespace: str) -> bool:
-    """Tell whether a pod pulls a popular image for this release."""
+    """Whether a pod pulls a popular image for this release."""
     labels = pod.labels
     return is_popular_puller(labels) and labels.get(OWN_INSTANCE_LABEL) == release and pod.namespace == namespace
 
 
 def read_pull(pod: PodState) -> Pull:
-    """What a pod that pulls is there for."""
+    """Read from a pod which image it pulls, and to which node."""
     size = pod.annotations.get(POPULAR_BYTES_ANNOTATION, "")
     image = pod.annotations.get(POPULAR_IMAGE_ANNOTATION, "")
-    # Main containers come first, and there is one.
+    # An image volume, else the main container's image, which comes before init containers'.
     pulled = (*pod.spec.volume_images, *pod.spec.images, image)[0]
     return Pull(
         image=image,
@@ -165,8 +165,8 @@ def read_pull(pod: PodState) -> Pull:
 
 
 def has_pulled(pod: PodState) -> bool:
-    """Tell whether its image is on the node: its one container was started, which takes the image by either method."""
-    # One that ran until its deadline has pulled as well.
+    """Whether the image is on the node: by either method, the main container starts only then."""
+    # A pod that ran until its deadline has pulled, too.
     return pod.phase in ("Running", "Succeeded") or (
         pod.reason == DEADLINE_EXCEEDED
         and any(container.terminated and container.image_id and not container.init for container in pod.containers)
@@ -174,12 +174,12 @@ def has_pulled(pod: PodState) -> bool:
 
 
 def was_ended_by_node(pod: PodState) -> bool:
-    """Tell whether its kubelet ended or refused it for the node's sake: evicted, out of room, shut down."""
+    """Whether the kubelet ended or rejected it because of the node: evicted, out of resources, shut down."""
     return pod.phase == "Failed" and pod.reason not in ("", DEADLINE_EXCEEDED)
 
 
 def failure_of(pod: PodState) -> str:
-    """Why its image doesn't come, in the kubelet's words; "" while nothing speaks against it."""
+    """Return why its image can't be pulled, by the kubelet; "" while there is no failure."""
     for container in pod.containers:
         if container.waiting_reason in FAILURES:
             return f"{container.waiting_reason}: {container.waiting_message}".rstrip(": ")

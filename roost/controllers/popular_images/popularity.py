@@ -1,8 +1,8 @@
-"""Tell how much each image is in demand, from the pods of users that run now and ran lately.
+"""Count the users of each image, from users' pods that run now or ran recently.
 
-Owns the count of users by image; knows nothing of nodes, disks or pulls. A user is one pod. One that runs counts 1, one
-that has ended counts 2^(-hours since it was seen to be gone / half-life): exact, so counting often or seldom gives the
-same. What is running can be counted again at any time, so a new leader starts with all but those that have left.
+A user is one pod. One that runs counts 1; one that has ended counts 2^(-time since then / half-life). The decay is
+exact, so the result doesn't depend on how often users are counted. Running pods can be counted anew at any time, so a
+new leader lacks only those that have ended.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from roost_core.placement.selectors import Requirement
     from roost_core.scheduler.objects import NodeTerm, PodSpec, PodState, Toleration
 
-# Fewer users than this are none: the tables would never end.
+# Fewer users than this count as none, so that tables stay small.
 LEAST_USERS: Final = 0.01
 _DIGEST_ID: Final = re.compile(r".+@sha256:[0-9a-f]{64}", re.ASCII)
 
 
 class Rules(NamedTuple):
-    """Where pods may run: what `PodSpec` has of it, less what only says that an image must be there already."""
+    """Where pods may run: from their `PodSpec`, without terms that only require an image to be present."""
 
     node_selector: tuple[tuple[str, str], ...] = ()
     # None: no required node affinity.
@@ -44,8 +44,8 @@ class Rules(NamedTuple):
             if self.terms is None
             else [
                 {
-                    "matchExpressions": [_expression(one) for one in term.expressions],
-                    "matchFields": [_expression(one) for one in term.fields],
+                    "matchExpressions": [_expression(requirement) for requirement in term.expressions],
+                    "matchFields": [_expression(requirement) for requirement in term.fields],
                 }
                 for term in self.terms
             ],
@@ -58,15 +58,16 @@ def _expression(requirement: Requirement) -> dict[str, Any]:
 
 
 def rules_of(spec: PodSpec) -> Rules:
-    """Where pods with this spec may run once the puller has done its work."""
+    """Return where pods with this spec may run once their images are present."""
     terms = spec.required_node_terms
-    if terms is None or not any(_is_gate(one) for term in terms for one in term.expressions):
+    if terms is None or not any(_is_gate(requirement) for term in terms for requirement in term.expressions):
         return Rules(spec.node_selector, terms, spec.tolerations)
     open_terms = tuple(
-        term._replace(expressions=tuple(one for one in term.expressions if not _is_gate(one))) for term in terms
+        term._replace(expressions=tuple(requirement for requirement in term.expressions if not _is_gate(requirement)))
+        for term in terms
     )
     if any(not (term.expressions or term.fields) for term in open_terms):
-        # It asked for nothing but images, and terms are alternatives.
+        # It required nothing but images, and terms are ORed.
         return Rules(spec.node_selector, None, spec.tolerations)
     return Rules(spec.node_selector, open_terms, spec.tolerations)
 
@@ -76,21 +77,21 @@ def _is_gate(requirement: Requirement) -> bool:
 
 
 class Launch(NamedTuple):
-    """What one pod says of images: alike for many pods, so they share one."""
+    """A pod's images and rules. Many pods have equal ones, and share one object."""
 
-    # Normalised references, each once, sorted.
+    # Normalised references, unique and sorted.
     images: tuple[str, ...] = ()
     rules: Rules = Rules()
-    # Beside each image: `repository@sha256:…` that the kubelet reported, "" when it reported none.
+    # For each image: `repository@sha256:…` as reported by the kubelet, "" if it reported none.
     digests: tuple[str, ...] = ()
 
 
-# A pod of a class that isn't counted: it keeps its node from being empty, no more.
+# A pod of a class that isn't counted: it only keeps its node from being empty.
 UNCOUNTED: Final = Launch()
 
 
 class Use(NamedTuple):
-    """An image, by pods that may run there."""
+    """An image, and where the pods that use it may run."""
 
     image: str
     rules: Rules
@@ -98,17 +99,17 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Popularity:
-    """What is remembered between counts."""
+    """What is remembered from one count to the next."""
 
-    # Seconds of the steady clock; None: nothing was counted yet.
+    # Steady seconds; None: nothing was counted yet.
     as_of: float | None = None
-    # By uid. None: a pod without a class. Only pods that run.
+    # Running pods, by uid. None: a pod without a class.
     running: Mapping[str, Launch | None] = field(default_factory=dict)
-    # The same, counted; those that count.
+    # How many running pods have each launch, without uncounted ones.
     launches: Mapping[Launch, int] = field(default_factory=dict)
-    # Users that have left, as they weighed at `as_of`.
+    # Users that have left, decayed as of `as_of`.
     gone: Mapping[Use, float] = field(default_factory=dict)
-    # By image: what its tag meant to the most of the pods that ran last.
+    # By image: the digest that most running pods have of it.
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -119,29 +120,29 @@ def count_users(
     half_life_seconds: float,
     steady: float,
 ) -> Popularity:
-    """Count anew: arrivals, departures, and what time has taken from those that left before.
+    """Return the next count: pods that started or ended since, and the decay of those that ended earlier.
 
-    launch_of: asked once for each pod that runs; None for pods of no class, UNCOUNTED for those of classes that don't
-    count. `before` stays as it is; the order of `pods` means nothing.
+    launch_of: called once for each running pod; returns None for one without a class, UNCOUNTED for one of a class that
+    isn't counted. `before` isn't changed; the order of `pods` doesn't matter.
     """
-    # Launches that are alike become one object: identities are quick to count.
+    # Equal launches become one object, because counting by identity is fast.
     alike: dict[Launch, Launch] = {launch: launch for launch in before.launches}
     running: dict[str, Launch | None] = {}
-    known = before.running
+    was_running = before.running
     for pod in pods:
         if pod.phase != "Running" or pod.leaving:
             continue
         uid = pod.uid
-        if uid in known:
-            running[uid] = known[uid]
+        if uid in was_running:
+            running[uid] = was_running[uid]
             continue
         launch = launch_of(pod)
         if launch is not None:
             launch = alike.setdefault(launch, launch)
         running[uid] = launch
-    left = [launch for uid in known.keys() - running.keys() if (launch := known[uid]) is not None]
-    # Whole numbers first: their sum is the same in any order.
-    just_gone = _count_uses(Counter(left))
+    ended = [launch for uid in was_running.keys() - running.keys() if (launch := was_running[uid]) is not None]
+    # Integers first: their sum doesn't depend on the order.
+    just_gone = _count_uses(Counter(ended))
     gone = _decayed(before, half_life_seconds, steady)
     for use, pods_gone in just_gone.items():
         gone[use] = gone.get(use, 0.0) + pods_gone
@@ -157,7 +158,7 @@ def count_users(
 
 
 def users_by_use(popularity: Popularity) -> dict[Use, float]:
-    """Users of each image, by where their pods may run."""
+    """Return the users of each image, by where their pods may run."""
     users = dict(popularity.gone)
     for use, pods in _count_uses(popularity.launches).items():
         users[use] = users.get(use, 0.0) + pods
@@ -165,20 +166,20 @@ def users_by_use(popularity: Popularity) -> dict[Use, float]:
 
 
 def launch_from(pod: PodState) -> Launch:
-    """What a pod says of images; its containers tell the digests where they are known."""
-    found: dict[str, str] = {}
+    """Read a pod's images and rules; its containers' statuses have the digests, if known."""
+    digests: dict[str, str] = {}
     for image in (*pod.spec.images, *pod.spec.volume_images):
         if image:
-            found[normalise_reference(image)] = ""
+            digests[normalise_reference(image)] = ""
     for container in pod.containers:
         reference = normalise_reference(container.image) if container.image else ""
-        if reference in found and _DIGEST_ID.fullmatch(container.image_id):
+        if reference in digests and _DIGEST_ID.fullmatch(container.image_id):
             digest = normalise_reference(container.image_id)
-            # A tag of one repository can't be pulled by the digest of another: that is a mirror's name, or a bare id.
+            # The digest of another repository (a mirror's, or a bare id) can't replace the tag in a pull.
             if split_reference(digest)[0] == split_reference(reference)[0]:
-                found[reference] = digest
-    images = tuple(sorted(found))
-    return Launch(images, rules_of(pod.spec), tuple(found[image] for image in images))
+                digests[reference] = digest
+    images = tuple(sorted(digests))
+    return Launch(images, rules_of(pod.spec), tuple(digests[image] for image in images))
 
 
 def _count_launches(running: Mapping[str, Launch | None]) -> dict[Launch, int]:
@@ -205,11 +206,11 @@ def _decayed(before: Popularity, half_life_seconds: float, steady: float) -> dic
     if before.as_of is None:
         return {}
     factor = 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
-    return {use: left for use, weight in before.gone.items() if (left := weight * factor) >= LEAST_USERS}
+    return {use: users for use, weight in before.gone.items() if (users := weight * factor) >= LEAST_USERS}
 
 
 def _digests(before: Popularity, launches: Mapping[Launch, int], in_use: set[str]) -> dict[str, str]:
-    """One digest an image: that of most pods that run, else the one known before; "" when none is known."""
+    """Return each image's digest: that of most running pods, else the last known one; "" if none is known."""
     votes: dict[str, dict[str, int]] = {}
     for launch, pods in launches.items():
         if not any(launch.digests):
@@ -218,12 +219,12 @@ def _digests(before: Popularity, launches: Mapping[Launch, int], in_use: set[str
             if digest:
                 by_digest = votes.setdefault(image, {})
                 by_digest[digest] = by_digest.get(digest, 0) + pods
-    # Few come and go from one count to the next.
-    found = dict(before.digests)
-    for image in found.keys() - in_use:
-        del found[image]
-    for image in in_use - found.keys():
-        found[image] = ""
+    # Few images change from one count to the next.
+    digests = dict(before.digests)
+    for image in digests.keys() - in_use:
+        del digests[image]
+    for image in in_use - digests.keys():
+        digests[image] = ""
     for image, by_digest in votes.items():
-        found[image] = max(by_digest, key=lambda digest: (by_digest[digest], digest))
-    return found
+        digests[image] = max(by_digest, key=lambda digest: (by_digest[digest], digest))
+    return digests

@@ -1,4 +1,4 @@
-"""Read what the popular images' plan goes by from controllers.json, typed and frozen."""
+"""Read the settings of popular images from controllers.json."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
 
     from roost_core.placement.settings_reader import Document, Reader
 
-# kubelets' default: how many images a node reports, the largest.
+# kubelets' default of nodeStatusMaxImages: a node reports this many images, the largest.
 REPORTED_IMAGES: Final = 50
-# Bytes an image is thought to have while no node tells: repo2docker's median of 1.6 GB on disk, as compressed.
+# The assumed size of an image that no node lists: repo2docker's median of 1.6 GB on disk, compressed.
 ASSUMED_IMAGE_BYTES: Final = 570_000_000
 # Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
-# unpacked content, which is 2.8 times as large. Shared layers are counted anew for each image, so this errs upwards.
+# unpacked content, which is 2.8 times as large. Shared layers count once per image, so this errs on the high side.
 DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
 # The classes whose pods count as users.
 COUNTED_CLASSES: Final = frozenset({"user"})
-# A user that has left counts half after so long.
+# After this time, a user that has left counts half.
 HALF_LIFE_SECONDS: Final = 86_400.0
-# An image is popular from so many users on, decayed.
+# An image with at least this many users, decayed, is popular.
 MIN_USERS: Final = 2.0
-# Pulls at once, and most bytes a minute over all nodes (2 GiB).
+# Concurrent pulls, and the most bytes a minute over all nodes (2 GiB).
 PARALLEL_PER_NODE: Final = 1
 PARALLEL_PER_CLUSTER: Final = 3
 BYTES_PER_MINUTE: Final = 2 * 2**30
 # Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
 PULL_SECONDS: Final = 1800.0
-# How long after that a pod that pulls ends by itself: nobody may lead any more who would end it.
+# After this much longer, the pod ends by itself: there may be no leader to delete it.
 PULL_SLACK_SECONDS: Final = 600.0
-# A node that has seen no user for so long isn't wanted by an autoscaler either, or it would be gone.
+# A node without users for this long is not about to be removed by an autoscaler, or it would be gone.
 EMPTY_NODE_SECONDS: Final = 3600.0
-# A node that joined so lately is there for users to come.
+# A node that joined this recently was added for users to come.
 NEW_NODE_SECONDS: Final = 600.0
 
 _KEYS: Final = ("enabled", "perNode", "diskHeadroomPercent", "nodeStatusMaxImages")
 
 
 class PullMethod(StrEnum):
-    """How a pod brings an image: `prePuller.method`, decided."""
+    """How a pod pulls an image: `prePuller.method`, with `auto` resolved."""
 
     IMAGE_VOLUME = "imageVolume"
     NOOP = "noop"
@@ -53,12 +53,12 @@ class PullMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullPod:
-    """What the pods that pull are made of; shared with the puller's DaemonSets."""
+    """What pods that pull have in common, among themselves and with the puller's DaemonSets."""
 
     method: PullMethod
-    # Roost's own image: holds the program that does nothing.
+    # Roost's own image, which has the static pause program.
     image: str
-    # Mounts the images, or waits after them.
+    # Run in the container that mounts the images.
     pause_image: str
     pull_secrets: tuple[str, ...] = ()
     # As in a manifest.
@@ -69,7 +69,7 @@ class PullPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopularSettings:
-    """`popularImages`, and what else the plan needs to know of the release."""
+    """`popularImages`, and what else the plan needs of the release."""
 
     release: str
     namespace: str
@@ -78,7 +78,7 @@ class PopularSettings:
     per_node: int
     # Share of a node's disk that images may fill, 0 to 1.
     disk_share: float
-    # As kubelets are told: a node that reports so many images may hold more. Below 0: they report all.
+    # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list all.
     reported_images: int = REPORTED_IMAGES
     half_life_seconds: float = HALF_LIFE_SECONDS
     min_users: float = MIN_USERS

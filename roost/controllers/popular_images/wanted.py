@@ -1,7 +1,7 @@
-"""Say which images a node should have: those that most users can be expected to launch there.
+"""Choose which images a node should have: those that most users can be expected to launch there.
 
-A node's share of an image's users is users / nodes that the pods' rules leave them: where among these a user lands is
-the scheduler's business.
+A node's share of an image's users is their number divided by the number of nodes that their pods' rules admit: on which
+of these a user is placed is up to the scheduler.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """An image for the nodes of one group, the best first."""
+    """An image that the nodes of one group should have."""
 
-    # Users, decayed, shared out among the nodes that their pods may run on.
+    # Users, decayed, divided by the number of nodes that their pods may run on.
     users: float
     image: str
     image_bytes: int
-    # The other name under which a node may hold it; "" when it isn't known.
+    # Its reference by digest, under which a node may hold it, too; "" if unknown.
     digest: str
 
 
 def large_uses(users: Mapping[Use, float], min_users: float) -> Mapping[Use, float]:
-    """All uses of those images that may have enough users: most have far too few, and are looked at once."""
-    # No image has more uses than this, as each image has one at least.
+    """Filter out the uses of images that can't have enough users: most have far too few."""
+    # The most uses that one image can have, because each image has at least one.
     most_uses = len(users) - len(set(map(itemgetter(0), users))) + 1
-    # One of them has its share of the image's users; half of that, to be on the safe side of all rounding.
+    # At least one of them has this share of the image's users; halved, to be safe against rounding.
     least = min_users / most_uses / 2
     if most_uses == 1:
         return {use: amount for use, amount in users.items() if amount >= least}
@@ -46,7 +46,7 @@ def large_uses(users: Mapping[Use, float], min_users: float) -> Mapping[Use, flo
 
 
 def find_popular(users: Mapping[Use, float], min_users: float) -> dict[str, float]:
-    """Users by image, where they are enough. The order of `users` means nothing, not even to the last digit."""
+    """Return the images with enough users, and how many. The order of `users` doesn't change a digit of the sums."""
     totals: dict[str, float] = {}
     several: dict[str, list[float]] = {}
     for use, amount in users.items():
@@ -66,12 +66,12 @@ def wanted_lists(
     settings: PopularSettings,
     digests: Mapping[str, str],
 ) -> dict[tuple[int, int], tuple[Wanted, ...]]:
-    """The images that nodes should have, by what nodes have in common: `admits` and `pullers` of their NodeView.
+    """Return the images that nodes should have, the best first, by the node's `NodeView.admits` and `NodeView.pullers`.
 
-    popular: users by image, as `find_popular` gives them. digests: the other name of an image, where it is known.
+    popular: users by image, from `find_popular`. digests: an image's reference by digest, where it is known.
     """
     groups = Counter((view.admits, view.pullers) for view in scene.views.values())
-    # How many nodes the pods of each set of rules may use.
+    # By bit of a set of rules: how many nodes its pods may use.
     shared_by: Counter[int] = Counter()
     for view_admits, count in Counter(view.admits for view in scene.views.values() if not view.closed).items():
         for bit in range(len(scene.rules)):
@@ -85,7 +85,7 @@ def wanted_lists(
         bit = bits.get(use.rules, -1)
         if bit >= 0 and shared_by[bit]:
             by_image.setdefault(use.image, []).append((bit, amount / shared_by[bit]))
-    # Image, bytes, the other name, parts, the bits of these, and the share of a node that admits them all.
+    # Image, bytes, digest, parts, their bits, and the share of a node that admits them all.
     images: list[tuple[str, int, str, list[tuple[int, float]], int, float]] = []
     for image, parts in by_image.items():
         digest = digests.get(image, "")
@@ -99,16 +99,16 @@ def wanted_lists(
         managed = frozenset().union(
             *(puller.references for bit, puller in enumerate(settings.managed.pullers) if pullers >> bit & 1)
         )
-        found = []
+        candidates = []
         for image, size, digest, parts, all_bits, share in images:
             if image in managed or not admits & all_bits:
                 continue
             if admits & all_bits != all_bits:
                 here = math.fsum(amount for bit, amount in parts if admits >> bit & 1)
-                found.append((-here, image, size, digest))
+                candidates.append((-here, image, size, digest))
             else:
-                found.append((-share, image, size, digest))
-        # An image is there once, so what comes after its name is never compared.
-        best = heapq.nsmallest(settings.per_node, found)
+                candidates.append((-share, image, size, digest))
+        # Each image occurs once, so what follows its name is never compared.
+        best = heapq.nsmallest(settings.per_node, candidates)
         lists[admits, pullers] = tuple(Wanted(-share, image, size, digest) for share, image, size, digest in best)
     return lists

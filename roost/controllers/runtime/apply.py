@@ -1,7 +1,7 @@
-"""Carry out what plans ask for: one request an action, each bound to the very object that the plan saw.
+"""Carry out the actions of plans: one request each, bound to the very object that the plan saw.
 
-Guarantee: no action changes an object that was replaced since, overwrites what somebody else wrote meanwhile, or goes
-beyond the budgets.
+Guarantee: no action changes an object that was replaced since the plan, overwrites another client's change, or exceeds
+the budgets.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 UNPROCESSABLE: Final = 422
 TOO_MANY: Final = 429
-# How long to wait for the Lease, or for the loop to see that it is lost.
+# Until the next try without the Lease.
 LEADER_SECONDS: Final = 1.0
-# A plan that takes longer to carry out is made anew.
+# A plan that takes longer to carry out is dropped, and a new one is made.
 PLAN_SECONDS: Final = 60.0
-# After a failed write the same object is left alone for so long, doubling.
+# After a failed write, the same object isn't written for this long; doubled each time, up to the last.
 FIRST_REST_SECONDS: Final = 5.0
 LAST_REST_SECONDS: Final = 300.0
 MAX_RESTING: Final = 10_000
-# Somebody else writes the same node now and then: the kubelet, a cloud's controller.
+# Conflicts: kubelets and cloud controllers write the same node.
 TAINT_TRIES: Final = 4
 
 
 class Applier:
-    """Applies plans within two budgets: one for evictions, one for all writes. One loop owns it."""
+    """Applies plans within two budgets, one for evictions and one for all writes. Not thread-safe: one loop owns it."""
 
     def __init__(
         self,
@@ -71,9 +71,9 @@ class Applier:
         owner: Callable[[], JSONObject | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare. `may_write` is asked before each request: a leader that lost its Lease stops in the middle.
+        """may_write: checked before each request, so that a leader that lost its Lease stops halfway.
 
-        on_done: told after each action. owner: gives an ownerReference for the pods that are made.
+        on_done: called after each action. owner: returns the ownerReference for created pods.
         """
         self._client = client
         self._namespace = namespace
@@ -84,14 +84,14 @@ class Applier:
         self._on_eviction = on_eviction
         self._on_done = on_done
         self._clock = clock
-        # What failed lately -> when it may be tried again, and how long it waited for that.
+        # What failed recently -> when it may be tried again, and the length of that pause.
         self._resting: dict[tuple[str, ...], tuple[float, float]] = {}
-        # When the first of what the last plan held back may be done.
+        # When the first action that was held back may be carried out.
         self._due_at = math.inf
         self._owner = owner
 
     def apply(self, actions: Iterable[Action]) -> list[Done]:
-        """Carry out the actions in order, and tell what became of each. Never raises for what the cluster says."""
+        """Carry out the actions in order; return each with its outcome. Errors of the API server are outcomes, too."""
         self._due_at = math.inf
         began_at = self._clock()
         done: list[Done] = []
@@ -101,7 +101,7 @@ class Applier:
         return done
 
     def seconds_until_next(self) -> float:
-        """How long to wait before the first thing that the last plan held back may be done; infinity: nothing was."""
+        """Seconds until the first action that was held back may be carried out; infinity if none was."""
         return max(0.0, self._due_at - self._clock())
 
     def _hold_back(self, wait_seconds: float) -> Outcome:
@@ -114,7 +114,7 @@ class Applier:
         if isinstance(action, Notice) and not self._events.is_due(action):
             return Outcome.DONE
         if self._clock() - began_at > PLAN_SECONDS:
-            # The rest of the plan rests on a cluster of long ago.
+            # The remaining actions are based on an outdated snapshot.
             return self._hold_back(0.0)
         if self.writes.left <= 0:
             return self._hold_back(self.writes.seconds_until_next())
@@ -123,7 +123,7 @@ class Applier:
         rest_until, rest_seconds = self._resting.get(_target(action), (0.0, 0.0))
         if rest_until > self._clock():
             return self._hold_back(rest_until - self._clock())
-        # Taken before the request, and never given back: a request without an answer may have been carried out.
+        # Taken before the request, and never returned: a request without a response may have been carried out.
         self.writes.take()
         if isinstance(action, EvictPod):
             self.evictions.take()
@@ -145,7 +145,7 @@ class Applier:
         return outcome
 
     def _rest(self, action: Action, rested_seconds: float) -> None:
-        """Leave the object alone for a while: what is refused once is mostly refused again, and costs the others."""
+        """Pause writes to the object: what failed once mostly fails again, and uses up the others' budget."""
         now = self._clock()
         if len(self._resting) >= MAX_RESTING:
             self._resting = {key: rest for key, rest in self._resting.items() if rest[0] > now}
@@ -184,7 +184,7 @@ class Applier:
         return Outcome.DONE
 
     def _owned(self, body: JSONObject) -> JSONObject:
-        """The pod as our account's: it goes when that goes, and drains and autoscalers take it for a controller's."""
+        """Make our ServiceAccount the pod's controller: both are deleted together, and drains evict such pods."""
         owner = self._owner()
         if owner is None:
             return body
@@ -197,14 +197,16 @@ class Applier:
         if not action.remove_taints:
             self._client.merge(path, {"metadata": metadata}, MANAGER)
             return Outcome.DONE
-        # Taints are one list with many authors: read, change, and write only onto what was read.
+        # Taints are one list with many writers: read it, and write with the resourceVersion that was read.
         for attempt in range(TAINT_TRIES):
             if not self._may_write():
                 return self._hold_back(LEADER_SECONDS)
             node = self._client.get(path)
             if node["metadata"]["uid"] != action.uid:
                 return Outcome.GONE
-            taints = [one for one in node["spec"].get("taints") or [] if one.get("key") not in action.remove_taints]
+            taints = [
+                taint for taint in node["spec"].get("taints") or [] if taint.get("key") not in action.remove_taints
+            ]
             version = {"resourceVersion": node["metadata"]["resourceVersion"]}
             try:
                 self._client.merge(path, {"metadata": {**metadata, **version}, "spec": {"taints": taints}}, MANAGER)
@@ -234,7 +236,7 @@ def _outcome_of(action: Action, error: ApiError) -> Outcome:
         return Outcome.DONE
     if isinstance(action, EvictPod) and error.status == TOO_MANY:
         return Outcome.REFUSED
-    # The uid isn't the object's: it was replaced since. Preconditions say 409, patches that it can't be changed.
+    # The object was replaced, so its uid differs: preconditions fail with 409, patches because the uid is immutable.
     if error.status == UNPROCESSABLE and "metadata.uid" in str(error):
         return Outcome.GONE
     is_precondition = isinstance(action, EvictPod | DeletePod) or "UID in precondition" in str(error)
@@ -244,7 +246,7 @@ def _outcome_of(action: Action, error: ApiError) -> Outcome:
 
 
 def _target(action: Action) -> tuple[str, ...]:
-    """What an action writes: the same for two that would fail alike."""
+    """Identify what an action writes: equal for two actions that would fail for the same reason."""
     kind = type(action).__name__
     match action:
         case ChangeNode() | SetCondition():

@@ -1,4 +1,4 @@
-"""Bound what is written: at most so many actions within any minute, whatever the plans ask for."""
+"""Limit writes: at most so many actions within any minute, whatever plans request."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WINDOW_SECONDS: Final = 60.0
-# All controllers together, Events included. An API server takes more, and a controller that runs wild is stopped by it.
+# For all controllers together, Events included. API servers cope with more; a runaway controller is stopped by it.
 WRITES_PER_MINUTE: Final = 600
 
 
 class MinuteBudget:
-    """Never more than `per_minute` takes within any 60 s. Not thread-safe: one loop owns it."""
+    """At most `per_minute` takes within any 60 s. Not thread-safe: one loop owns it."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float], *, starts_spent: bool = False) -> None:
-        """Prepare. starts_spent: count the minute before as used up, by a leader before us that we know nothing of."""
+        """starts_spent: assume that an earlier leader has used up the last minute."""
         self.per_minute = per_minute
         self._clock = clock
         self._taken: deque[float] = deque()
@@ -26,32 +26,32 @@ class MinuteBudget:
             self.spend_all()
 
     def spend_all(self) -> None:
-        """Take whatever is left: the coming minute has nothing."""
+        """Use up the coming minute."""
         self._taken = deque([self._clock()] * self.per_minute)
 
     @property
     def left(self) -> int:
         """How many may be taken now."""
-        self._forget()
+        self._expire()
         return self.per_minute - len(self._taken)
 
     def take(self) -> bool:
-        """Take one, before the action it is for; False when none is left."""
+        """Take one before its action; False if none is left."""
         if self.left <= 0:
             return False
         self._taken.append(self._clock())
         return True
 
     def seconds_until_next(self) -> float:
-        """Seconds until one more may be taken: 0.0 when one may now, infinity when none ever may."""
+        """Seconds until one may be taken: 0.0 if one may now, infinity if `per_minute` is 0."""
         if self.left > 0:
             return 0.0
         if not self._taken:
             return math.inf
-        # A little later than the minute: one taken exactly a minute ago still counts.
+        # Slightly more than a minute: one taken exactly a minute ago still counts.
         return self._taken[0] + WINDOW_SECONDS - self._clock() + 0.001
 
-    def _forget(self) -> None:
+    def _expire(self) -> None:
         horizon = self._clock() - WINDOW_SECONDS
         while self._taken and self._taken[0] < horizon:
             self._taken.popleft()

@@ -1,6 +1,6 @@
-"""Tell operators by Events: one plain sentence each, repeats counted instead of written anew.
+"""Write notices as Kubernetes Events; repeats increase an Event's count.
 
-Events are created and patched, never read: the right to read would show those of everybody.
+Events are created and patched, never read: the right to read them would cover everybody's.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Notice
     from roost_core.kube.client import Client, JSONObject
 
-# Events of objects without a namespace live here.
+# For Events about objects without a namespace.
 CLUSTER_NAMESPACE: Final = "default"
 REPEAT_SECONDS: Final = 600.0
 MAX_MESSAGE: Final = 1024
 MAX_REMEMBERED: Final = 10_000
-# What `kubectl get events` shows as the source.
+# The source in `kubectl describe`.
 COMPONENT: Final = "roost-controllers"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
@@ -31,15 +31,15 @@ _API_VERSIONS: Final = {"Node": "v1", "Pod": "v1", "StatefulSet": "apps/v1", "Da
 
 
 def timestamp() -> str:
-    """Now, as Kubernetes writes times: RFC 3339, UTC, whole seconds."""
+    """The present time as Kubernetes writes it: RFC 3339, UTC, whole seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-class _Told(NamedTuple):
-    """A notice that was written."""
+class _WrittenEvent(NamedTuple):
+    """When a notice was last written (by the clock), and how often."""
 
     at: float
-    # How often, as far as we know; 0: somebody before us wrote it, and how often we can't tell.
+    # 0: unknown, because an earlier leader created it.
     times: int
 
 
@@ -49,26 +49,26 @@ class EventWriter:
     def __init__(
         self, client: Client, instance: str, clock: Callable[[], float] = time.monotonic, *, hub: str = ""
     ) -> None:
-        """Prepare. instance: this replica. hub: whose notices these are; several hubs tell of the same nodes."""
+        """instance: this replica. hub: the release, because several hubs write Events about the same nodes."""
         self._client = client
         self._instance = instance
         self._clock = clock
         self._hub = hub
-        self._told: dict[Notice, _Told] = {}
+        self._written: dict[Notice, _WrittenEvent] = {}
 
     def is_due(self, notice: Notice) -> bool:
-        """Whether it wasn't told lately."""
-        told = self._told.get(notice)
-        return told is None or self._clock() - told.at >= REPEAT_SECONDS
+        """Whether it wasn't written within REPEAT_SECONDS."""
+        written = self._written.get(notice)
+        return written is None or self._clock() - written.at >= REPEAT_SECONDS
 
     def write(self, notice: Notice) -> None:
-        """Create the Event, or count it up when it is there. Raises ClusterError; then it stays due."""
+        """Create the Event, or increase its count if it exists. Raises ClusterError; then it stays due."""
         namespace = notice.namespace or CLUSTER_NAMESPACE
         folder = f"/api/v1/namespaces/{namespace}/events"
-        # The same name for the same thing: a restarted controller writes no second Event.
+        # The same name for the same notice, so that a restarted controller creates no second Event.
         text = "\n".join((self._hub, notice.kind, notice.name, notice.uid, notice.reason, notice.message))
         name = f"{notice.name[:200].rstrip('-.')}.{sha256(text.encode()).hexdigest()[:16]}"
-        moment = timestamp()
+        now = timestamp()
         event: JSONObject = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -86,34 +86,36 @@ class EventWriter:
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
             "count": 1,
         }
-        told = self._told.get(notice)
-        times = 1 if told is None else told.times and told.times + 1
-        if told is None or not self._repeat(f"{folder}/{name}", moment, times):
+        written = self._written.get(notice)
+        count = 1 if written is None else written.times and written.times + 1
+        if written is None or not self._repeat(f"{folder}/{name}", now, count):
             try:
                 self._client.create(folder, event)
             except ApiError as error:
                 if error.status != CONFLICT:
                     raise
-                times = 0
-                self._repeat(f"{folder}/{name}", moment, times)
-        self._remember(notice, times)
+                count = 0
+                self._repeat(f"{folder}/{name}", now, count)
+        self._remember(notice, count)
 
-    def _repeat(self, path: str, moment: str, count: int) -> bool:
-        """Say that it happened again; False when the Event is gone, as Events are after an hour."""
+    def _repeat(self, path: str, now: str, count: int) -> bool:
+        """Update the Event; False if it is gone, because Events expire after an hour."""
         try:
-            self._client.merge(path, {"lastTimestamp": moment, **({"count": count} if count else {})}, COMPONENT)
+            self._client.merge(path, {"lastTimestamp": now, **({"count": count} if count else {})}, COMPONENT)
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return False
             raise
         return True
 
-    def _remember(self, notice: Notice, times: int) -> None:
+    def _remember(self, notice: Notice, count: int) -> None:
         now = self._clock()
-        if len(self._told) >= MAX_REMEMBERED:
-            self._told = {one: told for one, told in self._told.items() if now - told.at < REPEAT_SECONDS}
-        self._told[notice] = _Told(now, times)
+        if len(self._written) >= MAX_REMEMBERED:
+            self._written = {
+                earlier: written for earlier, written in self._written.items() if now - written.at < REPEAT_SECONDS
+            }
+        self._written[notice] = _WrittenEvent(now, count)

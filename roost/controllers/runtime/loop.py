@@ -1,7 +1,7 @@
-"""Run the planners while this replica leads: snapshot, plan, apply, wait for news.
+"""Run the planners while this replica leads: snapshot, plan, apply, wait for changes.
 
-Plans are made at once when something changed that a node or a user waits for, later for the rest, and never more often
-than their own cost allows; at rest they are made every RESYNC_SECONDS, which is what "within one sync" means.
+Plans are made at once after a change that a node or a user waits for, later after others, and never more often than
+their own cost allows. Without changes they are made every RESYNC_SECONDS, which is what "within one sync" means.
 """
 
 from __future__ import annotations
@@ -25,28 +25,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RESYNC_SECONDS: Final = 30.0
-# News come in bursts: a node that joins is written a dozen times within a second.
+# Changes come in bursts: a node that joins is written a dozen times within a second.
 SETTLE_SECONDS: Final = 0.2
-# Planning takes at most a tenth of one core, however much happens; but news never wait longer than the second.
+# Planning takes at most a tenth of one core, however much changes; but no change waits longer than MAX_REST_SECONDS.
 REST_FACTOR: Final = 9.0
 MAX_REST_SECONDS: Final = 3.0
-# Users come and go all the time, and their pods change no fact by themselves: for these, planning takes at most half
-# a hundredth of a core.
+# Users come and go all the time, and no plan waits for their pods: for these, planning takes at most half a hundredth
+# of a core.
 MINOR_SETTLE_SECONDS: Final = 1.0
 MINOR_REST_FACTOR: Final = 199.0
-# How often a leader at rest looks whether it still leads.
+# How often an idle leader checks whether it still leads.
 LEASE_LOOK_SECONDS: Final = 1.0
-# After a failed write: the watch that should have told us more may lag.
+# After a failed write: the watch may lag.
 FAILURE_REST_SECONDS: Final = 5.0
-# What a fault outside of any plan is counted under.
+# The name under which failures outside of any plan are counted.
 TURN: Final = "loop"
-# Longer in one cycle: something hangs, and the pod had better be restarted.
+# After this long in one cycle, something hangs, and the kubelet should restart the pod.
 STUCK_SECONDS: Final = 300.0
-# Longer without a sign of progress, or with nothing but failures of a plan that others rely on: this replica gives its
-# Lease back, so that another one may lead, or the webhook learns that nobody keeps the nodes' labels true. One request
-# takes 20 s at most.
+# After this long without progress, or with nothing but failures of a vital plan, this replica releases its Lease, so
+# that another one may lead, or the webhook learns that nodes' labels are not maintained. A request takes 20 s at most.
 SILENT_SECONDS: Final = 25.0
-# After that it may try again: nobody else may be there.
+# After this long it may lead again: there may be no other replica.
 UNFIT_SECONDS: Final = 300.0
 
 
@@ -67,10 +66,10 @@ class Loop:
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare. Nothing is planned before `is_synced`, nor while another replica leads.
+        """Nothing is planned before `is_synced`, nor while another replica leads.
 
         follow: called instead of `snapshot` while nothing is planned, so that changes don't pile up.
-        vital: names of planners without which this replica had better not lead.
+        vital: names of planners whose repeated failure makes this replica give up leading.
         """
         self._planners = tuple(planners)
         self._snapshot = snapshot
@@ -91,15 +90,15 @@ class Loop:
         self._failing_since: dict[str, float] = {}
 
     def wake(self) -> None:
-        """Say that something changed."""
-        # Most news find that others came before them: no lock for these.
+        """Plan soon: something changed."""
+        # Usually a change is pending already: no lock then.
         if not self._has_news:
             with self._news:
                 self._has_news = True
                 self._news.notify()
 
     def wake_later(self) -> None:
-        """Say that something changed that can wait a little."""
+        """Plan later: something changed that no node or user waits for."""
         if not self._has_minor_news:
             with self._news:
                 self._has_minor_news = True
@@ -107,16 +106,16 @@ class Loop:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the loop still turns."""
+        """Whether the loop still runs."""
         return self._steady() - self._alive_at < STUCK_SECONDS
 
     def progressed(self) -> None:
-        """Say that a step is done: the next one isn't waited for yet."""
+        """Note that a step is done."""
         self._progress_at = self._steady()
 
     @property
     def is_working(self) -> bool:
-        """Whether this replica does, or could do, a leader's work: it goes on, and its vital plans are made."""
+        """Whether this replica is fit to lead: it makes progress, and its vital plans succeed."""
         now = self._steady()
         if now - self._progress_at > SILENT_SECONDS:
             return False
@@ -128,7 +127,7 @@ class Loop:
         while not stop.is_set():
             began_at = self._steady()
             self._alive_at = self._progress_at = began_at
-            # What comes from here on may be missing in the snapshot.
+            # A change from here on may be missing in the snapshot.
             self._has_news = self._has_minor_news = False
             try:
                 wait_seconds = self.turn()
@@ -147,17 +146,17 @@ class Loop:
 
     def _wait_for_news(self, minor_from: float, at_the_latest: float) -> None:
         with self._news:
-            # A Lease that is lost, or had, is no news of the cluster, but is to be seen at once.
+            # Gaining or losing the Lease isn't a change of the cluster, but must be noticed at once.
             while not self._has_news and self._is_leader() == self._led:
                 until = min(at_the_latest, minor_from) if self._has_minor_news else at_the_latest
-                left_seconds = until - self._steady()
-                if left_seconds <= 0:
+                seconds_left = until - self._steady()
+                if seconds_left <= 0:
                     return
                 self.progressed()
-                self._news.wait(min(left_seconds, LEASE_LOOK_SECONDS))
+                self._news.wait(min(seconds_left, LEASE_LOOK_SECONDS))
 
     def turn(self) -> float:
-        """Plan and apply once, if this replica may; return how many seconds to wait when nothing changes."""
+        """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
         leads = self._is_leader()
         self._metrics.show_leader(leads)
         if leads != self._led:
@@ -165,11 +164,11 @@ class Loop:
             for planner in self._planners:
                 planner.forget()
             if leads:
-                # Whoever led before may have spent this minute's evictions.
+                # An earlier leader may have used up this minute's evictions.
                 self._applier.evictions.spend_all()
         if not leads or not self._is_synced():
             self._follow()
-            # The Lease is asked for every two seconds.
+            # The Lease is tried every two seconds.
             return 1.0
         snapshot = self._snapshot()
         wait_seconds = RESYNC_SECONDS
@@ -187,7 +186,7 @@ class Loop:
             planned = planner.plan(snapshot, now)
             self._metrics.show_plan(planner.name, planned.gauges, self._steady() - now.steady)
             self._failing_since.pop(planner.name, None)
-        except Exception:  # one controller's fault must not stop the others; nothing of a broken plan is carried out
+        except Exception:  # one controller's failure must not stop the others; nothing of a failed plan is carried out
             log.exception("plan failed controller=%s", planner.name)
             self._metrics.count_plan_failure(planner.name)
             if planner.name in self._vital:
@@ -197,7 +196,7 @@ class Loop:
         self._metrics.count_done(planner.name, done)
         planner.note(done, Moment(self._wall(), self._steady()))
         wait_seconds = RESYNC_SECONDS if planned.wake_after_seconds is None else max(0.0, planned.wake_after_seconds)
-        outcomes = {one.outcome for one in done}
+        outcomes = {outcome for _, outcome in done}
         if Outcome.HELD_BACK in outcomes:
             wait_seconds = min(wait_seconds, max(SETTLE_SECONDS, self._applier.seconds_until_next()))
         if Outcome.FAILED in outcomes:
@@ -207,15 +206,14 @@ class Loop:
     def _note_failure(self, name: str, now: float) -> None:
         since = self._failing_since.setdefault(name, now)
         if now - since >= UNFIT_SECONDS:
-            # Tried again after the rest, and failed again: it begins anew.
+            # It was retried after the pause and failed again: the period starts again.
             self._failing_since[name] = now
 
 
 def show_plan(planners: Sequence[Planner], snapshot: Snapshot, now: Moment) -> str:
-    """Describe what each planner would do now, in lines.
+    """Describe in lines what each planner would do now if it had led for a minute.
 
-    As a leader of a minute would: a new one counts the minute before it as spent, and would show nothing that has a
-    budget.
+    A new leader assumes that the last minute's budget was used up, so its first plan would show no evictions.
     """
     lines: list[str] = []
     for planner in planners:

@@ -1,6 +1,6 @@
-"""Hold every Prometheus metric of the controllers, in a registry of its own.
+"""All Prometheus metrics of the controllers, in a registry of their own.
 
-What plans find out (`Planned.gauges`) is shown as it last was; the rest counts what was done. Names follow the
+Plans report gauges (`Planned.gauges`), shown as last reported; the others count what was done. Names follow the
 conventions: base units, `_total` on counters.
 """
 
@@ -57,7 +57,7 @@ class _PlannedGauges(Collector):
 
 
 class Metrics:
-    """All metrics; one object a process, handed to whom it concerns."""
+    """All metrics; one object a process."""
 
     def __init__(self, version: str, definitions: Iterable[GaugeDefinition] = ()) -> None:
         self.registry = CollectorRegistry()
@@ -68,7 +68,7 @@ class Metrics:
         self._leader = Gauge(PREFIX + "leader", "1 while this replica holds the Lease.", registry=self.registry)
         self._actions = Counter(
             PREFIX + "actions",
-            "What the plans asked for, by controller, kind and outcome.",
+            "Actions of plans, by controller, kind and outcome.",
             ("controller", "kind", "outcome"),
             registry=self.registry,
         )
@@ -81,7 +81,7 @@ class Metrics:
         )
         self._plan_failures = Counter(
             PREFIX + "plan_failures",
-            "Plans that ended in a fault of Roost's; nothing was done.",
+            "Plans that failed with an internal error; nothing of them was carried out.",
             ("controller",),
             registry=self.registry,
         )
@@ -110,21 +110,21 @@ class Metrics:
         info.labels(version).set(1)
 
     def show_leader(self, is_leader: bool) -> None:
-        """Say whether this replica leads; one that doesn't has no findings to show."""
+        """Show whether this replica leads; one that doesn't has no gauges of plans."""
         self._leader.set(is_leader)
         if not is_leader:
             self._planned.clear()
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:
-        """When `ca` and `leaf` end, in Unix time, and nothing else."""
+        """Show when `ca` and `leaf` expire, in Unix time, and no other kinds."""
         self._certificate_expiry.clear()
         for kind, ends_at in ends.items():
             self._certificate_expiry.labels(kind).set(ends_at)
 
     def show_plan(self, controller: str, gauges: Gauges, seconds: float) -> None:
-        """Show what a plan found and how long it took."""
+        """Show a plan's gauges, and how long it took."""
         self._planned.show(controller, gauges)
-        # From 0 on: a counter whose first value is 1 has not increased, to Prometheus.
+        # Created with 0: for Prometheus, a counter that first appears as 1 has not increased.
         self._plan_failures.labels(controller)
         self._cycles.labels(controller).observe(seconds)
 
@@ -133,7 +133,7 @@ class Metrics:
         self._plan_failures.labels(controller).inc()
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:
-        """Count what became of actions."""
+        """Count actions by outcome."""
         for action, outcome in done:
             self._actions.labels(controller, type(action).__name__, outcome.value).inc()
 
@@ -150,11 +150,11 @@ class Metrics:
         self._watch_errors.labels(kind).inc()
 
     def show_budgets(self, left: Mapping[str, int], evictions_per_minute: int) -> None:
-        """Show what may still be done."""
+        """Show what is left of the budgets."""
         for name, amount in left.items():
             self._budget.labels(name).set(amount)
         self._eviction_budget.set(evictions_per_minute)
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Keep a snapshot of the cluster by watches; each object is reduced as it arrives."""
+"""Keep a snapshot of the cluster by watches; each object is reduced to what plans need as it arrives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roost_core.kube.client import Client, JSONObject
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
-# Longer without a word from the server: plans would rest on a cluster of long ago.
+# After this long without a message from the server, plans would be based on an outdated snapshot.
 STALE_SECONDS: Final = 180.0
 
 
@@ -34,14 +34,14 @@ class Scope:
 
     release: str
     namespace: str
-    # False: only pods of our namespace may be read.
+    # False: the account may read pods of its own namespace only.
     all_namespaces: bool = True
-    # Pods of a hub's users by their labels: their containers' image ids are kept, too.
+    # Labels of users' pods, of which container statuses are kept, too.
     user_labels: tuple[Mapping[str, str], ...] = ()
 
 
 class Watching:
-    """All watches and the snapshot made of them. `snapshot` belongs to one thread."""
+    """All watches, and the snapshot made from them. `follow` and `snapshot` belong to one thread."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Watching:
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing is asked yet. on_minor_change: told of what no plan waits for, such as users' pods."""
+        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as users' pods."""
         self._scope = scope
         self._read_pod = PodReader(scope)
         own = f"/namespaces/{scope.namespace}"
@@ -79,12 +79,12 @@ class Watching:
             f"/api/v1{own}/events",
             _read_pull_event,
             "events",
-            # Other reasons aren't fetched: one field selector takes one value.
+            # A field selector takes one value, so other reasons aren't fetched.
             field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
             has_bookmarks=False,
             keeps_changes=False,
-            # Users' pods pull, too, and nobody waits to hear of it.
-            is_minor=lambda before, now: not any(one and PULLER_WORD in one.pod for one in (before, now)),
+            # Users' pods pull, too, but no plan waits for that.
+            is_minor=lambda before, now: not any(event and PULLER_WORD in event.pod for event in (before, now)),
             on_minor_change=on_minor_change,
         )
         self._nodes_now: dict[str, NodeState] = {}
@@ -92,51 +92,51 @@ class Watching:
 
     @property
     def caches(self) -> tuple[WatchCache[Any], ...]:
-        """Every watch."""
+        """All watches."""
         return (self._nodes, self._pods, self._sets, self._pulls)
 
     def start(self, stop: threading.Event) -> None:
-        """Give each watch its thread."""
+        """Start a thread for each watch."""
         for cache in self.caches:
             threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
 
     def verdict(self) -> Verdict:
-        """Whether every watch has listed, and was heard of lately."""
+        """Whether every watch has listed and is up to date."""
         for cache in self.caches:
             if not cache.synced:
                 return Verdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
             if cache.age_seconds() > STALE_SECONDS:
-                return Verdict(False, f"nothing heard of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
+                return Verdict(False, f"no update of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
         return Verdict(True)
 
     def follow(self) -> None:
-        """Take in what changed; else changes pile up while nobody asks for a snapshot."""
+        """Take in what changed; call it while no snapshot is needed, or changes pile up."""
         _follow(self._nodes_now, self._nodes)
         _follow(self._pods_now, self._pods)
-        self._read_pod.forget_all_but(self._pods_now)
+        self._read_pod.drop_all_but(self._pods_now)
 
     def snapshot(self) -> Snapshot:
-        """Take the cluster as it is known now. Mappings of an earlier snapshot change with it: plan, then ask again."""
+        """Return the cluster as known now. Its mappings are shared with earlier snapshots, which change with it."""
         self.follow()
         return Snapshot(
             release=self._scope.release,
             namespace=self._scope.namespace,
             nodes=self._nodes_now,
             pods=self._pods_now,
-            stateful_sets={one.name: one for one in self._sets.objects().values()},
+            stateful_sets={stateful_set.name: stateful_set for stateful_set in self._sets.objects().values()},
             pull_events=self._pulls.objects(),
         )
 
 
 class PodReader:
-    """Reduces pods as they arrive; equal specs become one object."""
+    """Reads pods as they arrive; equal specs become one object."""
 
     def __init__(self, scope: Scope) -> None:
         self._user_labels = scope.user_labels
         self._specs: dict[PodSpec, PodSpec] = {}
 
     def __call__(self, item: JSONObject) -> PodState | None:
-        """Read one pod; None for those that hold nothing."""
+        """Read one pod; None for one that no plan needs."""
         labels = item["metadata"].get("labels") or {}
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
         keeps_containers = (
@@ -146,17 +146,17 @@ class PodReader:
             pod = read_pod_state(item, keeps_containers, specs=self._specs)
         except OddPodError:
             return None
-        # Finished pods hold nothing any more; only those of our own have to be cleared away.
+        # Finished pods take no room; only our own have to be deleted.
         return None if pod.is_finished and not is_own else pod
 
-    def forget_all_but(self, pods: Mapping[str, PodState]) -> None:
-        """Let go of specs that no pod has any more, once they are many."""
+    def drop_all_but(self, pods: Mapping[str, PodState]) -> None:
+        """Drop specs that no pod has any more, once they are many."""
         if len(self._specs) > 2 * len(pods) + 1000:
             self._specs = {pod.spec: pod.spec for pod in pods.values()}
 
 
 def _is_minor(before: PodState | None, now: PodState | None) -> bool:
-    """Tell that a pod's change may wait: pullers say what a node holds, and who waits at the gate has waited enough."""
+    """Whether a pod's change may wait: those of pullers' pods and of pods that begin to wait at the gate may not."""
     if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
         return before is not None and before.unschedulable_since is not None
     return not any(pod is not None and _pulls(pod.labels) for pod in (before, now))
@@ -167,11 +167,11 @@ def _pulls(labels: Mapping[str, str]) -> bool:
 
 
 def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
-    for key, found in cache.take_changes().items():
-        if found is None:
+    for key, changed in cache.take_changes().items():
+        if changed is None:
             known.pop(key, None)
         else:
-            known[key] = found
+            known[key] = changed
 
 
 def _read_node(item: JSONObject) -> NodeState | None:
@@ -198,16 +198,16 @@ def read_stateful_set(item: JSONObject) -> StatefulSetState:
 
 
 def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
-    """Whether its controller hasn't seen the last change yet, or is at it."""
+    """Whether its controller has yet to see the last change, or is rolling it out."""
     is_behind = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
-    is_at_it = bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision")
-    return is_behind or is_at_it
+    is_updating = bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision")
+    return is_behind or is_updating
 
 
 def _read_pull_event(item: JSONObject) -> PullEvent | None:
     about = item.get("involvedObject") or {}
     message = str(item.get("message") or "")
-    said_at = item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp")
+    happened_at = item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp")
     image = _quoted(message)
     if not image:
         return None
@@ -218,12 +218,12 @@ def _read_pull_event(item: JSONObject) -> PullEvent | None:
         image=image,
         reason=str(item.get("reason") or ""),
         message=message,
-        at=read_moment(said_at) or 0.0,
+        at=read_moment(happened_at) or 0.0,
     )
 
 
 def _quoted(message: str) -> str:
-    """The first text in double quotes: kubelets name the image so."""
-    _, quote, rest = message.partition('"')
-    text, end, _ = rest.partition('"')
-    return text if quote and end else ""
+    """Return the first text in double quotes, which in kubelets' messages is the image."""
+    _, opening, tail = message.partition('"')
+    text, closing, _ = tail.partition('"')
+    return text if opening and closing else ""

@@ -122,7 +122,7 @@ def test_a_set_is_scaled_when_a_window_begins_and_when_it_ends_and_not_between()
     assert cluster.pass_time(6 * 3600 - 30) == []
     (down,) = cluster.pass_time(60)
     assert isinstance(down, ScaleSet)
-    assert (down.replicas, down.why) == (3, "no window holds")
+    assert (down.replicas, down.why) == (3, "no window is active")
 
 
 def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alone_without() -> None:

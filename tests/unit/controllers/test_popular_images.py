@@ -569,7 +569,7 @@ def test_a_new_leader_learns_from_the_pod_what_it_pulls(method: str) -> None:
     led = plan_popular_images(
         cluster([node_state("n")], [*people, as_pod(body, phase="Running")]), PopularMemory(), settings, at(0)
     )
-    assert list(led.memory.brought["uid-n-1800000000"]) == [digest]
+    assert list(led.memory.pulled["uid-n-1800000000"]) == [digest]
 
 
 def test_an_image_below_what_a_kubelet_reports_is_not_taken_for_removed() -> None:

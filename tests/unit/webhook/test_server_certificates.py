@@ -20,7 +20,7 @@ from roost.controllers.certificates import (
     LEAF_CERTIFICATE,
     LEAF_KEY,
     CertificateKeeper,
-    Lives,
+    Lifetimes,
     service_names,
 )
 from roost_core.kube.client import ClusterError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 START = 1_800_000_000.0
 DAY = 86400.0
-LIVES = Lives(ca=90 * DAY, leaf=7 * DAY)
+LIVES = Lifetimes(ca=90 * DAY, leaf=7 * DAY)
 NAMES = service_names("hub-roost-webhook", "jhub")
 # How late a kubelet may bring a changed Secret to a pod.
 MOUNT_SECONDS = 90.0
@@ -76,7 +76,7 @@ class FakeBundle:
 class Hub:
     """Replicas of the controllers on two Secrets and one configuration; the first leads until told otherwise."""
 
-    def __init__(self, replicas: int = 1, lives: Lives = LIVES, names: tuple[str, ...] = NAMES) -> None:
+    def __init__(self, replicas: int = 1, lives: Lifetimes = LIVES, names: tuple[str, ...] = NAMES) -> None:
         self.now = START
         self.leader = 0
         self.ca, self.leaf, self.bundle = FakeSecret(), FakeSecret(), FakeBundle()
@@ -91,7 +91,7 @@ class Hub:
         return CertificateKeeper(
             names=names,
             ca_name="roost-ca.hub.jhub",
-            lives=self.lives,
+            lifetimes=self.lives,
             ca_secret=self.ca,
             leaf_secret=self.leaf,
             bundle=self.bundle,
@@ -279,7 +279,7 @@ def test_every_api_server_trusts_every_replica_at_every_moment(
     steps: list[float], leaders: list[int], losses: set[int]
 ) -> None:
     """API servers learn of a bundle late, kubelets bring a leaf late, leaders change, and the CA's Secret is lost."""
-    lives = Lives(ca=15 * DAY, leaf=5 * DAY)
+    lives = Lifetimes(ca=15 * DAY, leaf=5 * DAY)
     hub = Hub(replicas=3, lives=lives)
     hub.tick()
     hub.tick(1)
