@@ -24,7 +24,7 @@ def templates_folder() -> Path:
 def checkout() -> Path:
     """Root of the checkout, for what writes generated files. Raises UsageError once installed."""
     if not (_ROOT / "templates").is_dir():
-        raise UsageError("roost chart: there is no templates/ here. It works in a checkout of Roost's source only.")
+        raise UsageError("roost chart: no templates/ folder. The command works only in a checkout of Roost's source.")
     return _ROOT
 
 

@@ -159,11 +159,11 @@ def cli() -> None:
     """
 
 
-@cli.command("render", short_help="Print the manifests that the values ask for.")
+@cli.command("render", short_help="Render values to Kubernetes manifests.")
 @_values_options
 @click.option("--output-dir", metavar="FOLDER", help="One file an object and a kustomization; the folder is replaced.")
 def _render(*, options: RenderOptions, output_dir: str | None) -> int:
-    """Print the manifests that the values ask for.
+    """Render values to Kubernetes manifests.
 
     \b
     roost render -f values.yaml --release hub --namespace hub | kubectl apply -f -

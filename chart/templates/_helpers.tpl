@@ -485,11 +485,11 @@ what it doesn't name. */}}
 {{- $values := (index . 0).Values -}}
 {{- if and $values.enabled (eq $values.admission.mode "webhook") (eq $values.webhook.certificates.mode "self") -}}
 {{- if not $values.controllers.enabled -}}
-{{- fail "webhook.certificates.mode: self with controllers.enabled: false: the controllers make the certificate, so the webhook gets none. Use mode certManager or secret, or controllers.enabled: true." -}}
+{{- fail "webhook.certificates.mode: self with controllers.enabled: false: the controllers create the certificate, so the webhook gets none. Use mode certManager or secret, or controllers.enabled: true." -}}
 {{- else if eq (int64 $values.controllers.replicas) 0 -}}
-{{- fail "webhook.certificates.mode: self with controllers.replicas: 0: the controllers make the certificate, so the webhook gets none. Use mode certManager or secret, or controllers.replicas: 2." -}}
+{{- fail "webhook.certificates.mode: self with controllers.replicas: 0: the controllers create the certificate, so the webhook gets none. Use mode certManager or secret, or controllers.replicas: 2." -}}
 {{- else if not $values.clusterResources -}}
-{{- fail "webhook.certificates.mode: self with clusterResources: false: nobody may write the caBundle, and without the admission policies an account that may create Secrets has a token of every account of the namespace. Use mode secret or certManager, whose bundle whoever makes the webhook configuration can give." -}}
+{{- fail "webhook.certificates.mode: self with clusterResources: false: nothing can write the caBundle, and without the admission policies an account that can create Secrets can get a token of every account in the namespace. Use mode secret or certManager: whoever creates the webhook configuration supplies the CA bundle." -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

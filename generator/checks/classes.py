@@ -80,7 +80,7 @@ def _lint_home(report: Report, path: Path, pod_class: dict[str, object]) -> None
         reason = "below 1 every node counts as overloaded as soon as minLoad is reached."
         report.warn((*path, "home", "maxLoad"), reason, "Use 2; 0 for no bound.")
     if not mapping(pod_class.get("resources")):
-        reason = "pods of a class with a home often ask for nothing, and then no node ever looks full."
+        reason = "pods of a class with a home often request nothing, and then no node ever looks full."
         report.warn((*path, "resources"), reason, "Give a default: {cpu: 100m, memory: 1Gi}.")
     for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
         if number(at(term, "weight")) >= _HEAVY_TERM:
@@ -113,7 +113,7 @@ def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> N
     kind = at(strategy, "fit", "type") or "LeastAllocated"
     joins = mapping(pod_class.get("join"))
     if joins and kind == "LeastAllocated" and fit > terms:
-        reason = f"contradicts the strategy {name}, which goes to the emptiest node first."
+        reason = f"contradicts the strategy {name}, which prefers the emptiest node."
         report.warn((*path, "join"), reason, "Use pack, or set join: null for each class.")
     if joins and kind == "RequestedToCapacityRatio" and terms >= fit:
         reason = f"{name}'s shape never decides: InterPodAffinity weighs as much as NodeResourcesFit or more."
@@ -138,7 +138,7 @@ def _lint_pairs(report: Report, classes: _Classes) -> None:
         ]
         if len(said) > 1:
             (one, side, other), (last, last_side, last_other) = said[0], said[-1]
-            reason = f"{one}.{side}.{other} and {last}.{last_side}.{last_other} are both set: they add up."
+            reason = f"{one}.{side}.{other} and {last}.{last_side}.{last_other} are both set, and their weights add up."
             report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
     for name, pod_class in classes.items():
         own = number(mapping(pod_class.get("join")).get(name))
@@ -169,7 +169,7 @@ def _lint_shared_pools(report: Report, classes: _Classes) -> None:
     for name, pod_class in classes.items():
         own = at(pod_class, "match", "namespaceSelector")
         if own is not None and shared not in (own, {}):
-            reason = f"stands in the place of podClasses.{name}.match.namespaceSelector in every join and avoid."
+            reason = f"replaces podClasses.{name}.match.namespaceSelector in every join and avoid."
             report.warn(path, reason, f"It must select the namespaces of podClasses.{name} as well.")
 
 
@@ -180,7 +180,9 @@ def _lint_likeness(report: Report, classes: _Classes) -> None:
             for key in ("labels", "namespaceSelector")
         )
         if same:
-            reason = f"matches the same pods as podClasses.{first}, which comes first by name: no pod ever gets here."
+            reason = (
+                f"matches the same pods as podClasses.{first}, which comes first by name: this class never gets a pod."
+            )
             report.refuse(("podClasses", second, "match"), reason, "Match another label, or delete one with null.")
 
 
@@ -195,7 +197,7 @@ def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
         return
     labels = mapping(at(classes[name], "match", "labels"))
     if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
-        reason = "a placeholder that waits for an image triggers no scale-up."
+        reason = "a placeholder that waits for an image doesn't trigger a scale-up."
         report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
     for one in placeholder_sets(report):
         worn = {**mapping(report.values.get("commonLabels")), **mapping(one.whole["labels"]), **labels}

@@ -49,7 +49,7 @@ def _lint_program(report: Report) -> None:
     if not _is_on(report):
         path = ("controllers", "enabled")
         if mode == "startupTaint":
-            reason = "with startupTaint nobody lifts the taint: new nodes take no user, for ever."
+            reason = "with startupTaint nothing removes the taint: new nodes never accept users."
             report.refuse(path, reason, "Set it to true, or use another imageGate.mode.")
         elif mode == "requireLabel":
             reason = "nobody labels nodes, so requireLabel only prefers; what controllers wrote before stays on nodes."
@@ -144,7 +144,7 @@ def _lint_profiles(report: Report) -> None:
         ):
             wrong = "" if entry in known else lint_entry(entry)
             if wrong:
-                report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server refuses such a pod.")
+                report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server rejects such pods.")
     if len(groups) > _MANY_PULLERS:
         reason = f"its node selectors make {len(groups)} DaemonSets of the puller."
         report.warn(path, reason, "Give profiles fewer different node_selector values.")
@@ -162,7 +162,7 @@ def _lint_overrides(report: Report, path: Path, holders: list[object]) -> None:
         for key, value in mapping(at(holder, "kubespawner_override", "node_selector")).items():
             if value is not None and not isinstance(value, str):
                 where = (*path, index, "kubespawner_override", "node_selector", key)
-                report.warn(where, f"{value!r} is no text, so no pod can ask for it.", "Write it in quotes.")
+                report.warn(where, f"{value!r} is not a string, so no pod can select it.", "Write it in quotes.")
 
 
 def _lint_mover(report: Report) -> None:
@@ -170,7 +170,7 @@ def _lint_mover(report: Report) -> None:
     if at(report.values, "placeholder", "backend") != "capacityBuffer" or not report.values.get("placeholders"):
         return
     if mover.get("enabled") is True and _is_on(report):
-        reason = "with placeholder.backend: capacityBuffer there are no placeholders to draw or to move."
+        reason = "with placeholder.backend: capacityBuffer there are no placeholders to attract or move."
         report.warn(("placeholderMover", "enabled"), reason, "Set it to false.")
 
 

@@ -76,7 +76,7 @@ def _lint_gate(report: Report) -> None:
         )
         report.warn(path, reason, "Use requireLabel.")
     if mode == "requireLabel" and at(report.values, "webhook", "readNodes") is False:
-        reason = "false: the webhook can't tell which nodes hold an image, so requireLabel only prefers."
+        reason = "false: the webhook doesn't know which nodes have an image, so requireLabel only prefers."
         report.warn(("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted.")
 
 
@@ -90,9 +90,9 @@ def _lint_priorities(report: Report) -> None:
             report.warn(("priorityClasses", "enabled"), reason, "Set it to true, or placeholders: [].")
         return
     if placeholder >= user:
-        report.error(path, priorities.get("placeholder"), f"less than priorityClasses.user ({user})", "-10 fits.")
+        report.error(path, priorities.get("placeholder"), f"less than priorityClasses.user ({user})", "Use -10.")
     if placeholder < AUTOSCALER_CUTOFF:
-        reason = f"below {AUTOSCALER_CUTOFF}, cluster-autoscaler's default cutoff: it adds no node for such a pod."
+        reason = f"below {AUTOSCALER_CUTOFF}, cluster-autoscaler's default cutoff: it adds no nodes for such pods."
         report.warn(path, reason, f"Use {AUTOSCALER_CUTOFF}, or lower --expendable-pods-priority-cutoff there.")
 
 
@@ -106,14 +106,14 @@ def _lint_admission(report: Report, release: Release) -> None:
         report.error(path, Said('"policy"'), expected, fix)
     for name, entry in mapping(report.values.get("podClasses")).items():
         if at(entry, "home") is not None:
-            reason = "a policy has no ring: pods of this class get no home."
+            reason = "admission policies have no ring: pods of this class get no home."
             report.warn(("podClasses", name, "home"), reason, "Set it to null, or use admission.mode: webhook.")
         if at(entry, "warm") is not None:
-            reason = "a policy knows no nodes: pods of this class get no warm set."
+            reason = "admission policies don't know nodes: pods of this class get no warm set."
             report.warn(("podClasses", name, "warm"), reason, "Set it to null, or use admission.mode: webhook.")
         if at(entry, "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
             reason = (
-                "a policy can't see whether the controllers work, so its gate only prefers nodes that hold the image."
+                "an admission policy can't see whether the controllers run: the gate only prefers nodes with the image."
             )
             report.warn(("podClasses", name, "imageGate"), reason, "Use admission.mode: webhook.")
 
@@ -128,19 +128,21 @@ def _lint_webhook(report: Report) -> None:
         fix = "Set webhook.replicas to 2 or more, or failurePolicy to Ignore."
         report.refuse(("webhook", "failurePolicy"), reason, fix)
     elif replicas == 0 and not webhook.get("url"):
-        report.warn(("webhook", "replicas"), "with 0 nobody answers, and pods come as they are.", "Use 2.")
+        report.warn(
+            ("webhook", "replicas"), "with 0 replicas nothing answers, and pods stay as they were created.", "Use 2."
+        )
     if number(webhook.get("timeoutSeconds")) > _LONG_TIMEOUT_SECONDS:
-        reason = "every pod in the cluster may wait that long while the webhook hangs."
-        report.warn(("webhook", "timeoutSeconds"), reason, "2 is ample.")
+        reason = "while the webhook hangs, the creation of every pod can take that long."
+        report.warn(("webhook", "timeoutSeconds"), reason, "2 is enough.")
     if webhook.get("port") == of_core_pod(report, "webhook", "metricsPort"):
         path = _named_by(report, "webhook", "metricsPort")
         report.error(path, webhook.get("port"), "another port than webhook.port")
     client = mapping(webhook.get("clientCA"))
     if client.get("configMapName") and client.get("secretName"):
-        reason = "beside configMapName: only one of them can hold the CA."
+        reason = "set together with configMapName: only one of them can hold the CA."
         report.refuse(("webhook", "clientCA", "secretName"), reason, "Leave one empty.")
     if client.get("commonName") and not (client.get("configMapName") or client.get("secretName")):
-        reason = "without a CA nobody is asked for a certificate, so the name is not looked at."
+        reason = "without a CA no client certificate is requested, so the name is not checked."
         report.refuse(
             ("webhook", "clientCA", "commonName"), reason, "Set configMapName or secretName, or leave it empty."
         )
@@ -157,20 +159,22 @@ def _lint_own_certificates(report: Report, certificates: dict[str, object]) -> N
     """
     path = ("webhook", "certificates", "mode")
     if at(report.values, "controllers", "enabled") is not True:
-        reason = "self with controllers.enabled: false: the controllers make the certificate, so the webhook gets none."
+        reason = (
+            "self with controllers.enabled: false: the controllers create the certificate, so the webhook gets none."
+        )
         report.refuse(path, reason, "Use mode certManager or secret, or controllers.enabled: true.")
     elif number(at(report.values, "controllers", "replicas")) == 0:
-        reason = "self with controllers.replicas: 0: the controllers make the certificate, so the webhook gets none."
+        reason = "self with controllers.replicas: 0: the controllers create the certificate, so the webhook gets none."
         report.refuse(path, reason, "Use mode certManager or secret, or controllers.replicas: 2.")
     if report.values.get("clusterResources") is False:
         reason = (
-            "self with clusterResources: false: nobody may write the caBundle, and without the admission policies an "
-            "account that may create Secrets has a token of every account of the namespace."
+            "self with clusterResources: false: nothing can write the caBundle, and without the admission policies an "
+            "account that can create Secrets can get a token of every account in the namespace."
         )
-        fix = "Use mode secret or certManager, whose bundle whoever makes the webhook configuration can give."
+        fix = "Use mode secret or certManager: whoever creates the webhook configuration supplies the CA bundle."
         report.refuse(path, reason, fix)
     if text(certificates.get("secretName")).endswith("-webhook-ca"):
-        reason = "names the Secret of the CA's key, which the webhook would then mount."
+        reason = "is the Secret with the CA's key, which the webhook would then mount."
         report.refuse(("webhook", "certificates", "secretName"), reason, "Use another name, or leave it empty.")
 
 
@@ -188,7 +192,9 @@ def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
     # "-----BEGIN CERTIFICATE-----" in base64.
     if bundle and (len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")):
         fix = "Make it with: base64 -w0 ca.pem"
-        report.error((*path, "caBundle"), Said("text that is no base64 of PEM certificates"), "such", fix)
+        report.error(
+            (*path, "caBundle"), Said("text that is not base64-encoded PEM"), "PEM certificates in base64", fix
+        )
     if mode == "certManager" and not at(certificates, "issuerRef", "name"):
         kind = at(certificates, "issuerRef", "kind")
         if kind == "ClusterIssuer":
@@ -234,7 +240,8 @@ def _named_by(report: Report, part: str, key: str) -> tuple[str, str]:
 def _lint_names(report: Report, release: Release) -> None:
     override = text(report.values.get("fullnameOverride"))
     if at(report.values, "admission", "mode") == "webhook" and (override or release.name)[:1].isdigit():
-        reason = f"the Service's name would begin with a digit ({override or release.name}), which clusters refuse."
+        name = override or release.name
+        reason = f"the Service's name would begin with a digit ({name}), which the API server rejects."
         report.refuse(("fullnameOverride",), reason, "Set it to a name that begins with a letter.")
     common = mapping(report.values.get("commonLabels"))
     for key in common:

@@ -55,12 +55,12 @@ def lint_placeholders(report: Report) -> None:
         if one.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
             if at(one.named, "resources", "limits"):
                 reason = (
-                    "not rendered for countBy: nodes: the controllers set what placeholders ask for, and no limits."
+                    "not rendered for countBy: nodes: the controllers set the placeholders' requests, and no limits."
                 )
                 report.warn(("placeholders", one.position, "resources", "limits"), reason, "Leave them out.")
         elif not at(one.whole, "resources", "requests") and number(one.whole.get("replicas")) > 0:
             reason = "a placeholder without requests keeps nothing free."
-            report.warn(one.path("resources"), reason, "Request at least what one user asks for.")
+            report.warn(one.path("resources"), reason, "Request at least what one user requests.")
         _lint_dropped(report, one)
 
 

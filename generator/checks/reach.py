@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from generator.values.merge import Values
 
-_COLD: Final = "never get the image beforehand: users there start cold"
+_COLD: Final = "never get the images in advance: users there start cold"
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 # What a profile has where its users go to nodes that one puller for all users doesn't reach.
 _STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
@@ -59,7 +59,7 @@ def _lint_whose(report: Report) -> None:
     if mode == "off":
         return
     if whose == "roost" and is_on is not True:
-        reason = f"false with imageGate.pullerPods: roost: nobody brings images to nodes, so new nodes {_COLD}."
+        reason = f"false with imageGate.pullerPods: roost: nothing pulls images to nodes, so new nodes {_COLD}."
         fix = (
             "Set it to true; or imageGate.pullerPods to zeroToJupyterHub where that chart's pullers run, "
             "or imageGate.mode to off."
@@ -69,10 +69,10 @@ def _lint_whose(report: Report) -> None:
         return
     for index, names in _steering_profiles(report):
         reason = (
-            f"{' and '.join(names)}: zero-to-jupyterhub's puller is one for all users, so nodes that only this "
+            f"{' and '.join(names)}: zero-to-jupyterhub has one puller for all users, so nodes that only this "
             f"profile's users may use {_COLD}."
         )
-        fix = "Set prePuller.enabled to true and imageGate.pullerPods to roost: Roost's puller goes there."
+        fix = "Set prePuller.enabled to true and imageGate.pullerPods to roost: Roost's puller runs there."
         report.warn(("singleuser", "profileList", index), reason, fix)
 
 
@@ -107,7 +107,7 @@ def _lint_unpulled_profiles(report: Report) -> None:
     profiles = listing(at(report.values, "singleuser", "profileList"))
     count = sum(any(override.get("image") for override in _overrides(profile)) for profile in profiles)
     if count:
-        reason = f"false: the images of {count} profile(s) are brought to no node: their users start cold."
+        reason = f"false: the images of {count} profile(s) are not pulled to any node: their users start cold."
         report.warn(("prePuller", "pullProfileListImages"), reason, "Set it to true, or name them in extraImages.")
 
 
@@ -120,7 +120,7 @@ def _lint_secrets(report: Report) -> None:
         named = [one.get("name") if isinstance(one, Mapping) else one for one in secrets]
         for name in dict.fromkeys(filter(None, map(text, named))):
             if name not in known:
-                reason = f"its users pull with the Secret {name}, which the puller lacks: its nodes {_COLD}."
+                reason = f"its users pull with the Secret {name}, which the puller doesn't have: its nodes {_COLD}."
                 report.warn(("singleuser", "profileList", index), reason, "Name it in singleuser.image.pullSecrets.")
 
 
@@ -131,7 +131,7 @@ def _lint_set(report: Report, one: PlaceholderSet, groups: Sequence[PullerGroup]
     path = ("placeholders", one.position)
     if not there:
         labels = ", ".join(f"{key}={value}" for key, value in selector.items())
-        reason = f"no puller goes to nodes with {labels}: these {_COLD}."
+        reason = f"no puller runs on nodes with {labels}: these {_COLD}."
         fix = "Give the profile of its users this node_selector, or name the labels in singleuser.nodeSelector."
         report.warn(path, reason, fix)
         return

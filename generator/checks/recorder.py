@@ -23,22 +23,22 @@ def lint_recorder(report: Report) -> None:
     if recorder.get("enabled") is not True:
         return
     if report.values.get("clusterResources") is False:
-        reason = "false: somebody else must let the recorder list and watch the cluster's pods, or it records nothing."
-        report.warn(("clusterResources",), reason, "Set recorder.enabled to false where that isn't granted.")
+        reason = "false: without permission to list and watch the cluster's pods the recorder records nothing."
+        report.warn(("clusterResources",), reason, "Grant it, or set recorder.enabled to false.")
     secret = text(at(recorder, "database", "existingSecret"))
     if not secret:
         _lint_file(report, mapping(at(recorder, "database", "persistence")))
     named_by = "corePods" if recorder.get("extraEnv") is None else "recorder"
     for index, entry in enumerate(listing(at(report.values, named_by, "extraEnv"))):
         if at(entry, "name") == _VARIABLE:
-            reason = f"{_VARIABLE} is what recorder.database says already."
-            report.refuse((named_by, "extraEnv", index), reason, "Give the URL by recorder.database.existingSecret.")
+            reason = f"{_VARIABLE} is already set by recorder.database."
+            report.refuse((named_by, "extraEnv", index), reason, "Give the URL in recorder.database.existingSecret.")
 
 
 def _lint_file(report: Report, persistence: dict[str, object]) -> None:
     """Check SQLite's: the file is on a volume, and the volume can hold one."""
     if persistence.get("enabled") is not True:
-        reason = "false without an existingSecret: the history is lost whenever the recorder's pod is replaced."
+        reason = "false without an existingSecret: the history is lost when the recorder's pod is replaced."
         report.warn((*_DATABASE, "persistence", "enabled"), reason, "Set it to true, or name a Secret.")
     modes = listing(persistence.get("accessModes"))
     if _ALONE in modes and len(modes) > 1:

@@ -86,27 +86,25 @@ def seconds(duration: object) -> float:
 
 def _lint_process(report: Report, scheduler: dict[str, object], release: Release) -> None:
     if number(scheduler.get("replicas")) == 0:
-        fix = (
-            "Without it pods with a profile wait for ever. Use scheduler.target: none to keep the cluster's scheduler."
-        )
+        fix = "Without it pods with a profile stay Pending. Use scheduler.target: none to keep the cluster's scheduler."
         report.error(("scheduler", "replicas"), 0, "at least 1", fix)
     if number(scheduler.get("percentageOfNodesToScore")) < _BEST_SCORE:
-        reason = "in clusters of 100 nodes and more the fullest node or a repository's home is often not looked at."
+        reason = "in clusters of 100 or more nodes the fullest node or a repository's home is often not scored."
         report.warn(("scheduler", "percentageOfNodesToScore"), reason, "Use 100.")
     election = mapping(scheduler.get("leaderElection"))
     lease, renew, retry = (seconds(election.get(key)) for key in ("leaseDuration", "renewDeadline", "retryPeriod"))
     path: Path = ("scheduler", "leaderElection")
     if lease <= renew:
         expected = f"more than renewDeadline ({text(election.get('renewDeadline'))})"
-        report.error((*path, "leaseDuration"), election.get("leaseDuration"), expected, "15s, 10s and 2s work.")
+        report.error((*path, "leaseDuration"), election.get("leaseDuration"), expected, "Use 15s, 10s and 2s.")
     if renew <= _JITTER * retry or retry == 0:
         expected = f"more than {_JITTER} times retryPeriod ({text(election.get('retryPeriod'))}), which is above 0"
-        report.error((*path, "renewDeadline"), election.get("renewDeadline"), expected, "15s, 10s and 2s work.")
+        report.error((*path, "renewDeadline"), election.get("renewDeadline"), expected, "Use 15s, 10s and 2s.")
     image = mapping(scheduler.get("image"))
     tags = mapping(image.get("tags"))
     if not image.get("tag"):
         if not tags:
-            report.refuse(("scheduler", "image"), "neither tag nor tags says which kube-scheduler to run.", "Set tag.")
+            report.refuse(("scheduler", "image"), "neither tag nor tags selects a kube-scheduler.", "Set tag.")
         elif release.kube_minor < min(_minor(tag) for tag in tags):
             oldest = min(tags, key=_minor)
             reason = f"kube-scheduler {tags[oldest]} is newer than the cluster ({release.kube_version})"
@@ -142,7 +140,7 @@ def _lint_strategy(report: Report, path: Path, strategy: dict[str, object], mino
             reason = f"{name} has a weight too, and kube-scheduler then enables it."
             report.warn((*path, "disabled", index), reason, "Remove one; null deletes a weight.")
         if name in disabled[:index]:
-            report.warn((*path, "disabled", index), f"{name} stands here twice.", "Remove one.")
+            report.warn((*path, "disabled", index), f"{name} is listed twice.", "Remove one.")
     _lint_total(report, (*path, "weights"), (number(weight) for weight in weights.values()))
     if strategy.get("fit") is not None:
         _lint_fit(report, (*path, "fit"), mapping(strategy.get("fit")))
@@ -169,7 +167,7 @@ def _lint_fit(report: Report, path: Path, fit: dict[str, object]) -> None:
     if kind == "RequestedToCapacityRatio" and not has_shape:
         report.error(shape_path, Said("nothing"), "a shape, for this type", "Give shape: [{utilization, score}, …].")
     if kind in _FIT_TYPES[:2] and has_shape:
-        fix = "Take it away with null."
+        fix = "Remove it with null."
         report.error(shape_path, Said("a shape"), f"nothing, for the type {text(kind)}", fix)
     seen: set[str] = set()
     for index, entry in enumerate(listing(fit.get("resources"))):
@@ -211,7 +209,7 @@ def _lint_shape(report: Report, path: Path, shape: list[dict[str, object]]) -> N
             report.error((*path, index, "utilization"), utilization, f"more than {before:.0f}: points in rising order")
         before = number(utilization)
         if score == 0:
-            reason = "at this point the resource drops out of the mean: a node with its CPU full and its memory empty"
+            reason = "at this point the resource is left out of the mean: a node with its CPU full and its memory empty"
             report.warn((*path, index, "score"), f"{reason} then scores as if only memory counted.", "Use 1.")
 
 
@@ -226,7 +224,7 @@ def _lint_name(report: Report, path: Path, name: str, point: str, minor: int) ->
             fix = "kube-scheduler would not start."
             report.error(path, name, "a plugin of kube-scheduler", f"{fix} {_nearest(name)}".rstrip())
         else:
-            report.warn(path, f"{name} is no plugin of kube-scheduler; {image} has to hold it.")
+            report.warn(path, f"{name} is not a plugin of kube-scheduler: {image} must include it.")
     elif minor < PLUGINS[name].since:
         expected = f"a plugin of kube-scheduler 1.{minor}: it came with 1.{PLUGINS[name].since}"
         report.error(path, name, expected, "kube-scheduler would not start.")
@@ -241,7 +239,7 @@ def _nearest(name: str) -> str:
 
 
 def _warn_unknown(report: Report, path: Path, name: str) -> None:
-    reason = f"{name} is no plugin of kube-scheduler, which passes over it silently."
+    reason = f"{name} is not a plugin of kube-scheduler, which ignores it silently."
     report.warn(path, reason, _nearest(name))
 
 
@@ -400,7 +398,7 @@ def _lint_arguments(report: Report, path: Path, name: str, arguments: dict[str, 
         if not _is_integer(count, 0, MAX_WEIGHT):
             report.error((*path, "minCandidateNodesAbsolute"), count, "an integer of at least 0")
         if share == 0 and count == 0:
-            report.refuse(path, "both minCandidateNodes are 0: no node could be looked at.", "Set one above 0.")
+            report.refuse(path, "both minCandidateNodes are 0: no node would be considered.", "Set one above 0.")
 
 
 def _lint_spread(report: Report, path: Path, arguments: dict[str, object]) -> None:

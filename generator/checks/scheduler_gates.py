@@ -37,9 +37,7 @@ def lint_gates(report: Report, scheduler: dict[str, object], release: Release) -
     for name, is_given in given.items():
         path, gate = ("scheduler", "featureGates", entry, name), GATES.get(name)
         if gate is None:
-            reason = (
-                f"{name} is no feature gate that Roost knows: kube-scheduler doesn't start with one that it doesn't."
-            )
+            reason = f"{name} is not a feature gate that Roost knows: kube-scheduler doesn't start with an unknown one."
             report.warn(path, reason, "See `kube-scheduler --help` of its minor.")
         elif minor < gate.since:
             fix = f"It came with 1.{gate.since}: give it under that minor."

@@ -52,7 +52,7 @@ def _lint_bytes(report: Report, path: Path, amounts: object) -> None:
             continue
         size_bytes = _quantity(amount)
         if size_bytes.denominator > 1:
-            reason = f"{amount} is no whole number of bytes."
+            reason = f"{amount} is not a whole number of bytes."
         elif resource == "memory" and 0 < size_bytes < _LEAST_MEMORY_BYTES:
             reason = f"{amount} is {size_bytes} bytes, with which no container starts."
         else:
@@ -68,7 +68,7 @@ def _lint_limits(report: Report, path: Path, resources: object) -> None:
         request = requests.get(resource)
         if request is not None and _is_more(request, limit):
             expected = f"at most the limit ({limit})"
-            report.error((*path, "requests", resource), request, expected, "The API server refuses such a pod.")
+            report.error((*path, "requests", resource), request, expected, "The API server rejects such pods.")
 
 
 def _is_more(request: object, limit: object) -> bool:
@@ -99,7 +99,9 @@ def _lint_placeholder(report: Report, path: Path, request: object, resource: str
         hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
         found = Said("nothing" if request is None else str(request))
         reason = f"the placeholder ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
-        report.warn(path, reason, "A user may not fit where a placeholder gave way: ask for at least as much.")
+        report.warn(
+            path, reason, "A user might not fit in the room that a placeholder frees: request at least as much."
+        )
 
 
 def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> None:
@@ -111,7 +113,7 @@ def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> 
         if "/" in resource and _quantity(held.get(resource, 0)) < _quantity(amount):
             found = held.get(resource, "nothing")
             reason = (
-                f"the placeholder asks for {found} of {resource}, and a user for {amount}: it keeps no room for one."
+                f"the placeholder requests {found} of {resource}, but a user {amount}: it doesn't keep room for one."
             )
             report.warn(path, reason, f"Name {resource} in its requests and limits.")
 

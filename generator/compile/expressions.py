@@ -145,7 +145,7 @@ class ExpressionCompiler:
         try:
             return self.parser.parse(source).body[0]
         except TemplateSyntaxError as error:
-            raise self.fault(error.message or "is no Jinja2") from error
+            raise self.fault(error.message or "is not valid Jinja2") from error
 
     def expression_of(self, text: str) -> Expression:
         """Give the text of an expression in Go."""
@@ -421,7 +421,7 @@ class ExpressionCompiler:
 
     def _macro_call(self, name: str, given: Sequence[Expression]) -> Expression:
         if name not in self.macros:
-            raise self.fault(f"'{name}' is no macro and no function")
+            raise self.fault(f"'{name}' is neither a macro nor a function")
         if name not in self.imported and name not in self.files.get(self.name, ()):
             file = next(file for file, macros in self.files.items() if name in macros)
             raise self.fault(f"macro '{name}' isn't imported: from \"{file}\" import {name} with context")

@@ -30,7 +30,7 @@ class _Compiler(ExpressionCompiler):
             self.parser.parse(self.source, name=self.name)
         except TemplateSyntaxError as error:
             self.line = error.lineno
-            raise self.fault(error.message or "is no Jinja2") from error
+            raise self.fault(error.message or "is not valid Jinja2") from error
         done: list[str] = []
         for begin, end, kind, inner, line in self.tags():
             self.line = line
@@ -145,7 +145,7 @@ class _Compiler(ExpressionCompiler):
     def loop(self, inner: str) -> str:
         node = self.parse_statement(f"{{% {inner} %}}{{% endfor %}}")
         if not isinstance(node, nodes.For):
-            raise self.fault("is no 'for'")
+            raise self.fault("is not a 'for'")
         if node.test is not None or node.recursive:
             raise self.fault("'for' with 'if' or 'recursive': put an 'if' inside")
         source = node.iter
@@ -163,7 +163,7 @@ class _Compiler(ExpressionCompiler):
         if not isinstance(node.target, nodes.Name):
             raise self.fault("several names without 'items': for key, value in MAP | items")
         over = self.expression(source)
-        self.need(over, {"array", "null"}, "'for' over what is no list")
+        self.need(over, {"array", "null"}, "'for' over something that is not a list")
         name = self.new_name(node.target)
         return self.open(
             "for", f"range $_, ${name} := {over.bare()}", {name: Expression(f"${name}", over.shape.item())}
@@ -181,7 +181,7 @@ class _Compiler(ExpressionCompiler):
     def macro(self, inner: str) -> str:
         node = self.parse_statement(f"{{% {inner} %}}{{% endmacro %}}")
         if not isinstance(node, nodes.Macro):
-            raise self.fault("is no 'macro'")
+            raise self.fault("is not a 'macro'")
         if not holds_macros(self.name) or len(self.blocks) > 1:
             raise self.fault("a macro belongs at the top level of a file whose name begins with an underscore")
         if node.defaults:

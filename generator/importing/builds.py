@@ -127,7 +127,7 @@ def _map_executor(draft: Draft, section: Section) -> None:
     elif memory not in (None, 0, ""):
         draft.reject(section, key, "expected bytes, or a number with K, M, G or T")
     known = {name: size for name, size in requests.items() if name in ("cpu", "memory", "ephemeral-storage")}
-    draft.put_each("podClasses.build.resources", known, (*section.path, *at), "What build pods ask for there.")
+    draft.put_each("podClasses.build.resources", known, (*section.path, *at), "What build pods request there.")
     host, key = _trait(section, "docker_host", "string")
     if host and not str(host).startswith(("/", "unix:///")):
         draft.reject(
@@ -182,7 +182,7 @@ def _note_dask(draft: Draft, parent: Section) -> None:
         for key in ("schedulerName", "nodeSelector", "tolerations", "affinity"):
             value = child(parent.data, *at, key)
             if key == "schedulerName" and value:
-                reason = f"before the scheduler {value} is switched off, change it: these pods would wait for ever"
+                reason = f"change it before you switch the scheduler {value} off, or these pods stay Pending"
                 draft.reject(parent, (*at, key), reason)
             elif value:
                 draft.reject(

@@ -162,7 +162,7 @@ def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> No
     count = sum(bool(steering & set(override)) for profile in profiles for override in _overrides(profile))
     if count:
         draft.notes.append(
-            f"{hub.show('singleuser.profileList')}: {count} profiles or choices ask for nodes or sizes of their own. "
+            f"{hub.show('singleuser.profileList')}: {count} profiles or choices have nodes or sizes of their own. "
             "Their pods keep them; the imported placeholders stand for the default user. Add one entry of "
             "`placeholders` for each node pool that needs placeholders."
         )

@@ -167,7 +167,7 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
         at = _guilty(faults[0], pieces, defaults)
         refused = pieces.pop(at)
         file, line = draft.places.of(refused.source)
-        reason = f"Roost refuses it as {faults[0].key}: {_said(faults[0])}"
+        reason = f"Roost rejects it as {faults[0].key}: {_said(faults[0])}"
         draft.unmapped.append(Note(file, show_key(refused.source), line, kind_of(refused.value), reason))
         if refused.path == ("placeholders",) and refused.value:
             # Without the piece, Roost's own default would bring placeholders that nobody asked for.

@@ -59,7 +59,7 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
         pods = _pods_of_a_user_node(groups)
         each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
         daemon_sets = _count(len(groups), "DaemonSet")
-        will.append(f"bring {_count(len(images), 'image')} to nodes beforehand, by {daemon_sets}{each}")
+        will.append(f"bring {_count(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}")
     if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
         will.append("keep users off nodes that are still being brought their image, while another node holds it")
     elif mode == "prefer" and images:

@@ -161,7 +161,7 @@ def _map_placeholder_nodes(draft: Draft, hub: Section) -> None:
     terms = _required_terms(draft, hub)
     at = (*hub.path, "scheduling", "userPods", "nodeAffinity")
     draft.put(
-        "singleuser.extraNodeAffinity.required", terms, at, "Which nodes users require: the puller goes to these."
+        "singleuser.extraNodeAffinity.required", terms, at, "Which nodes users require: the puller runs on these."
     )
     draft.put("placeholder.defaults.requiredNodeTerms", terms, at)
 
@@ -192,7 +192,7 @@ def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, Mapp
         if (quantity(requests.get(name, 0)) or 0) < (quantity(least) or 0):
             if name in requests:
                 raised.append(
-                    f"{name} raised from {requests[name]} to {least}, what one user asks for (K, M, G: powers of 1024)."
+                    f"{name} raised from {requests[name]} to {least}, what one user requests (K, M, G: powers of 1024)."
                 )
             requests[name] = least
         if name in limits and (quantity(limits[name]) or 0) < (quantity(requests[name]) or 0):

@@ -140,7 +140,7 @@ def _objects(documents: Iterable[tuple[str, dict[str, object]]]) -> Objects:
         for body in _unpack(document):
             identity = _identity(body, name)
             if identity in objects:
-                raise GeneratorError(f"{name}: {identity} stands here a second time.")
+                raise GeneratorError(f"{name}: {identity} occurs a second time.")
             objects[identity] = body
     return objects
 
@@ -163,7 +163,7 @@ def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
                 raise GeneratorError(f"{name}: holds a {type(document).__name__}, expected objects.")
             yield document
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise GeneratorError(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
+        raise GeneratorError(f"{name}: is not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:

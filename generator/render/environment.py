@@ -163,4 +163,4 @@ def render_template(environment: RestrictedEnvironment, name: str, given: Mappin
     except TemplateError as fault:
         raise TemplateError(str(fault), template=name) from fault
     except (UndefinedError, TemplateSyntaxError) as error:
-        raise TemplateError(error.message or "is no template", template=name) from error
+        raise TemplateError(error.message or "is not a valid template", template=name) from error

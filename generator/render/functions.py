@@ -198,17 +198,17 @@ def fail(message: str) -> NoReturn:
 def read_key(obj: object, key: object) -> object:
     """Read a key of a map; None when it is missing, as Go does."""
     if not isinstance(key, str):
-        raise TemplateError(f"key {key!r} is no string")
+        raise TemplateError(f"key {key!r} is not a string")
     if isinstance(obj, Mapping):
         return obj.get(key)
-    raise TemplateError(f"key {key!r} of {'nil' if obj is None else repr(obj)}, which is no map")
+    raise TemplateError(f"key {key!r} of {'nil' if obj is None else repr(obj)}, which is not a map")
 
 
 def kube_minor(version: str) -> tuple[int, int]:
     """Read major and minor of `v1.36.3`, `1.36` or `v1.36.1-gke.200`. Raises ValueError."""
     match = _MINOR.match(version)
     if match is None:
-        raise ValueError(f"{version!r} is no Kubernetes version; give it as v1.36.3")
+        raise ValueError(f"{version!r} is not a Kubernetes version: write it like v1.36.3")
     return int(match[1]), int(match[2])
 
 

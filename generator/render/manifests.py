@@ -116,9 +116,9 @@ def parse_document(text: str, name: str) -> dict[str, object]:
     try:
         body = yaml.load(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
-        raise GeneratorError(f"{name}: is no YAML: {' '.join(str(error).split())}") from None
+        raise GeneratorError(f"{name}: is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(body, dict):
-        raise GeneratorError(f"{name}: is no object but {type(body).__name__}")
+        raise GeneratorError(f"{name}: found {type(body).__name__}, expected an object")
     return body
 
 

@@ -65,7 +65,7 @@ def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
     the next run removes. Raises UsageError when it holds what `roost render` didn't write, or can't be written.
     """
     if not folder:
-        raise UsageError('--output-dir "": is no folder. Give a path.')
+        raise UsageError('--output-dir "": is not a folder. Give a path.')
     try:
         target = _free_target(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def _free_target(folder: str) -> Path:
     """The folder to write, once it is sure that nothing of anybody else's is lost."""
     given = Path(folder)
     if given.is_symlink() or (given.exists() and not given.is_dir()):
-        raise UsageError(f"--output-dir {folder}: exists and is no folder. Give another path.")
+        raise UsageError(f"--output-dir {folder}: exists and is not a folder. Give another path.")
     target = given.resolve()
     if target in (Path.cwd(), *Path.cwd().parents):
         raise UsageError(f"--output-dir {folder}: is the current folder or above it. Give a folder below it.")

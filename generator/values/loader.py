@@ -242,7 +242,13 @@ class _Builder:
             if isinstance(one, MappingNode):
                 built.update(self._mapping_of(one, path))
             else:
-                self.fault(one, (*path, _MERGE_KEY), "no map", "a map or a list of maps", "Merge an anchor of a map.")
+                self.fault(
+                    one,
+                    (*path, _MERGE_KEY),
+                    "a value that is not a map",
+                    "a map or a list of maps",
+                    "Merge an anchor of a map.",
+                )
 
     def _mapping_of(self, node: MappingNode, path: Path) -> dict[str, object]:
         value = self.build(node, path)
@@ -290,7 +296,9 @@ class _Builder:
             try:
                 return base64.b64decode(node.value, validate=False).decode()
             except (binascii.Error, UnicodeDecodeError):
-                self.fault(node, path, "!!binary that is no base64 of UTF-8 text", "text", "Write the text itself.")
+                self.fault(
+                    node, path, "!!binary that is not base64-encoded UTF-8 text", "text", "Write the text itself."
+                )
                 return None
         value = plain_scalar(node.value)
         if kind == "timestamp":
@@ -401,7 +409,7 @@ def _too_deep(name: str, line: int, key: str) -> Fault:
 def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line = mark.line + 1 if mark is not None else 1
-    problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "text that is no YAML")
+    problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "invalid YAML")
     lines = text.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
     if "but found another document" in problem or "expected a single document" in str(error):

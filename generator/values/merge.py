@@ -138,7 +138,7 @@ def _apply_json(text: str, values: Values) -> Values:
         parser = _SetParser(text.strip(), "--set-json", read_text=None)
         whole = parser.json_value()
         if parser.rest() or not isinstance(whole, dict):
-            parser.fail("is no single JSON object")
+            parser.fail("is not a single JSON object")
         return merge_maps(values, whole)
     _SetParser(text, "--set-json", read_text=None).run(values)
     return values
@@ -235,14 +235,14 @@ class _SetParser:
             index = self._index()
             before = values.get(name, [])
             if not isinstance(before, list):
-                self.fail(f"{name!r} is no list")
+                self.fail(f"{name!r} is not a list")
             _set(values, name, self._item(before, index, nested))
         else:
             if nested + 1 > MAX_NESTED_NAMES:
                 self.fail(f"more than {MAX_NESTED_NAMES} nested names")
             inner = values.get(name, {})
             if not isinstance(inner, dict):
-                self.fail(f"{name!r} is no map")
+                self.fail(f"{name!r} is not a map")
             at_end = self._at == len(self._text)
             self._key(inner, nested + 1)
             if not inner and not at_end:
@@ -254,7 +254,7 @@ class _SetParser:
         text, stop = self._until("]")
         digits = text[1:] if text[:1] in {"+", "-"} else text
         if not stop or not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
-            self.fail(f"{text!r} is no index of a list")
+            self.fail(f"{text!r} is not a list index")
         index = int(text)
         if not 0 <= index <= MAX_INDEX:
             self.fail(f"index {index} is not between 0 and {MAX_INDEX}")
@@ -270,7 +270,7 @@ class _SetParser:
             value = self._value()
         elif stop == "[":
             if held is not None and not isinstance(held, list):
-                self.fail(f"item {index} is no list")
+                self.fail(f"item {index} is not a list")
             value = self._item(list(held or []), self._index(), nested)
         else:
             inner = held if isinstance(held, dict) else {}
@@ -305,9 +305,9 @@ class _SetParser:
         try:
             value, self._at = _DECODER.raw_decode(self._text, self._at)
         except _DoubleKeyError as error:
-            self.fail(f"the key {error} stands twice")
+            self.fail(f"the key {error} is given twice")
         except (ValueError, RecursionError):
-            self.fail("the value is no JSON")
+            self.fail("the value is not valid JSON")
         self._skip_to_comma()
         return self._as_float64(value, 0)
 

@@ -42,16 +42,17 @@ def check_release(release: Release) -> None:
     """Raise UsageError for names and versions that Helm or Kubernetes refuse."""
     if len(release.name) > _LONGEST_NAME or not _NAME.fullmatch(release.name):
         raise UsageError(
-            f"--release {release.name!r}: is no name of a release. "
+            f"--release {release.name!r}: is not a valid release name. "
             f"Use at most {_LONGEST_NAME} lower-case letters, digits, dashes and dots."
         )
     if len(release.namespace) > 63 or not _NAMESPACE.fullmatch(release.namespace):
         raise UsageError(
-            f"--namespace {release.namespace!r}: is no namespace. Use at most 63 lower-case letters, digits and dashes."
+            f"--namespace {release.namespace!r}: is not a valid namespace. "
+            "Use at most 63 lower-case letters, digits and dashes."
         )
     if not _VERSION.fullmatch(release.kube_version):
         raise UsageError(
-            f"--kube-version {release.kube_version!r}: is no Kubernetes version. Write it like v1.37.2 or 1.37."
+            f"--kube-version {release.kube_version!r}: is not a Kubernetes version. Write it like v1.37.2 or 1.37."
         )
     if release.kube_minor < OLDEST_KUBE_MINOR:
         oldest = ".".join(map(str, OLDEST_KUBE_MINOR))

@@ -69,7 +69,7 @@ def window(**changes: str) -> str:
 ERRORS = {
     "two databases of the recorder": (
         "recorder: {enabled: true, extraEnv: [{name: ROOST_DATABASE, value: a}]}",
-        "recorder.extraEnv[0]: ROOST_DATABASE is what recorder.database says already",
+        "recorder.extraEnv[0]: ROOST_DATABASE is already set by recorder.database",
     ),
     "a volume for the recorder of no size": (
         "recorder: {enabled: true, database: {persistence: {size: 5}}}",
@@ -85,7 +85,7 @@ ERRORS = {
     ),
     "startup taint without controllers": (
         "imageGate: {mode: startupTaint}\ncontrollers: {enabled: false}",
-        "nobody lifts the taint",
+        "nothing removes the taint",
     ),
     "condition without controllers": (
         "imageGate: {nodeCondition: true}\ncontrollers: {enabled: false}",
@@ -208,7 +208,7 @@ ERRORS = {
     "profile without a strategy": ("scheduler: {profiles: {user: {strategy: null}}}", "strategy: found nothing"),
     "lease order": ("scheduler: {leaderElection: {leaseDuration: 10s}}", "more than renewDeadline (10s)"),
     "renew order": ("scheduler: {leaderElection: {retryPeriod: 9s}}", "times retryPeriod (9s)"),
-    "no scheduler": ("scheduler: {replicas: 0}", "pods with a profile wait for ever"),
+    "no scheduler": ("scheduler: {replicas: 0}", "pods with a profile stay Pending"),
     # Classes.
     "unknown profile": ("podClasses: {user: {profile: users}}", "a key of scheduler.profiles"),
     "unknown class joined": ("podClasses: {user: {join: {dask: 1}}}", "a key of podClasses"),
@@ -264,24 +264,24 @@ ERRORS = {
     "no secret": ("webhook: {certificates: {mode: secret}}", "a value, for mode secret"),
     "no certificates": (
         "webhook: {certificates: {mode: secret, secretName: a, caBundle: aGVsbG8=}}",
-        "no base64 of PEM",
+        "not base64-encoded PEM",
     ),
     "cluster issuer without name": (
         "webhook: {certificates: {mode: certManager, issuerRef: {kind: ClusterIssuer}}}",
         "needs its name",
     ),
-    "nobody fills the bundle": ("clusterResources: false", "nobody may write the caBundle"),
-    "nobody makes the certificate": ("controllers: {enabled: false}", "the controllers make the certificate"),
+    "nobody fills the bundle": ("clusterResources: false", "nothing can write the caBundle"),
+    "nobody makes the certificate": ("controllers: {enabled: false}", "the controllers create the certificate"),
     "no replica makes the certificate": ("controllers: {replicas: 0}", "self with controllers.replicas: 0"),
     "the CA's key mounted": (
         "webhook: {certificates: {secretName: hub-roost-webhook-ca}}",
-        "the Secret of the CA's key, which the webhook would then mount",
+        "the Secret with the CA's key, which the webhook would then mount",
     ),
     "two CAs of clients": (
         "webhook: {clientCA: {configMapName: a, secretName: b}}",
         "only one of them can hold the CA",
     ),
-    "a client's name without a CA": ("webhook: {clientCA: {commonName: a}}", "the name is not looked at"),
+    "a client's name without a CA": ("webhook: {clientCA: {commonName: a}}", "the name is not checked"),
 }
 
 
@@ -298,14 +298,14 @@ def test_values_that_can_not_work_are_refused_with_the_reason(case: str) -> None
 
 
 WARNINGS = {
-    "a tenth of a byte": ("webhook: {resources: {requests: {memory: 100m}}}", "100m is no whole number of bytes"),
+    "a tenth of a byte": ("webhook: {resources: {requests: {memory: 100m}}}", "100m is not a whole number of bytes"),
     "bytes for mebibytes": ("scheduler: {resources: {requests: {memory: 64}}}", "64 is 64 bytes"),
     "a class's tenth of a byte": ("podClasses: {build: {resources: {memory: 100m}}}", "build.resources.memory: 100m"),
-    "disabled unknown plugin": (raw("{score: {disabled: [{name: Foo}]}}"), "passes over it silently"),
-    "configured unknown plugin": (raw("{}", "[{name: Foo, args: {a: 1}}]"), "passes over it silently"),
+    "disabled unknown plugin": (raw("{score: {disabled: [{name: Foo}]}}"), "ignores it silently"),
+    "configured unknown plugin": (raw("{}", "[{name: Foo, args: {a: 1}}]"), "ignores it silently"),
     "strategy disables an unknown plugin": (
         "scheduler: {strategies: {pack: {disabled: [Foo]}}}",
-        "passes over it silently",
+        "ignores it silently",
     ),
     "weight left out": (raw("{score: {enabled: [{name: TaintToleration}]}}"), "gets 1, not its default 3"),
     "weighted and disabled": ("scheduler: {strategies: {pack: {disabled: [NodeAffinity]}}}", "has a weight too"),
@@ -319,12 +319,12 @@ WARNINGS = {
             "scheduler: {strategies: {packTo: {fit: {requestedToCapacityRatio: "
             "{shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}}}}}"
         ),
-        "drops out of the mean",
+        "is left out of the mean",
     ),
-    "few nodes scored": ("scheduler: {percentageOfNodesToScore: 50}", "not looked at"),
+    "few nodes scored": ("scheduler: {percentageOfNodesToScore: 50}", "is often not scored"),
     "another scheduler's plugin": (
         "scheduler: {image: {name: quay.io/me/my-scheduler}, strategies: {pack: {weights: {Mine: 5}}}}",
-        "has to hold it",
+        "must include it",
     ),
     "spread with join": ("scheduler: {profiles: {user: {strategy: spread}}}", "contradicts the strategy spread"),
     "dead knee": (
@@ -347,7 +347,7 @@ WARNINGS = {
         "{webhook: {readNodes: false}, podClasses: {user: {warm: {spare: 2}}}}",
         "does nothing while the webhook can't read nodes",
     ),
-    "pair declared twice": ("podClasses: {user: {avoid: {placeholder: 1}}}", "are both set: they add up"),
+    "pair declared twice": ("podClasses: {user: {avoid: {placeholder: 1}}}", "are both set, and their weights add up"),
     "pair outweighs joining": ("podClasses: {placeholder: {avoid: {user: 2}}}", "from 100 placeholder pods on"),
     "heavy term beside a home": (
         (
@@ -361,7 +361,7 @@ WARNINGS = {
     "gate prefers, with placeholders": ("imageGate: {mode: prefer}", "pre-emption ignores scores"),
     "gate off, with placeholders": ('imageGate: {mode: "off"}', "pre-emption ignores scores"),
     "gate without nodes": ("webhook: {readNodes: false}", "only prefers"),
-    "gated placeholders": ("podClasses: {placeholder: {imageGate: true}}", "triggers no scale-up"),
+    "gated placeholders": ("podClasses: {placeholder: {imageGate: true}}", "doesn't trigger a scale-up"),
     "nobody labels nodes": ("controllers: {enabled: false}", "requireLabel only prefers"),
     "no controllers' replicas": ("controllers: {replicas: 0}", "nobody labels nodes or moves placeholders"),
     "controllers without a cluster role": ("clusterResources: false", "let the controllers patch nodes"),
@@ -375,7 +375,7 @@ WARNINGS = {
     "puller below seats": ("priorityClasses: {puller: -10}", "a node full of them pulls no image"),
     "a label that is a number": (
         "singleuser: {profileList: [{kubespawner_override: {node_selector: {pool: 7}}}]}",
-        "profileList[0].kubespawner_override.node_selector.pool: 7 is no text",
+        "profileList[0].kubespawner_override.node_selector.pool: 7 is not a string",
     ),
     "many pullers": (
         "singleuser: {image: {name: a}, profileList: ["
@@ -383,7 +383,7 @@ WARNINGS = {
         + "]}",
         "make 21 DaemonSets",
     ),
-    "nothing to move": ("placeholder: {backend: capacityBuffer}", "no placeholders to draw or to move"),
+    "nothing to move": ("placeholder: {backend: capacityBuffer}", "no placeholders to attract or move"),
     "windows for nobody": (
         (
             "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, windows: "
@@ -434,8 +434,8 @@ WARNINGS = {
     "seat with less CPU": ("singleuser: {cpu: {guarantee: 0.5}}", "smaller than the user"),
     "below the autoscaler's cutoff": ("priorityClasses: {placeholder: -11}", "cluster-autoscaler's default cutoff"),
     "no priorities": ("priorityClasses: {enabled: false}", "never give way"),
-    "long time-out": ("webhook: {timeoutSeconds: 30}", "may wait that long"),
-    "nobody answers": ("webhook: {replicas: 0}", "nobody answers"),
+    "long time-out": ("webhook: {timeoutSeconds: 30}", "can take that long"),
+    "no replica": ("webhook: {replicas: 0}", "nothing answers"),
     "one port of the node for two programs": (
         "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",
         "controllers.metricsPort: webhook.metricsPort is 8080 too, and both are on the host network",
@@ -455,7 +455,7 @@ WARNINGS = {
     ),
     "a recorder without a cluster role": (
         "clusterResources: false\nrecorder: {enabled: true}",
-        "or it records nothing",
+        "the recorder records nothing",
     ),
     "unused bundle": ("webhook: {certificates: {caBundle: aGVsbG8=}}", "is not used in mode self"),
     "overridden label": ("commonLabels: {app.kubernetes.io/name: mine}", "Roost sets this label itself"),
@@ -514,8 +514,10 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
     text = "admission: {mode: policy}\npodClasses: {build: {home: null}}\nimageGate: {mode: prefer}\nplaceholders: []"
     assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
     assert found(text, Release(kube_version="v1.36.0")) == []
-    assert "a policy has no ring" in said("admission: {mode: policy}")
-    assert "a policy knows no nodes" in said("admission: {mode: policy}\npodClasses: {user: {warm: {spare: 1}}}")
+    assert "admission policies have no ring" in said("admission: {mode: policy}")
+    assert "admission policies don't know nodes" in said(
+        "admission: {mode: policy}\npodClasses: {user: {warm: {spare: 1}}}"
+    )
 
 
 def test_a_cluster_older_than_every_known_scheduler_is_warned_of() -> None:
@@ -562,7 +564,7 @@ def test_node_affinity_scores_without_its_pre_score() -> None:
         ('"1.36": {InterPodAffinityHostnameFastPath: true}', "v1.36.0", "It came with 1.37: give it under that minor."),
         ('"1.36": {GangScheduling: false}', "v1.37.0", 'It went with 1.37: give "1.37" an entry without it.'),
         ('"1.36": {OpportunisticBatching: true}', "v1.36.0", "the simulator"),
-        ('"1.36": {SchedulerAsyncPremption: false}', "v1.36.0", "no feature gate that Roost knows"),
+        ('"1.36": {SchedulerAsyncPremption: false}', "v1.36.0", "not a feature gate that Roost knows"),
     ],
 )
 def test_feature_gates_that_the_clusters_scheduler_would_not_take_are_said(

@@ -51,7 +51,7 @@ def test_keys_that_only_look_different_are_one_key() -> None:
         ("a: .nan\n", 1, "a finite number"),
         ("b: 1\n~: x\n", 2, "an empty key"),
         ("? [a]\n: 1\n", 1, "a list as a key"),
-        ("a: 1\n<<: 5\n", 2, "no map"),
+        ("a: 1\n<<: 5\n", 2, "a value that is not a map"),
         ('a: 1\nb: "x\\x07"\n', 2, "U+0007"),
         ('a: 1\nb: "\\x85"\n', 2, "U+0085"),
         ('a: 1\n"\\x7f": 1\n', 2, "U+007F"),

@@ -312,7 +312,7 @@ def test_a_setting_on_a_list_that_a_file_gave_leaves_the_files_faults_with_the_f
 
 def test_a_key_twice_in_json_is_refused() -> None:
     for text in ('webhook={"replicas": 1, "replicas": 2}', '{"a": {"b": 1, "b": 2}}'):
-        with pytest.raises(UsageError, match="stands twice"):
+        with pytest.raises(UsageError, match="is given twice"):
             merge_values(DEFAULTS, [], Settings(json_values=[text]))
 
 

@@ -30,7 +30,7 @@ def test_a_usual_hub_gets_all_of_it() -> None:
     will, wont = summary(USUAL)
     assert "strategy pack" in will
     assert "take over pods that name hub-user-scheduler" in will
-    assert "bring 1 image to nodes beforehand, by 1 DaemonSet" in will
+    assert "bring 1 image to nodes in advance, by 1 DaemonSet" in will
     assert "keep users off nodes that are still being brought their image" in will
     assert "keep 4 placeholders" in will
     assert "hold an upgrade of the hub up" in wont
@@ -41,7 +41,7 @@ def test_it_says_how_many_puller_pods_a_user_node_gets() -> None:
     profile = "{display_name: g, kubespawner_override: {image: 'a/g:1', extra_resource_limits: {nvidia.com/gpu: 1}%s}}"
     hub = "singleuser: {image: {name: a/b, tag: '1'}, profileList: [%s]}\n"
     everywhere, _ = summary(hub % (profile % ""))
-    assert "bring 2 images to nodes beforehand, by 2 DaemonSets, up to 2 puller pods on a user node" in everywhere
+    assert "bring 2 images to nodes in advance, by 2 DaemonSets, up to 2 puller pods on a user node" in everywhere
     apart, _ = summary(hub % (profile % ", node_selector: {gpu: a100}"))
     assert "by 2 DaemonSets\n" in apart
 
@@ -79,7 +79,7 @@ def test_the_lints_warnings_are_shown_with_the_line_of_what_was_written() -> Non
     )
     (warning,) = profiled.warnings
     assert "imported values:" in str(warning)
-    assert "brought to no node" in str(warning)
+    assert "not pulled to any node" in str(warning)
     assert str(warning) in profiled.report()
 
 

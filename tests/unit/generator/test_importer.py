@@ -548,7 +548,7 @@ def test_of_profiles_only_names_images_and_nodes_are_kept() -> None:
 
 def test_profiles_with_nodes_or_sizes_of_their_own_and_free_images_are_spoken_of() -> None:
     notes = " ".join(imported(SHARED_NODES).notes)
-    assert "2 profiles or choices ask for nodes or sizes" in notes
+    assert "2 profiles or choices have nodes or sizes" in notes
     assert "unlisted_choice" in notes
 
 
@@ -717,7 +717,7 @@ def test_dask_pods_that_name_the_hubs_scheduler_are_warned_of() -> None:
           jupyterhub: {singleuser: {}}
           dask-gateway: {gateway: {backend: {worker: {extraPodConfig: {schedulerName: hub-user-scheduler}}}}}
         """)
-    assert "would wait for ever" in result.report()
+    assert "or these pods stay Pending" in result.report()
 
 
 SEVERAL = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {scheduling: {userPlaceholder: {replicas: 7}}}}\n"

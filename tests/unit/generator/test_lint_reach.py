@@ -7,12 +7,12 @@ import pytest
 from tests.unit.generator.test_generator_lint import found
 
 IMAGE = 'image: {name: a/b, tag: "1"}'
-COLD = "never get the image beforehand: users there start cold"
+COLD = "never get the images in advance: users there start cold"
 # What to find, and in which words; beside it nothing.
 CASES = {
     "nobody pulls": (
         f"singleuser: {{{IMAGE}}}\nprePuller: {{enabled: false}}",
-        "prePuller.enabled: false with imageGate.pullerPods: roost: nobody brings images",
+        "prePuller.enabled: false with imageGate.pullerPods: roost: nothing pulls images",
     ),
     "one puller for all users, and a profile with nodes of its own": (
         (
@@ -20,7 +20,7 @@ CASES = {
             "tolerations: [{operator: Exists}], extra_resource_limits: {a/b: 1}}}]}\n"
             "prePuller: {enabled: false}\nimageGate: {pullerPods: zeroToJupyterHub}"
         ),
-        "singleuser.profileList[1]: tolerations and extra_resource_limits: zero-to-jupyterhub's puller is one for all",
+        "singleuser.profileList[1]: tolerations and extra_resource_limits: zero-to-jupyterhub has one puller for all",
     ),
     "the same in a choice": (
         (
@@ -28,7 +28,7 @@ CASES = {
             "{node_selector: {pool: b}}}}}}}]}\n"
             "prePuller: {enabled: false}\nimageGate: {pullerPods: zeroToJupyterHub}"
         ),
-        "singleuser.profileList[0]: node_selector: zero-to-jupyterhub's puller",
+        "singleuser.profileList[0]: node_selector: zero-to-jupyterhub has one puller",
     ),
     "fewer nodes than users": (
         f"singleuser: {{{IMAGE}}}\nprePuller: {{nodeSelector: {{pool: a}}}}",
@@ -39,11 +39,11 @@ CASES = {
             f'singleuser: {{{IMAGE}, profileList: [{{kubespawner_override: {{image: "c:1"}}}}]}}\n'
             "prePuller: {pullProfileListImages: false}"
         ),
-        "prePuller.pullProfileListImages: false: the images of 1 profile(s) are brought to no node",
+        "prePuller.pullProfileListImages: false: the images of 1 profile(s) are not pulled to any node",
     ),
     "a Secret that the puller lacks": (
         f"singleuser: {{{IMAGE}, profileList: [{{kubespawner_override: {{image_pull_secrets: [{{name: mine}}]}}}}]}}",
-        "singleuser.profileList[0]: its users pull with the Secret mine, which the puller lacks",
+        "singleuser.profileList[0]: its users pull with the Secret mine, which the puller doesn't have",
     ),
     "nodes of placeholders with a taint that no puller tolerates": (
         f"singleuser: {{{IMAGE}}}\nplaceholder: {{defaults: {{tolerations: [{{key: big, operator: Exists}}]}}}}",
@@ -58,14 +58,14 @@ CASES = {
             f"singleuser: {{{IMAGE}, nodeSelector: {{pool: a}}}}\n"
             "placeholders: [{name: b, replicas: 1, nodeSelector: {pool: b}}]"
         ),
-        "placeholders[0]: no puller goes to nodes with pool=b",
+        "placeholders[0]: no puller runs on nodes with pool=b",
     ),
     "a placeholder without the GPU of its user": (
         (
             f"singleuser: {{{IMAGE}, extraResource: {{limits: {{nvidia.com/gpu: 2}}}}}}\n"
             "placeholders: [{name: a, replicas: 1, resources: {requests: {cpu: 1}, limits: {nvidia.com/gpu: 1}}}]"
         ),
-        "placeholders[0].resources: the placeholder asks for 1 of nvidia.com/gpu, and a user for 2",
+        "placeholders[0].resources: the placeholder requests 1 of nvidia.com/gpu, but a user 2",
     ),
 }
 
