@@ -1,0 +1,98 @@
+{{- /* Written by `roost chart` from templates/placeholder/_pod.yaml.j2: edit that file. */}}
+
+{{- /* What selects the pods of one placeholder set. */}}
+{{- define "roost.placeholder_selector" -}}
+{{ toJson (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "roost.hub.jupyter.org/placeholder-set" $.set_name) }}{{- end }}
+{{- /* Soft pod terms towards classes. `pairs`: `join` or `avoid` of a class. Pods of all hubs count where pools are shared. */}}
+{{- define "roost.pod_terms" -}}
+[
+{{- range $other, $weight := $.pairs }}
+{{- $match := (or (index $.root.Values.podClasses $other) (dict)).match }}
+{{- if kindIs "invalid" $match }}
+{{ fail (printf "%s%s%s" "podClasses has no class '" $other "', which a join or avoid names") }}
+{{- end }}
+  {
+    weight: {{ toJson $weight }},
+    podAffinityTerm: {
+      topologyKey: {{ toJson "kubernetes.io/hostname" }},
+{{- if not (kindIs "invalid" $.root.Values.sharedPools.namespaceSelector) }}
+      namespaces: [{{ toJson $.root.Release.Namespace }}],
+      namespaceSelector: {{ toJson $.root.Values.sharedPools.namespaceSelector }},
+{{- else if not (kindIs "invalid" $match.namespaceSelector) }}
+      namespaceSelector: {{ toJson $match.namespaceSelector }},
+{{- end }}
+      labelSelector: {matchLabels: {{ toJson $match.labels }} },
+    },
+  },
+{{- end }}
+]{{- end }}
+{{- /* The pod of a placeholder. Its place is rendered, not left to the webhook: a webhook that is down must not put placeholders where
+   users don't go. `draws`: whether the node that is marked for the set draws it. */}}
+{{- define "roost.placeholder_pod" -}}
+metadata:
+{{- if $.set.annotations }}
+  annotations: {{ toJson $.set.annotations }}
+{{- end }}
+  labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels $.set.labels $.class.match.labels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" "placeholder" "app.kubernetes.io/part-of" "roost" "roost.hub.jupyter.org/placeholder-set" $.set.name)) | fromJson) }}
+spec:
+{{- if and (eq $.root.Values.scheduler.target "deploy") $.class.profile }}
+  schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $.class.profile)) }}
+{{- end }}
+{{- if $.root.Values.priorityClasses.enabled }}
+  priorityClassName: {{ toJson (include "roost.cluster_object_name" (list $.root "placeholder")) }}
+{{- end }}
+  # A placeholder gives way at once.
+  terminationGracePeriodSeconds: 0
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+{{- if $.root.Values.imagePullSecrets }}
+  imagePullSecrets: {{ include "roost.pull_secrets" (dict "root" $.root) }}
+{{- end }}
+{{- if $.set.nodeSelector }}
+  nodeSelector: {{ toJson $.set.nodeSelector }}
+{{- end }}
+{{- if $.set.tolerations }}
+  tolerations: {{ toJson $.set.tolerations }}
+{{- end }}
+{{- if or (or (or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.draws) $.class.join) $.class.avoid }}
+  affinity:
+{{- if or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.draws }}
+    nodeAffinity:
+{{- if $.set.requiredNodeTerms }}
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: {{ toJson $.set.requiredNodeTerms }}
+{{- end }}
+{{- if or $.class.preferredNodeTerms $.draws }}
+      preferredDuringSchedulingIgnoredDuringExecution:
+{{- range $_, $term := $.class.preferredNodeTerms }}
+        - {{ toJson $term }}
+{{- end }}
+{{- if $.draws }}
+        - weight: 100
+          preference:
+            matchExpressions:
+              - key: {{ toJson (include "roost.attract_label" (list $.root $.set.name)) }}
+                operator: Exists
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $.class.join }}
+    podAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+{{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.join) | indent 8 }}
+{{- end }}
+{{- if $.class.avoid }}
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+{{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.avoid) | indent 8 }}
+{{- end }}
+{{- end }}
+  securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}
+  containers:
+    - name: pause
+      image: {{ toJson (printf "%s%s%s" $.root.Values.placeholder.image.name ":" $.root.Values.placeholder.image.tag) }}
+      imagePullPolicy: {{ toJson $.root.Values.placeholder.image.pullPolicy }}
+{{- if and $.set.resources (or $.set.resources.requests $.set.resources.limits) }}
+      resources: {{ include "roost.container_resources" (dict "root" $.root "resources" $.set.resources) }}
+{{- end }}
+      securityContext: {{ include "roost.container_security" (dict "root" $.root) }}{{- end }}
