@@ -17,7 +17,7 @@ from roost.controllers.runtime.apply import FIRST_REST_SECONDS, MANAGER, NOT_FOU
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.kube.leases import LEASE_SECONDS
+from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,

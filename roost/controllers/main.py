@@ -29,7 +29,7 @@ from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
-from roost_core.kube.leases import Leadership
+from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account

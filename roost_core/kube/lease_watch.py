@@ -12,8 +12,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.kube.leases import steady_seconds
-from roost_core.placement.leases import LeaseObserver, LeaseState
+from roost_core.kube.leader_election import steady_seconds
+from roost_core.placement.lease_state import LeaseObserver, LeaseState
 
 if TYPE_CHECKING:
     import threading

@@ -23,7 +23,7 @@ from roost_core.scheduler.node_reader import read_allocatable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
-    from roost_core.placement.leases import LeaseState
+    from roost_core.placement.lease_state import LeaseState
     from roost_core.placement.pods import JSONObject
 
 __all__ = [

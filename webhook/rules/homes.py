@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from roost_core.placement.admitted_nodes import AdmittedNodes
-from roost_core.placement.homes import choose_homes
+from roost_core.placement.home_load import choose_homes
 from roost_core.placement.nodes import node_admits
 from roost_core.placement.rendezvous import Ring
 from webhook.rules.facts import HomePod

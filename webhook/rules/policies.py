@@ -27,7 +27,7 @@ from roost_core.placement.labels import (
     pulled_label,
     scheduler_name,
 )
-from roost_core.placement.leases import LeaseState
+from roost_core.placement.lease_state import LeaseState
 from roost_core.placement.pods import DEFAULT_SCHEDULER, JSONObject, OddPodError, Pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import (

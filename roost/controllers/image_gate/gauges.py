@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Gauges
-from roost.controllers.image_gate.marks import Opening
+from roost.controllers.image_gate.absent_images import Opening
 from roost.controllers.image_gate.node_reports import NO_PULLER
 from roost.controllers.image_gate.pull_faults import find_cause
 

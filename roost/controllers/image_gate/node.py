@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.image_gate.facts import NO_TOKENS, Listing, look_up, seconds_until_doubt, weigh
 from roost.controllers.image_gate.node_labels import (
-    choose_marks,
+    choose_targets,
     find_openings,
     find_unattended,
     find_unwanted,
@@ -54,8 +54,8 @@ def judge_node(
     faults = _find_faults(view, missing) if missing else NO_FAULTS
     unwanted = find_unwanted(view)
     unattended_since = find_unattended(view, absent)
-    marks = choose_marks(view, facts, unattended_since)
-    change = None if node.leaving else plan_change(view, marks, absent, unwanted)
+    targets = choose_targets(view, facts, unattended_since)
+    change = None if node.leaving else plan_change(view, targets, absent, unwanted)
     condition = None if node.leaving else plan_condition(view, absent, faults)
     notices = (*fault_notices(view, faults), *puller_notices(view, missing, waiting_since))
     if change is not None or condition is not None:
@@ -74,8 +74,8 @@ def judge_node(
         unwanted=unwanted,
         faults=faults,
         is_settled=not (view.waits or unwanted or notices),
-        closed=frozenset(label for label, mark in marks.items() if mark.value == PULLING and is_closing),
-        opened=find_openings(view, marks),
+        closed=frozenset(label for label, target in targets.items() if target.value == PULLING and is_closing),
+        opened=find_openings(view, targets),
         unattended_since=unattended_since,
         was_ready=view.is_reporting or view.was_ready,
     )

@@ -1,4 +1,4 @@
-"""Decide a node's labels and its startup taint: the mark of each image that belongs on it, and what must go."""
+"""Decide a node's labels and its startup taint: the target of each wanted image's label, and what must go."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import ChangeNode
-from roost.controllers.image_gate.facts import LISTED_IMAGES
-from roost.controllers.image_gate.marks import (
-    NO_MARK,
+from roost.controllers.image_gate.absent_images import (
+    NO_LABEL,
     NO_PULLER_OPENS_SECONDS,
     SENTENCES,
     STUCK_REASONS,
     Absence,
-    Mark,
+    LabelTarget,
     Opening,
-    find_mark,
+    find_target,
     is_startup_taint,
 )
+from roost.controllers.image_gate.facts import LISTED_IMAGES
 from roost.controllers.image_gate.node_view import NO_OPENINGS, NO_TIMES, count_any, join_references
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
 from roost_core.placement.leaving_taints import LEAVING_TAINTS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may require an old label.
 LEFT_SET_SECONDS: Final = 90.0
-_HELD: Final = Mark(HELD)
+_HELD: Final = LabelTarget(HELD)
 
 
 def find_unwanted(view: NodeView) -> Mapping[str, float]:
@@ -57,44 +57,44 @@ def find_unattended(view: NodeView, absent: tuple[ManagedImage, ...]) -> Mapping
     }
 
 
-def choose_marks(
+def choose_targets(
     view: NodeView, facts: Mapping[str, Fact], unattended_since: Mapping[str, float]
-) -> Mapping[str, Mark]:
+) -> Mapping[str, LabelTarget]:
     """Decide what the labels of the images that belong on the node should be, by label."""
     if not view.settings.labels_nodes:
         return {}
     labels = view.node.fact.labels
     if not view.is_reporting:
-        return {image.label: _mark_before_ready(view, image, labels.get(image.label)) for image in view.wanted}
-    marks: dict[str, Mark] = {}
+        return {image.label: _target_before_ready(view, image, labels.get(image.label)) for image in view.wanted}
+    targets: dict[str, LabelTarget] = {}
     taint = view.settings.taint_against_pullers(view.node.fact)
     for image in view.wanted:
         fact = facts[image.normalised]
         label = labels.get(image.label)
         if fact.holds:
-            mark = _HELD
+            target = _HELD
         elif not view.settings.closes_nodes:
-            mark = NO_MARK
+            target = NO_LABEL
         elif _is_draining(view):
             # No pod is bound here. cluster-autoscaler models a group's new nodes on its last one, labels included: the
             # copy must not say "pulling".
-            mark = Mark(OPENED) if label == OPENED else NO_MARK
+            target = LabelTarget(OPENED) if label == OPENED else NO_LABEL
         elif taint is not None:
-            mark = _mark_under_taint(view, label)
+            target = _target_under_taint(view, label)
         else:
             absence = _absence(view, image, fact, unattended_since)
-            mark = find_mark(absence, view.settings.pull_deadline_seconds)
-        marks[image.label] = mark
-    view.waits += [mark.wait_seconds for mark in marks.values() if mark.wait_seconds is not None]
-    return marks
+            target = find_target(absence, view.settings.pull_deadline_seconds)
+        targets[image.label] = target
+    view.waits += [target.wait_seconds for target in targets.values() if target.wait_seconds is not None]
+    return targets
 
 
-def _mark_before_ready(view: NodeView, image: ManagedImage, label: str | None) -> Mark:
+def _target_before_ready(view: NodeView, image: ManagedImage, label: str | None) -> LabelTarget:
     """Close a new node before any pod can be bound there; labels of other nodes stay as they are."""
     if _is_kept_from_pullers(view):
         # No puller comes. The taint may be a startup taint unknown to us that Karpenter ignores (startupTaints of its
         # NodePool): then the gate alone would keep off the very user that the node is for.
-        return NO_MARK if not view.was_ready and label == PULLING else Mark(label)
+        return NO_LABEL if not view.was_ready and label == PULLING else LabelTarget(label)
     if (
         label is None
         and not view.was_ready
@@ -103,8 +103,8 @@ def _mark_before_ready(view: NodeView, image: ManagedImage, label: str | None) -
         and not view.node.leaving
         and not any(spelling in view.node.images for spelling in image.spellings)
     ):
-        return Mark(PULLING)
-    return Mark(label)
+        return LabelTarget(PULLING)
+    return LabelTarget(label)
 
 
 def _is_draining(view: NodeView) -> bool:
@@ -120,15 +120,15 @@ def _is_kept_from_pullers(view: NodeView) -> bool:
     return view.settings.taint_against_pullers(replace(fact, taints=lasting)) is not None
 
 
-def _mark_under_taint(view: NodeView, label: str | None) -> Mark:
+def _target_under_taint(view: NodeView, label: str | None) -> LabelTarget:
     """Keep a node closed while a startup taint keeps all pods away: the taint goes without warning."""
     if _is_kept_from_pullers(view) or not view.context.has_puller:
-        return NO_MARK
+        return NO_LABEL
     if label == OPENED:
-        return Mark(OPENED)
+        return LabelTarget(OPENED)
     ready_seconds = 0.0 if view.ready_since is None else view.now.steady - view.ready_since
     seconds_left = NO_PULLER_OPENS_SECONDS - ready_seconds
-    return Mark(PULLING, None, seconds_left) if seconds_left > 0 else NO_MARK
+    return LabelTarget(PULLING, None, seconds_left) if seconds_left > 0 else NO_LABEL
 
 
 def _absence(view: NodeView, image: ManagedImage, fact: Fact, unattended_since: Mapping[str, float]) -> Absence:
@@ -145,37 +145,43 @@ def _absence(view: NodeView, image: ManagedImage, fact: Fact, unattended_since: 
     )
 
 
-def find_openings(view: NodeView, marks: Mapping[str, Mark]) -> Mapping[str, Opening]:
+def find_openings(view: NodeView, targets: Mapping[str, LabelTarget]) -> Mapping[str, Opening]:
     """Return why each label that says "opened" does."""
-    if not any(mark.value == OPENED for mark in marks.values()):
+    if not any(target.value == OPENED for target in targets.values()):
         return NO_OPENINGS
     before = view.before.opened if view.before is not None else NO_OPENINGS
     return {
-        label: mark.why or before.get(label, Opening.EARLIER) for label, mark in marks.items() if mark.value == OPENED
+        label: target.why or before.get(label, Opening.EARLIER)
+        for label, target in targets.items()
+        if target.value == OPENED
     }
 
 
 def plan_change(
-    view: NodeView, marks: Mapping[str, Mark], absent: tuple[ManagedImage, ...], unwanted: Mapping[str, float]
+    view: NodeView,
+    targets: Mapping[str, LabelTarget],
+    absent: tuple[ManagedImage, ...],
+    unwanted: Mapping[str, float],
 ) -> ChangeNode | None:
     """Return what makes the node's labels and startup taint what they should be; None if they are."""
     labels = view.node.fact.labels
-    differing = {label: mark for label, mark in marks.items() if mark.value != labels.get(label)}
+    differing = {label: target for label, target in targets.items() if target.value != labels.get(label)}
     by_value = {
-        value: [label for label, mark in differing.items() if mark.value == value] for value in (HELD, PULLING, OPENED)
+        value: [label for label, target in differing.items() if target.value == value]
+        for value in (HELD, PULLING, OPENED)
     }
     left = [label for label in differing if labels.get(label) == HELD]
-    unmarked = [label for label, mark in differing.items() if mark.value is None]
+    removed = [label for label, target in differing.items() if target.value is None]
     out_of_set = [label for label, since in unwanted.items() if _may_remove(view, label, since)]
     lift_reason = _why_taint_goes(view, absent)
     if not (differing or out_of_set or lift_reason):
         return None
-    no_longer = [label for label in unmarked if label not in left]
+    no_longer = [label for label in removed if label not in left]
     why = [
         lift_reason or count_any(by_value[HELD], "image is there", "images are there"),
         count_any(left, "image left the node", "images left the node"),
         count_any(by_value[PULLING], "image is being pulled", "images are being pulled"),
-        *(_why_opened(view, label, marks[label]) for label in by_value[OPENED]),
+        *(_why_opened(view, label, targets[label]) for label in by_value[OPENED]),
         count_any(no_longer, "image is no longer awaited", "images are no longer awaited"),
         count_any(out_of_set, "image doesn't belong here", "images don't belong here"),
     ]
@@ -183,7 +189,7 @@ def plan_change(
         node=view.node.name,
         uid=view.node.uid,
         set_labels={label: value for value, changed in by_value.items() for label in changed},
-        remove_labels=frozenset((*unmarked, *out_of_set)),
+        remove_labels=frozenset((*removed, *out_of_set)),
         remove_taints=frozenset({view.settings.taint_key} if lift_reason else ()),
         why="; ".join(filter(None, why)),
     )
@@ -194,9 +200,9 @@ def describe_opening(image: str, why: Opening) -> str:
     return f"opened to users of {image}, as {SENTENCES[why]}"
 
 
-def _why_opened(view: NodeView, label: str, mark: Mark) -> str:
+def _why_opened(view: NodeView, label: str, target: LabelTarget) -> str:
     image = next(image.reference for image in view.wanted if image.label == label)
-    return describe_opening(image, mark.why or Opening.EARLIER)
+    return describe_opening(image, target.why or Opening.EARLIER)
 
 
 def _may_remove(view: NodeView, label: str, since: float) -> bool:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import SetCondition
     from roost.controllers.contract.snapshot import Moment
+    from roost.controllers.image_gate.absent_images import Opening
     from roost.controllers.image_gate.facts import Fact, Fault, PodEvidence
-    from roost.controllers.image_gate.marks import Opening
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.placement.pullers import ManagedImage
     from roost_core.scheduler.objects import NodeState, PodState

@@ -23,10 +23,10 @@ from roost.controllers.contract.actions import (
     Planned,
     SetCondition,
 )
-from roost.controllers.contract.pullers import is_z2jh_continuous_puller
+from roost.controllers.contract.puller_pods import is_z2jh_continuous_puller
+from roost.controllers.image_gate.absent_images import SENTENCES, Opening
 from roost.controllers.image_gate.facts import PodEvidence, find_evidence
 from roost.controllers.image_gate.gauges import gauge_values
-from roost.controllers.image_gate.marks import SENTENCES, Opening
 from roost.controllers.image_gate.node import ECHO_SECONDS, Judgement, judge_node
 from roost.controllers.image_gate.node_labels import describe_opening
 from roost.controllers.image_gate.node_view import NodeMemory, PlanContext, RequiredLabels

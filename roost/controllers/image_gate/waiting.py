@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.gated_pods import gate_labels, is_gate, waits_at_gate
-from roost.controllers.image_gate.marks import is_startup_taint
+from roost.controllers.image_gate.absent_images import is_startup_taint
 from roost_core.placement.labels import OPENED
 from roost_core.placement.nodes import node_covers
 from roost_core.scheduler.matching import is_kept_off, node_matches, tolerates_cordon

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Action
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.nodes import NodeJudge, Unfit
+    from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Unfit
     from roost.controllers.placeholder_mover.view import View
     from roost_core.scheduler.objects import NodeState
 

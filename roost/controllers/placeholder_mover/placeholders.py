@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Snapshot
-    from roost.controllers.placeholder_mover.pods import PodIndex
+    from roost.controllers.placeholder_mover.pod_index import PodIndex
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 

@@ -10,7 +10,7 @@ from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.nodes import NodeJudge
+    from roost.controllers.placeholder_mover.node_fitness import NodeJudge
     from roost.controllers.placeholder_mover.placeholders import PlaceholderMap
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.scheduler.objects import NodeState

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.actions import Gauges
-    from roost.controllers.popular_images.nodes import NodeView
-    from roost.controllers.popular_images.pods import Pull
+    from roost.controllers.popular_images.node_views import NodeView
     from roost.controllers.popular_images.popularity import Rules
+    from roost.controllers.popular_images.pull_pods import Pull
 
 
 class Rest(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from roost.controllers.contract.actions import DeletePod, Done, Outcome, Planned
-from roost.controllers.popular_images.pods import DELETE_SECONDS, is_pull_pod
+from roost.controllers.popular_images.pull_pods import DELETE_SECONDS, is_pull_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

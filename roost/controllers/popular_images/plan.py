@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Outcome, Planned
 from roost.controllers.popular_images.memory import PopularMemory
-from roost.controllers.popular_images.nodes import disk_bytes_of
+from roost.controllers.popular_images.node_views import disk_bytes_of
 from roost.controllers.popular_images.popularity import UNCOUNTED, Launch, count_users, launch_from, users_by_use
 from roost.controllers.popular_images.pulls import Pulls
 from roost.controllers.popular_images.scene import Scene
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import Done
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.popular_images.nodes import NodeView
+    from roost.controllers.popular_images.node_views import NodeView
     from roost.controllers.popular_images.popularity import Use
     from roost.controllers.popular_images.settings import PopularSettings
     from roost.controllers.popular_images.wanted import Wanted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, Notice
 from roost.controllers.popular_images.memory import PulledImage, Rest, StartedPull
-from roost.controllers.popular_images.pods import (
+from roost.controllers.popular_images.pull_pods import (
     DELETE_SECONDS,
     Pull,
     failure_of,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Action
     from roost.controllers.contract.snapshot import Moment
     from roost.controllers.popular_images.memory import PopularMemory
-    from roost.controllers.popular_images.nodes import NodeView
+    from roost.controllers.popular_images.node_views import NodeView
     from roost.controllers.popular_images.scene import Scene
     from roost.controllers.popular_images.settings import PopularSettings
     from roost.controllers.popular_images.wanted import Wanted

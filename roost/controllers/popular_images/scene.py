@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.popular_images.nodes import NodeViews, image_sizes
+from roost.controllers.popular_images.node_views import NodeViews, image_sizes
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER
 
 if TYPE_CHECKING:

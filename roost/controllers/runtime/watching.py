@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.gated_pods import waits_at_gate
-from roost.controllers.contract.pullers import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
+from roost.controllers.contract.puller_pods import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
 from roost.controllers.contract.snapshot import PullEvent, Snapshot, StatefulSetState
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector

@@ -25,7 +25,7 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
-from roost.controllers.popular_images.pods import read_pull
+from roost.controllers.popular_images.pull_pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.simulator.engine.pods import PLACEHOLDER, USER
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL

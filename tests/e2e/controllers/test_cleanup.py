@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost.controllers.popular_images.pods import Pull
-from roost.controllers.popular_images.pods import pull_pod as build_pull_pod
+from roost.controllers.popular_images.pull_pods import Pull
+from roost.controllers.popular_images.pull_pods import pull_pod as build_pull_pod
 from roost.controllers.popular_images.settings import PullMethod, PullPod
 from roost_core.placement.labels import attract_label, images_condition, pulled_label, startup_taint
 from tests.e2e.controllers.test_node_write_policy import ACCOUNT, manifests_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from generator.values.release import Release
-from roost.controllers.popular_images.pods import Pull, pull_pod
+from roost.controllers.popular_images.pull_pods import Pull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.placement import labels
 from roost_core.placement.settings_reader import Reader

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.placeholder_mover.pods import PodIndex
+from roost.controllers.placeholder_mover.pod_index import PodIndex
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.nodes import NodeFact

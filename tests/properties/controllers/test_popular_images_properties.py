@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, Done, Outcome
 from roost.controllers.popular_images.memory import PopularMemory
-from roost.controllers.popular_images.nodes import disk_bytes_of
+from roost.controllers.popular_images.node_views import disk_bytes_of
 from roost.controllers.popular_images.plan import note_popular_images, plan_popular_images
 from roost.controllers.popular_images.popularity import (
     LEAST_USERS,

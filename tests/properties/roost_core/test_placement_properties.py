@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.placement.admitted_nodes import AdmittedNodes
-from roost_core.placement.homes import choose_homes
+from roost_core.placement.home_load import choose_homes
 from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits
 from roost_core.placement.rendezvous import Ring, rank_nodes
 from tests.builders import held, node

@@ -8,7 +8,7 @@ import pytest
 
 from roost.controllers.cleanup import END_SECONDS, CleanupOptions, clean_up
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.kube.leases import LEASE_SECONDS
+from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import pulled_label
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from roost_core.placement.classes import Classes
-from roost_core.placement.homes import choose_homes, load_bound
+from roost_core.placement.home_load import choose_homes, load_bound
 from roost_core.placement.image_holders import Holders
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.managed_images import managed_images

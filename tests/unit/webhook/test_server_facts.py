@@ -10,7 +10,7 @@ import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
-from roost_core.placement.leases import LeaseState
+from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from webhook.metrics import Metrics

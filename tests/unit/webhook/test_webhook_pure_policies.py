@@ -17,7 +17,7 @@ from roost_core.placement.labels import (
     attract_label,
     pulled_label,
 )
-from roost_core.placement.leases import LeaseState
+from roost_core.placement.lease_state import LeaseState
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import CONTROLLERS, SCHEDULER

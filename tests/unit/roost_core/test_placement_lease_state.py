@@ -8,7 +8,7 @@ import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.lease_watch import LeaseWatch
-from roost_core.placement.leases import LeaseObserver, LeaseState
+from roost_core.placement.lease_state import LeaseObserver, LeaseState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roost.controllers.contract.actions import ChangeNode, Notice
-from roost.controllers.image_gate.marks import NO_PULLER_OPENS_SECONDS
+from roost.controllers.image_gate.absent_images import NO_PULLER_OPENS_SECONDS
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.settings import PullerPods
 from roost_core.placement.nodes import NodeFact

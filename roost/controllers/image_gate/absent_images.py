@@ -70,7 +70,7 @@ class Absence(NamedTuple):
     unattended_seconds: float
 
 
-class Mark(NamedTuple):
+class LabelTarget(NamedTuple):
     """What a label should be."""
 
     # None: no label.
@@ -81,28 +81,28 @@ class Mark(NamedTuple):
     wait_seconds: float | None = None
 
 
-NO_MARK: Final = Mark(None)
+NO_LABEL: Final = LabelTarget(None)
 
 
-def find_mark(absence: Absence, deadline_seconds: float) -> Mark:
+def find_target(absence: Absence, deadline_seconds: float) -> LabelTarget:
     """Decide what the label of an absent image should be."""
     if not (absence.is_coming or absence.is_expected):
-        return NO_MARK
+        return NO_LABEL
     if absence.label == OPENED:
-        return Mark(OPENED)
+        return LabelTarget(OPENED)
     waits = [deadline_seconds - absence.missing_seconds]
     if absence.is_coming:
         if absence.is_stuck:
-            return Mark(OPENED, Opening.BACK_OFF)
+            return LabelTarget(OPENED, Opening.BACK_OFF)
     elif absence.was_brought:
-        return Mark(OPENED, Opening.REMOVED)
+        return LabelTarget(OPENED, Opening.REMOVED)
     else:
         waits.append(NO_PULLER_OPENS_SECONDS - absence.unattended_seconds)
         if waits[-1] <= 0:
-            return Mark(OPENED, Opening.NO_PULLER)
+            return LabelTarget(OPENED, Opening.NO_PULLER)
     if waits[0] <= 0:
-        return Mark(OPENED, Opening.DEADLINE)
-    return Mark(PULLING, None, min(waits))
+        return LabelTarget(OPENED, Opening.DEADLINE)
+    return LabelTarget(PULLING, None, min(waits))
 
 
 def is_startup_taint(taint: Taint) -> bool:

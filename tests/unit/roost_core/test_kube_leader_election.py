@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kubernetes.client import ApiClient, Configuration
 
-from roost_core.kube import leases
+from roost_core.kube import leader_election
 from roost_core.kube.client import Client
-from roost_core.kube.leases import LEASE_SECONDS, RENEW_SECONDS, Leadership, steady_seconds
+from roost_core.kube.leader_election import LEASE_SECONDS, RENEW_SECONDS, Leadership, steady_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -148,7 +148,7 @@ def test_a_lease_is_made_with_its_owner_and_again_when_somebody_deleted_it(serve
 
 
 def test_an_api_server_that_falls_silent_holds_nobody_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "READ_SECONDS", 0.1)
+    monkeypatch.setattr(leader_election, "READ_SECONDS", 0.1)
     one = candidate(server, "one")
     one.try_once()
     assert one.is_leader
@@ -232,7 +232,7 @@ def test_who_finds_another_name_in_the_lease_stops_at_once(server: Server) -> No
 def test_who_can_not_do_the_work_neither_asks_for_the_lease_nor_keeps_it(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(leader_election, "RETRY_SECONDS", 0.01)
     fit = threading.Event()
     one = Leadership(server.client(), "hub", "lease", "one", is_fit=fit.is_set)
     stop = threading.Event()
