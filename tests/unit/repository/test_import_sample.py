@@ -1,0 +1,21 @@
+"""docs/beside-zero-to-jupyterhub.md shows what `roost import` writes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from generator.importing.importer import import_values
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "beside-zero-to-jupyterhub.md"
+
+
+def test_the_sample_is_what_roost_import_writes() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    hub, values = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
+    shown = page.partition("$ roost import hub.yaml --release hub > values.yaml\n")[2].partition("```")[0]
+    result = import_values(hub, "hub.yaml", "hub")
+    assert values == result.to_yaml()
+    # The page leaves out the end of long notes.
+    pattern = re.escape(shown.rstrip()).replace(re.escape("[…]"), "[^\n]*")
+    assert re.fullmatch(pattern, result.report().rstrip()), result.report()
