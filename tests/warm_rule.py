@@ -1,4 +1,4 @@
-"""The rule of warm sets in a few plain lines: what `webhook.rules.warm`, which keeps what it can, is held to."""
+"""The rule of warm sets in a few plain lines: what `webhook.rules.warm_finder`, which keeps what it can, is held to."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decide on one pod: its class, whether it is placed at all, what the rules of its class say, and the patch of it.
+"""Decide on one pod: its class, whether it is placed at all, what its class's rules want, and the resulting patch.
 
-The webhook answers reviews by it, and the simulator makes its pods by it.
+Both the webhook and the simulator call `decide`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from roost_core.placement.pods import DAEMON_SET
 from webhook.rules.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
 from webhook.rules.facts import HomePod
 from webhook.rules.patch import Annotate, Change, patch_for, without_overflow
-from webhook.rules.policies import Case, Degraded, LeftToCluster, Note, Reads
+from webhook.rules.rulebook import Case, Degraded, LeftToCluster, Note, Reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,55 +22,55 @@ if TYPE_CHECKING:
     from roost_core.placement.pods import Pod
     from webhook.rules.facts import Facts
     from webhook.rules.patch import Operation
-    from webhook.rules.policies import Memory, Rule, Rulebook
+    from webhook.rules.rulebook import Memory, Rule, Rulebook
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Result(StrEnum):
-    """What came of a review."""
+    """The result of a review."""
 
     PATCHED = "patched"
-    # The pod carries all its rules already.
+    # The pod already has everything that its rules want.
     UNCHANGED = "unchanged"
-    # It has a class but is none of ours: opt-out, nodeName, DaemonSet …
+    # It has a class but isn't placed: opt-out, nodeName, DaemonSet …
     SKIPPED = "skipped"
     # It has no class.
     UNMATCHED = "unmatched"
     # Not the creation of a pod.
     IGNORED = "ignored"
-    # The object isn't of a pod's shape.
+    # The object is not a valid pod.
     ODD = "odd"
-    # It asks for more than one review may (webhook.rules.bounds).
+    # It exceeds a bound of webhook.rules.bounds.
     BEYOND_BOUNDS = "beyond-bounds"
-    # No AdmissionReview: answered 4xx.
+    # Not an AdmissionReview: answered with a 4xx.
     MALFORMED = "malformed"
-    # A fault of Roost's own.
+    # An error in Roost itself.
     ERROR = "error"
 
 
 class Decision(NamedTuple):
-    """What one pod gets, and what is told of it."""
+    """What one pod gets, and what is reported about it."""
 
     result: Result
-    # None: the pod has no class, or wasn't read that far.
+    # None: the pod has no class, or its class wasn't determined.
     pod_class: str | None = None
-    # Why it was skipped, or which bound it was beyond: a word.
+    # Why it was skipped, or the bound that it exceeds: one word.
     reason: str = ""
-    # Why the gate gave way (no-holder, no-holder-fits, nodes-unknown, controllers-stale); "" when it didn't.
+    # Why the gate doesn't require images (no-holder, no-holder-fits, nodes-unknown, controllers-stale); "": it does.
     degraded: str = ""
     # Why the pod was left to the cluster's scheduler (stale, never-held); "" when it wasn't.
     left_to_cluster: str = ""
     # JSON Patch.
     operations: Sequence[Operation] = ()
-    # What the operations make true.
+    # What the operations implement.
     changes: Sequence[Change] = ()
-    # Annotations of the audit log, and sentences for whoever creates the pod.
+    # Audit annotations, and warnings for the client that creates the pod.
     audit: Mapping[str, str] = _NOTHING
     warnings: Sequence[str] = ()
-    # What the ledger is to remember, unless the review is a dry run; None: nothing.
+    # What to record in the ledger, except for a dry run; None: nothing.
     home: HomePod | None = None
-    # With the same of these facts the same pod gets the same.
+    # The facts that the decision depends on.
     reads: Reads = Reads.NOTHING
 
 
@@ -82,19 +82,19 @@ def decide(
     *,
     pod_key: str,
     now: float,
-    asks: Callable[[Rule], bool] | None = None,
+    selects: Callable[[Rule], bool] | None = None,
 ) -> Decision:
-    """Decide on a pod that is about to be created. Nothing given is edited but what `memory` keeps for speed.
+    """Decide on a pod that is about to be created. Changes none of its arguments, except for the caches of `memory`.
 
-    pod_key: how facts and ledger know the pod. now: seconds of a clock that only grows. asks: only these rules are
-    asked; None: all of its class. Raises OddPodError when a place that has to change isn't of a pod's shape.
+    pod_key: the pod's key in facts and ledger. now: seconds of a monotonic clock. selects: apply only these rules of
+    the class; None: all. Raises OddPodError when a part of the pod that has to change is malformed.
     """
     pod_class = rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
     if pod_class is None:
         return Decision(Result.UNMATCHED)
     name, rules = pod_class.name, rulebook.rules[pod_class.name]
     reason = pod.reason_to_skip()
-    # A DaemonSet's pod has its node, but it counts there only by what it requests.
+    # The node of a DaemonSet's pod is fixed, but the scheduler counts only what the pod requests.
     gets_requests_only = reason == DAEMON_SET and bool(pod_class.resources)
     if reason and not gets_requests_only:
         return _skipped(name, reason)
@@ -115,9 +115,9 @@ def decide(
     target = degraded = left_to_cluster = ""
     reads = Reads.NOTHING
     for rule in rules.rules:
-        if asks is not None and not asks(rule):
+        if selects is not None and not selects(rule):
             continue
-        verdicts = list(rule.policy(case))
+        verdicts = list(rule.apply(case))
         if verdicts and rule.reads is not Reads.NOTHING:
             reads |= rule.reads
         for verdict in verdicts:
@@ -133,9 +133,9 @@ def decide(
                 changes.append(verdict)
                 if isinstance(verdict, Annotate) and verdict.key == HOME_TARGET_ANNOTATION:
                     target = verdict.value
-    fitting, left_out = without_overflow(pod, changes)
-    if left_out:
-        warnings.append(f"Roost: the pod's annotations leave no room for {', '.join(left_out)}")
+    fitting, dropped = without_overflow(pod, changes)
+    if dropped:
+        warnings.append(f"Roost: the pod's annotations leave no room for {', '.join(dropped)}")
     operations = patch_for(pod, fitting)
     if len(operations) > MAX_OPERATIONS:
         return beyond(Bound.OPERATIONS, name)
@@ -148,15 +148,15 @@ def decide(
         changes=fitting,
         audit=audit,
         warnings=warnings,
-        # What the facts show counts there: a repeated POST of a pod that is there will be refused.
+        # A pod that the facts show is counted by them; the API server rejects a repeated POST of it.
         home=HomePod(name, target) if target and pod_key not in facts.homes.pods else None,
         reads=reads,
     )
 
 
 def beyond(bound: Bound, pod_class: str | None = None) -> Decision:
-    """The decision on a review that asks for too much: its pod is admitted as it came."""
-    warning = f"Roost: pod admitted as it came: more than {MOST[bound]}"
+    """The decision on a review that exceeds a bound: its pod is admitted unchanged."""
+    warning = f"Roost: pod admitted unchanged: more than {MOST[bound]}"
     audit = {"beyond-bounds": bound.value}
     return Decision(Result.BEYOND_BOUNDS, pod_class, bound.value, audit=audit, warnings=[warning])
 

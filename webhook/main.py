@@ -1,4 +1,4 @@
-"""Wire the webhook: policy file, certificates, facts and the two listeners, from options to exit code."""
+"""Run the webhook: wire policy file, certificates, facts and the two listeners, and return the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roost_core.kube.client import Client, ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, Readiness, Verdict
 from webhook.admission import Result
-from webhook.certificates.files import CertificateFiles
+from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
 from webhook.metrics import Metrics
 from webhook.policy_file import PolicyFile
@@ -27,8 +27,8 @@ from webhook.review import Outcome, Reviewer
 from webhook.rules.bounds import MAX_BODY_BYTES
 from webhook.rules.facts import Facts
 from webhook.serving.app import create_wsgi
-from webhook.serving.server import Pulse
-from webhook.serving.server import serve as serve_reviews
+from webhook.serving.lifecycle import Pulse
+from webhook.serving.lifecycle import serve as serve_reviews
 from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
@@ -39,30 +39,30 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# How long a thread may keep the interpreter while the event loop waits for it. Python's 5 ms would be ten reviews.
+# How long another thread can hold the interpreter while the event loop waits. Python's default of 5 ms is ten reviews.
 SWITCH_SECONDS: Final = 0.0005
-# Open at once, handshakes included. An API server keeps up to 25 idle ones, and opens one for each pod of a burst;
-# each takes up to 0.3 MiB while a large body comes in.
+# At the same time, including handshakes. An API server keeps up to 25 idle ones and opens one for each pod of a burst.
+# Each takes up to 0.3 MiB while a large body is received.
 MAX_CONNECTIONS: Final = 384
-# For so long a metrics page is shown again: it takes some milliseconds to write, and anybody may ask for it.
+# How long a metrics page is reused: it takes some milliseconds to write, and anyone can request it.
 METRICS_SECONDS: Final = 0.2
-# For threads to end.
+# How long to wait for threads at the end.
 STOP_SECONDS: Final = 2.0
 NO_FACTS: Final = Facts()
 
 
 class OptionsError(Exception):
-    """What an option names can't be used; the message says which and what to do."""
+    """An option's value can't be used; the message names the option and the fix."""
 
 
 def serve(options: WebhookOptions) -> int:
-    """Run one replica until SIGTERM. 0: drained and gone; 1: it could not start, and stderr says why."""
+    """Run one replica until SIGTERM. Returns 0 after draining, 1 when it can't start (stderr says why)."""
     logs.configure(options.log_level)
     return_freed_memory()
     try:
         _Replica(options).run()
     except (OptionsError, BindError) as error:
-        print(f"roost webhook: {error}", file=sys.stderr)  # noqa: T201 - the talk of a command goes to stderr
+        print(f"roost webhook: {error}", file=sys.stderr)  # noqa: T201 - a command's messages go to stderr
         return 1
     return 0
 
@@ -75,11 +75,11 @@ class _Replica:
         self._metrics = Metrics(version())
         self._draining = threading.Event()
         self._pulse = Pulse()
-        # The metrics page as it was written last, and when.
+        # The last metrics page, and when it was written.
         self._page, self._page_at = b"", 0.0
         self._certificate = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
-        self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._whose_policy)
+        self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._foreign_policy)
         self._reviewer = Reviewer(self._settings, self._current_facts, time.monotonic, self._count)
         self._server = Server(
             create_wsgi(self._reviewer.review),
@@ -97,7 +97,7 @@ class _Replica:
     def run(self) -> None:
         """Start everything, serve, and stop everything."""
         options = self._options
-        # A new replica on the host's network begins to listen while the old one drains.
+        # On the host network a new replica starts to listen while the old one drains.
         bound = bind(options.bind_address, options.port, shares_port=True)
         ops_bound = bind(options.bind_address, options.metrics_port, shares_port=True)
         client = self._connect()
@@ -122,7 +122,7 @@ class _Replica:
             pulse=self._pulse,
         )
         sys.setswitchinterval(SWITCH_SECONDS)
-        # What is loaded by now stays for good: the collector needn't walk it while reviews wait.
+        # What is loaded now is never freed: keep the collector from traversing it while reviews wait.
         gc.collect()
         gc.freeze()
         threads = [threading.Thread(target=work, args=(self._stop,), daemon=True) for work in self._work]
@@ -164,8 +164,8 @@ class _Replica:
         self._checks["certificate"] = files.verdict
         self._work.append(files.run)
 
-    def _whose_policy(self, settings: Settings) -> str:
-        """Why a policy isn't this replica's: its labels and schedulers would be those of another release."""
+    def _foreign_policy(self, settings: Settings) -> str:
+        """Why a policy isn't this replica's, "" if it is: its labels and schedulers would be another release's."""
         options = self._options
         if (settings.release, settings.namespace) == (options.release, options.namespace):
             return ""
@@ -198,7 +198,7 @@ class _Replica:
 
     def _count(self, outcome: Outcome) -> None:
         if outcome.is_dry_run:
-            # No pod came of it: alerts and graphs are about pods.
+            # Nothing is created: alerts and graphs are about pods.
             return
         decision = outcome.decision
         self._metrics.count_review(decision.pod_class, decision.result, outcome.seconds)

@@ -1,4 +1,4 @@
-"""Hold every Prometheus metric of the webhook, in a registry of its own.
+"""Every Prometheus metric of the webhook, in a registry of its own.
 
 Names follow the conventions: base units, `_total` on counters, no label whose values a pod's author can choose.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 # Seconds. A review takes well under a millisecond; the last buckets are the API server's time-outs.
 DURATION_BUCKETS: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
-# The class label of a review whose pod belongs to none.
+# The `class` label of a review whose pod has no class.
 NO_CLASS: Final = "none"
 
 
 class Metrics:
-    """All metrics; one object a process, handed to whom it concerns."""
+    """All metrics; one object per process."""
 
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
@@ -84,7 +84,7 @@ class Metrics:
         )
         self._watch_errors = self._counter("roost_webhook_watch_errors", "Lists and watches that failed.", "kind")
         self._gauge("roost_build_info", "1 for the version that runs.", "version").labels(version).set(1)
-        # `labels()` takes a lock and builds a tuple: too dear for every review.
+        # `labels()` takes a lock and builds a tuple: too slow for every review.
         self._review_children: dict[tuple[str, str], Counter] = {}
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -107,11 +107,11 @@ class Metrics:
         self._durations.observe(seconds)
 
     def count_degradation(self, pod_class: str | None, reason: str) -> None:
-        """One pod that the gate let through softly."""
+        """Count one pod whose images the gate didn't require."""
         self._degradations.labels(pod_class or NO_CLASS, reason).inc()
 
     def count_beyond_bounds(self, bound: str) -> None:
-        """One pod that was admitted as it was sent, and which bound it was beyond."""
+        """Count one pod that was admitted unchanged, by the bound that it exceeds."""
         self._beyond_bounds.labels(bound).inc()
 
     def count_left_to_cluster(self, pod_class: str | None, reason: str) -> None:
@@ -125,7 +125,7 @@ class Metrics:
             self._waiting.labels(pod_class).set(pods)
 
     def show_leases(self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]) -> None:
-        """Ask, on each scrape, for the age of each part's Lease and whether the part is away; others disappear."""
+        """Show the age of each part's Lease and whether the part is away, read on each scrape; drop all others."""
         self._lease_age.clear()
         self._part_away.clear()
         for part, (age_seconds, is_away) in leases.items():
@@ -139,7 +139,7 @@ class Metrics:
             self._ring_nodes.labels(pod_class).set(nodes)
 
     def show_facts_age(self, age_seconds: Callable[[], float]) -> None:
-        """Ask for the age on each scrape."""
+        """Show the age of the facts, read on each scrape."""
         self._facts_age.set_function(age_seconds)
 
     def show_policy(self, revision: str) -> None:
@@ -158,7 +158,7 @@ class Metrics:
             self._unplaced.labels(pod_class).set(pods)
 
     def count_unplaced(self, pod_class: str) -> None:
-        """One pod found unplaced, for the first time."""
+        """Count one pod when it is first seen unplaced."""
         self._unplaced_seen.labels(pod_class).inc()
 
     def count_watch_error(self, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""Keep the rules in step with the policy file: swapped whole, or the last good ones stay and it is said so."""
+"""Follow the policy file: a valid change replaces the settings as a whole, an invalid one is logged and counted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLICY_KEY: Final = "policy.json"
-# The kubelet brings a changed ConfigMap within a minute or so; a second more is nothing, and reading a file of some ten
-# kilobytes is cheaper to trust than watching two levels of symbolic links.
+# The kubelet updates a changed ConfigMap within about a minute, so a second more doesn't matter; and reading some ten
+# kilobytes is more robust than watching two levels of symbolic links.
 POLL_SECONDS: Final = 1.0
 # A ConfigMap holds at most 1 MiB.
 MAX_POLICY_BYTES: Final = 2 * 1024 * 1024
@@ -40,7 +40,7 @@ NO_RULES: Final = Settings(
 
 
 class PolicyFile:
-    """The rules in use. Until a first good policy came they are empty: every pod passes as it is."""
+    """The settings in use. They are empty until the first valid policy: every pod is admitted unchanged."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class PolicyFile:
         on_change: Callable[[Settings], None] = lambda _settings: None,
         check: Callable[[Settings], str] = lambda _settings: "",
     ) -> None:
-        """Prepare. `check` says why a policy that can be read is refused all the same, "" when it isn't."""
+        """check: returns why to reject a policy that can be read, "" to accept it."""
         self._path = path / POLICY_KEY if path.is_dir() else path
         self._metrics = metrics
         self._on_change = on_change
@@ -60,41 +60,41 @@ class PolicyFile:
 
     @property
     def settings(self) -> Settings:
-        """The rules in use; one object, never edited."""
+        """The settings in use; immutable, and replaced as a whole."""
         return self._settings
 
     def verdict(self) -> Verdict:
-        """Ready once a policy was good; a later fault is told, but the last good policy still serves."""
+        """Ready once there was a valid policy; a later fault is reported, but the last valid policy stays in use."""
         if self._settings is NO_RULES:
-            return Verdict(passed=False, detail=f"no policy yet, pods pass untouched: {self._fault}")
+            return Verdict(passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}")
         if self._fault:
             return Verdict(
-                passed=True, detail=f"revision {self._settings.revision} stays, reload failed: {self._fault}"
+                passed=True, detail=f"revision {self._settings.revision} stays in use, reload failed: {self._fault}"
             )
         return Verdict(passed=True, detail=f"revision {self._settings.revision}")
 
     def poll(self) -> None:
-        """Read the file, and swap the rules when it changed for the better."""
+        """Read the file, and use it if it changed and is valid."""
         try:
             with self._path.open("rb") as file:
                 text = file.read(MAX_POLICY_BYTES + 1)
         except OSError as error:
-            # Said on every change only, so that a log of a broken mount stays readable.
-            self._refuse(f"can't be read: {error.strerror}", None)
+            # Logged only when the reason changes, so that the log of a broken mount stays readable.
+            self._reject(f"can't be read: {error.strerror}", None)
             return
         if text == self._seen:
             return
         if len(text) > MAX_POLICY_BYTES:
-            self._refuse(f"is longer than {MAX_POLICY_BYTES} bytes", text)
+            self._reject(f"is longer than {MAX_POLICY_BYTES} bytes", text)
             return
         try:
             settings = read_settings(text)
         except SettingsError as error:
-            self._refuse("; ".join(str(error).splitlines()), text)
+            self._reject("; ".join(str(error).splitlines()), text)
             return
-        trouble = self._check(settings)
-        if trouble:
-            self._refuse(trouble, text)
+        reason = self._check(settings)
+        if reason:
+            self._reject(reason, text)
             return
         self._seen, self._fault = text, ""
         if settings.revision == self._settings.revision:
@@ -104,18 +104,18 @@ class PolicyFile:
         log.info("policy in use revision=%s classes=%s", settings.revision, ",".join(settings.classes))
         self._on_change(settings)
 
-    def _refuse(self, reason: str, text: bytes | None) -> None:
+    def _reject(self, reason: str, text: bytes | None) -> None:
         fault = f"{self._path.name}: {reason}"
         if fault == self._fault and text == self._seen:
             return
         self._seen, self._fault = text, fault
         self._metrics.policy_reload_failures.inc()
-        log.error("policy refused, revision=%s stays: %s", self._settings.revision or "none", fault)
+        log.error("policy rejected, revision=%s stays in use: %s", self._settings.revision or "none", fault)
 
     def run(self, stop: threading.Event) -> None:
         """Poll until `stop`."""
         while not stop.wait(POLL_SECONDS):
             try:
                 self.poll()
-            except Exception:  # the thread must outlive any fault: without it no policy would ever come again
+            except Exception:  # the thread must survive any error: without it no change would be seen
                 log.exception("policy poll failed")

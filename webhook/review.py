@@ -1,7 +1,7 @@
-"""Answer AdmissionReview v1 requests: read one, have its pod decided on, write the answer.
+"""Answer AdmissionReview v1 requests: read the review, decide on its pod, write the answer.
 
-Guarantees: never raises, never answers 5xx; a fault of Roost's own admits the pod as it came, and is counted. Nothing
-of a pod's content goes to the log: tokens travel in env, args and image pull settings.
+Guarantees: never raises, never answers 5xx; an error in Roost admits the pod unchanged, and is counted. Nothing of a
+pod's content is logged: env, args and image pull settings can hold tokens.
 Source: k8s.io/api/admission/v1.
 """
 
@@ -20,7 +20,7 @@ from webhook.admission import Decision, Result, beyond, decide
 from webhook.rules.bounds import MOST, Bound, is_oversized
 from webhook.rules.facts import pod_key
 from webhook.rules.ledger import unnamed
-from webhook.rules.policies import Memory, Rulebook
+from webhook.rules.rulebook import Memory, Rulebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,19 +32,19 @@ log = logging.getLogger(__name__)
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
-# A UUID has 36; the answer repeats what was sent, so it is bounded.
+# A UUID has 36 characters. The answer repeats the uid, so its length is bounded.
 _MAX_UID: Final = 128
-# How kube-apiserver begins a review. What is too long to be parsed is answered by this alone.
+# How kube-apiserver begins a review: enough to answer one that is too large to be parsed.
 _HEAD: Final = re.compile(
     rb'\s{0,8}\{"kind":"AdmissionReview","apiVersion":"admission\.k8s\.io/v1","request":\{"uid":"([0-9A-Za-z-]{1,128})"'
 )
-# Beyond 256 characters the API server cuts, and beyond 4096 in all it drops.
+# The API server truncates a warning beyond 256 characters, and drops all beyond 4096 in total.
 _MAX_WARNING: Final = 256
 _INTERNAL_WARNING: Final = "Roost: placement rules skipped: internal error, see the webhook's log"
 
 
 class MalformedReviewError(Exception):
-    """The body is no AdmissionReview v1 request. The text says why, and holds nothing of the body."""
+    """The body is not an AdmissionReview v1 request. The text says why, and quotes nothing of the body."""
 
     def __init__(self, text: str, status: int = 400) -> None:
         super().__init__(text)
@@ -57,18 +57,18 @@ class Review(NamedTuple):
 
     uid: str
     namespace: str
-    # The creation of a pod itself, not of a subresource or anything else.
+    # Whether a pod itself is created, not a subresource or another kind.
     creates_pod: bool
     is_dry_run: bool
-    # Whatever was sent as the object.
+    # The object as sent: any JSON.
     body: object
 
 
 def uid_of_oversized(body: bytes) -> str | None:
-    """The uid of a review that is too much to be parsed, read from its first bytes; None for any other body.
+    """The uid of a review that is too large to be parsed, read from its first bytes; None for any other body.
 
-    Raises MalformedReviewError when it doesn't begin as kube-apiserver begins a review: to a 4xx the API server applies
-    the entry's failurePolicy, which is Ignore by default.
+    Raises MalformedReviewError when it doesn't begin as kube-apiserver's reviews do: after a 4xx the API server applies
+    the webhook's failurePolicy, which is Ignore by default.
     """
     if not is_oversized(body):
         return None
@@ -79,14 +79,14 @@ def uid_of_oversized(body: bytes) -> str | None:
 
 
 def parse_review(body: bytes) -> Review:
-    """Read a request that isn't oversized. Raises MalformedReviewError, and nothing else, whatever `body` is."""
+    """Parse a request that isn't oversized. Raises MalformedReviewError, and nothing else, whatever `body` is."""
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError:
-        # The parser's own text could quote the body.
-        raise MalformedReviewError("the body is no JSON, or nested too deeply") from None
+        # The parser's own message could quote the body.
+        raise MalformedReviewError("the body is not valid JSON, or is nested too deeply") from None
     if type(review) is not dict:
-        raise MalformedReviewError("the body is no JSON object")
+        raise MalformedReviewError("the body is not a JSON object")
     if review.get("kind") != KIND or review.get("apiVersion") != API_VERSION:
         raise MalformedReviewError(f"not an {KIND} of {API_VERSION}")
     request = review.get("request")
@@ -130,7 +130,7 @@ def _allow(uid: str, decision: Decision) -> Answer:
 
 
 class Answer(NamedTuple):
-    """An HTTP answer: status 200 with an AdmissionReview in JSON, or 4xx with a line of text."""
+    """An HTTP response: status 200 with an AdmissionReview as JSON, or a 4xx with one line of text."""
 
     status: int
     body: bytes
@@ -145,7 +145,7 @@ class Outcome(NamedTuple):
 
 
 class Reviewer:
-    """Answers reviews, safely from several threads. Settings and facts come from whoever keeps them."""
+    """Answers reviews; safe for use from several threads. Settings and facts are fetched for each review."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Reviewer:
         now: Callable[[], float],
         on_outcome: Callable[[Outcome], None],
     ) -> None:
-        """now: seconds of a clock that only grows (time.monotonic)."""
+        """now: seconds of a monotonic clock."""
         self._settings = settings
         self._facts = facts
         self._now = now
@@ -179,12 +179,12 @@ class Reviewer:
             answer, decision = Answer(error.status, f"{error}\n".encode()), Decision(Result.MALFORMED)
         try:
             self._on_outcome(Outcome(decision, is_dry_run, self._now() - started))
-        except Exception as error:  # noqa: BLE001 - counting must not cost a pod
-            _log_fault("a review's outcome wasn't counted", error)
+        except Exception as error:  # noqa: BLE001 - an error in counting must not fail the review
+            _log_fault("outcome of a review not counted", error)
         return answer
 
     def pod_seen(self, namespace: str, name: str) -> None:
-        """Tell that the watch has shown this pod (or its end): from now on the facts count it."""
+        """Note that the watch has shown this pod, or its end: from now on the facts count it."""
         self._memory.ledger.forget(pod_key(namespace, name))
 
     def ring_sizes(self) -> dict[str, int]:
@@ -202,14 +202,14 @@ class Reviewer:
             answer = _allow(review.uid, decision)
             if decision.home is not None and not review.is_dry_run:
                 self._memory.ledger.record(key, decision.home, now)
-        except Exception as error:  # noqa: BLE001 - the edge: a fault of ours must not stop a hub from starting pods
-            _log_fault(f"pod admitted as it came: uid={review.uid!r}", error)
+        except Exception as error:  # noqa: BLE001 - an error in Roost must not stop a hub from starting pods
+            _log_fault(f"pod admitted unchanged: uid={review.uid!r}", error)
             decision = Decision(Result.ERROR, warnings=[_INTERNAL_WARNING])
             answer = _allow(review.uid, decision)
         return answer, decision
 
     def _decide(self, review: Review, now: float) -> tuple[str, Decision]:
-        """How facts and ledger know the pod, and the decision on it."""
+        """The pod's key in facts and ledger, and the decision on it."""
         if not review.creates_pod:
             return "", Decision(Result.IGNORED)
         try:
@@ -218,7 +218,7 @@ class Reviewer:
             rulebook = self._current_rulebook()
             return key, decide(pod, rulebook, self._facts(), self._memory, pod_key=key, now=now)
         except OddPodError as error:
-            return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted as it came: {error}"])
+            return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 
     def _current_rulebook(self) -> Rulebook:
         settings = self._settings()
@@ -229,6 +229,6 @@ class Reviewer:
 
 
 def _log_fault(what: str, error: Exception) -> None:
-    """Log where a fault happened but not its text, which may quote a pod."""
+    """Log where an error happened, but not its message, which may quote a pod."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     log.error("%s: %s\n%s", what, type(error).__name__, frames)

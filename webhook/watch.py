@@ -1,7 +1,8 @@
-"""Keep the facts true: watch what the rules need of the cluster, and nothing else; swap in new facts now and then.
+"""Keep the facts up to date: watch what the rules read from the cluster, and nothing else, and replace the facts.
 
-A change is seen within a tenth of a second or so. Many changes make one swap, so that a busy cluster costs reviews
-nothing. What may not be read (nodes, other namespaces) is left out of the facts, told once, and tried again.
+A change takes effect within about a tenth of a second. Many changes make one replacement, so a busy cluster doesn't
+slow down reviews. What the webhook may not read (nodes, other namespaces) is missing from the facts, logged once, and
+retried.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from webhook.rules.facts import (
     read_node,
     read_warm_pod,
 )
-from webhook.rules.policies import Reads, Rulebook
+from webhook.rules.rulebook import Reads, Rulebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,21 +58,21 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Between two swaps of the facts.
+# Between two replacements of the facts.
 SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
 RETRY_SECONDS: Final = 2.0
-# Nodes not heard of for so long (a bookmark comes each minute) may be gone: rules must not demand what they held.
+# Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
 STALE_SECONDS: Final = 300.0
 
 
 class WatchedPod(NamedTuple):
-    """What is kept of a pod of one of our classes."""
+    """The parts of a pod of one of the classes that the facts and metrics need."""
 
     uid: str
     # None: finished, or of a class without a home.
     home: HomePod | None
-    # It came through without the webhook.
+    # It was created without the webhook.
     is_unplaced: bool
     # None: finished, or of a class without a warm set.
     warm: WarmPod | None = None
@@ -80,7 +81,7 @@ class WatchedPod(NamedTuple):
 
 
 class FactsKeeper:
-    """The facts, kept in step with the cluster and the rules. `facts` may be read from any thread."""
+    """Keeps the facts up to date with the cluster and the rules. `facts` can be read from any thread."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class FactsKeeper:
         pod_seen: Callable[[str, str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare. `pod_seen` is told of each pod (namespace, name) of a class with a home that the facts now show."""
+        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now show."""
         self._client = client
         self._metrics = metrics
         self._pod_seen = pod_seen
@@ -101,11 +102,11 @@ class FactsKeeper:
 
     @property
     def facts(self) -> Facts:
-        """The newest facts; never edited."""
+        """The newest facts; immutable."""
         return self._facts
 
     def follow(self, settings: Settings) -> None:
-        """Watch what these rules need. Until the new watches have listed, the old facts stay."""
+        """Watch what these rules need. The old facts stay in use until the new watches have listed."""
         before = self._watches
         if before is not None and _same_watches(before.settings, settings):
             return
@@ -115,7 +116,7 @@ class FactsKeeper:
         self._watches.start()
 
     def verdict(self) -> Verdict:
-        """Ready once there are facts, of all that may be read; new rules that need other watches don't change that."""
+        """Ready once everything readable has been listed; new rules that need other watches don't change that."""
         watches = self._watches
         if watches is None:
             return Verdict(passed=False, detail="no policy yet, so nothing is watched")
@@ -129,20 +130,20 @@ class FactsKeeper:
     def age_seconds(self) -> float:
         """Return the age of the oldest part of the facts, 0.0 when nothing is watched.
 
-        What never came is as old as its watch; what may not be read is no part of them.
+        What was never listed is as old as its watch; what may not be read doesn't count.
         """
         watches = self._watches
         return max(map(WatchCache.age_seconds, watches.parts), default=0.0) if watches else 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Swap in new facts when something changed, until `stop`."""
+        """Replace the facts when something changed, until `stop`."""
         while not stop.is_set():
             if self._dirty.wait(1.0) or self._is_outdated():
                 self._dirty.clear()
                 pause_seconds = SWAP_SECONDS
                 try:
                     self._swap()
-                except Exception:  # the thread must outlive any fault: without it the facts would stand still
+                except Exception:  # the thread must survive any error: without it the facts would never change
                     log.exception("facts not updated")
                     self._dirty.set()
                     pause_seconds = RETRY_SECONDS
@@ -151,7 +152,7 @@ class FactsKeeper:
             self._watches.stop.set()
 
     def _is_outdated(self) -> bool:
-        """Whether nodes came to be known, or a watch broke, by nothing but time or a refusal."""
+        """Whether nodes became readable or unreadable, or a watch broke, without an event."""
         watches = self._watches
         if watches is None or not self._has_facts:
             return False
@@ -165,7 +166,7 @@ class FactsKeeper:
         facts, seen = watches.refresh()
         self._facts = facts
         self._has_facts = True
-        # Only now: between this call and the swap a burst's last builds would count nowhere.
+        # Not before: a burst's last builds would be counted neither by the ledger nor by the facts.
         for key in seen:
             namespace, _, name = key.partition("/")
             self._pod_seen(namespace, name)
@@ -188,13 +189,13 @@ def _same_watches(one: Settings, other: Settings) -> bool:
 
 
 def _needs_namespace_labels(selector: Mapping[str, object] | None) -> bool:
-    """Whether a namespaceSelector asks for more than the name, which every review carries."""
+    """Whether a namespaceSelector needs other labels than the name, which every review has."""
     requirements = (read_label_selector(selector) if selector is not None else None) or frozenset()
     return any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements)
 
 
 class _Watches:
-    """All watches for one set of rules, and the facts made of them. `refresh` belongs to one thread."""
+    """All watches for one set of rules, and the facts made from them. Only one thread may call `refresh`."""
 
     def __init__(
         self,
@@ -230,7 +231,7 @@ class _Watches:
             reads_room = bool(self._classes_that_read(Reads.ROOM))
             self._nodes = cache("/api/v1/nodes", partial(read_node, with_allocatable=reads_room), "nodes")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
-        # Whose pods count in warm sets, too. None: nobody else's.
+        # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
         if settings.shared_namespaces is not None and settings.reads_nodes and self._classes_that_read(Reads.WARM):
             self._shared = read_label_selector(settings.shared_namespaces)
@@ -265,21 +266,21 @@ class _Watches:
             for part, name in settings.leases.items()
             if part != SCHEDULER or settings.sets_scheduler
         }
-        # What was made of the watches so far.
+        # What the watches have yielded so far.
         self._known_nodes: Nodes | None = None
         self._known_namespaces: dict[str, Mapping[str, str]] = {}
         self._builder_pods: dict[str, dict[str, str]] = {name: {} for name in self._builders}
         self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
         self._homes = Homes()
-        # Without nodes nobody asks for them, and nothing would tell which to forget.
+        # Without nodes nothing reads them, and nothing says which to forget.
         self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
-        # Nodes that are other machines than before, whose images are still to be forgotten.
+        # Names that now belong to other machines, whose images are still to be forgotten.
         self._replaced: set[str] = set()
-        # What the current refresh took of the watches.
+        # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
-        # uid and class of pods that came through unplaced, by key.
+        # uid and class of unplaced pods, by key.
         self._unplaced: dict[str, tuple[str, str]] = {}
-        # Class of pods that wait for Roost's scheduler, by key.
+        # Class of pods that are waiting for Roost's scheduler, by key.
         self._waiting: dict[str, str] = {}
         self._metrics.show_unplaced(dict.fromkeys(settings.classes, 0))
         self._metrics.show_waiting(dict.fromkeys(settings.classes, 0))
@@ -439,9 +440,9 @@ class _Watches:
         own_scheduler = rules.scheduler_name
 
         def is_unplaced(pod: Pod) -> bool:
-            # Those that bear no mark of ours, unless they wanted nothing of us. Whoever names our scheduler may still
-            # lack the other rules; only our own placeholders carry them all from the start. A pod that its author
-            # bound to a node looks like any that was scheduled, and one older than the webhook like any it missed.
+            # Pods without the revision annotation, except those that no rule is for. A pod that names Roost's scheduler
+            # can still lack the other rules; only Roost's own placeholders are created with all of them. A pod that
+            # its author bound to a node can't be told from a scheduled one, nor an older pod from a missed one.
             is_own = pod.labels.get(PART_OF_LABEL) == OWN_PART
             carries_all = pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER or (
                 bool(own_scheduler) and pod.scheduler_name == own_scheduler
@@ -460,12 +461,12 @@ class _Watches:
                 pod = read_pod(item, namespace)
             except OddPodError:
                 return None
-            # Two classes may select the same pod: it belongs to one.
+            # Two classes can select the same pod: it belongs to one of them.
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
             home = read_home_pod(item, pod_class.name) if Reads.HOMES in rules.reads else None
             warm = read_warm_pod(item) if pod_class.name in self._warm else None
-            # A pod that is being deleted waits for nothing.
+            # A pod that is being deleted doesn't wait.
             is_waiting = (
                 bool(own_scheduler)
                 and pod.scheduler_name == own_scheduler
@@ -477,9 +478,9 @@ class _Watches:
         return read
 
     def _read_other_hubs(self, item: JSONObject, pod: Pod, pod_class: PodClass) -> WatchedPod | None:
-        """A pod that would be of the class, were it not another hub's: it takes room in the warm set.
+        """A pod of another hub that would belong to the class: it takes room in the warm set.
 
-        One that is on its way to nowhere yet may go to nodes that are none of ours.
+        Only once it has a node: before, it may still go to a node outside the set.
         """
         if self._shared is None or pod_class.name not in self._warm:
             return None
@@ -502,7 +503,7 @@ def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
 
 
 def _replaced(known: Nodes, changes: Mapping[str, NodeFact | None]) -> set[str]:
-    """Names of nodes that went and came back as other machines within these changes."""
+    """Names of nodes that were replaced by other machines within these changes."""
     return {name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid}
 
 

@@ -1,6 +1,6 @@
-"""Hold the certificate that new TLS connections are served with, changeable while serving.
+"""The certificate of new TLS connections, which can be replaced while serving.
 
-Connections that are open keep what they began with: a change drops nobody.
+Open connections keep the certificate they started with: a replacement drops none of them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import ssl
 import threading
 from typing import Final
 
-ALPN: Final = ["http/1.1"]  # the API server speaks nothing else to webhooks
+ALPN: Final = ["http/1.1"]  # the only protocol that the API server uses for webhooks
 
 
 class TlsError(Exception):
-    """A certificate and key can't be served; the message says why and holds no key material."""
+    """A certificate and key can't be used; the message says why, without key material."""
 
 
 class ServingCertificate:
-    """The live certificate; `context` is handed to the listener once and outlives every change.
+    """The certificate in use; `context` is passed to the listener once and stays valid across changes.
 
     The listener's own context holds no certificate. Each ClientHello is handed to the newest context instead of loading
     into the old one, because OpenSSL keeps one certificate for each key type: an ECDSA one would outlive its
@@ -26,7 +26,7 @@ class ServingCertificate:
     """
 
     def __init__(self, *, verifies_clients: bool = False) -> None:
-        """Prepare. verifies_clients: `use` is given a CA, and a client without a certificate of it gets no answer."""
+        """verifies_clients: `use` gets a CA, and clients without a certificate from it are rejected."""
         self._verifies_clients = verifies_clients
         self.context = self._new_context()
         self.context.sni_callback = self._hand_over
@@ -39,7 +39,7 @@ class ServingCertificate:
         return self._loaded.is_set()
 
     def use(self, chain_pem: bytes, key_pem: bytes, client_ca_pem: bytes = b"") -> None:
-        """Serve new connections with this chain (leaf first) and key. Raises TlsError and keeps the old one.
+        """Serve new connections with this chain (leaf first) and key. Raises TlsError, and keeps the old one.
 
         client_ca_pem: CAs of clients' certificates, when clients are verified.
         """
@@ -48,7 +48,7 @@ class ServingCertificate:
             try:
                 fresh.load_verify_locations(cadata=client_ca_pem.decode("ascii"))
             except (ssl.SSLError, ValueError):
-                raise TlsError("the clients' CA can't be loaded: no PEM certificate") from None
+                raise TlsError("the clients' CA can't be loaded: not a PEM certificate") from None
         try:
             _load(fresh, chain_pem, key_pem)
         except (ssl.SSLError, ValueError, OSError) as error:
@@ -62,7 +62,7 @@ class ServingCertificate:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(ALPN)
         if self._verifies_clients:
-            # Of both contexts: a connection keeps the mode that it began with, and looks into the newest one's CAs.
+            # Both contexts need it: a connection keeps the mode of its first context, and uses the CAs of the newest.
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
@@ -74,15 +74,15 @@ class ServingCertificate:
 
 
 def _load(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:
-    # OpenSSL through Python reads files only. An anonymous file in memory never touches a disk and dies with its
+    # Python's ssl module reads certificates from files only. A memfd never touches a disk and disappears with its
     # descriptor, so the key can't be left behind.
     descriptor = os.memfd_create("roost-leaf", os.MFD_CLOEXEC)
     with os.fdopen(descriptor, "wb") as memory:
         memory.write(chain_pem.rstrip() + b"\n" + key_pem)
         memory.flush()
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_refuse_password)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_reject_password)
 
 
-def _refuse_password() -> bytes:
-    # Without this OpenSSL asks on the terminal and waits for ever.
+def _reject_password() -> bytes:
+    # Without it OpenSSL prompts on the terminal and blocks.
     raise ValueError("encrypted keys aren't supported")

@@ -1,9 +1,10 @@
-"""Remember where this replica sent builds lately, until the facts show them.
+"""Remember where this replica recently sent builds, until the facts show them.
 
-Without it a burst is invisible: thirty builds within the watch's delay would all see an idle node. Time is an argument.
+Without it a burst would be invisible: thirty builds within the watch's delay would all see an idle node. Time is an
+argument.
 
-Anyone who reaches the webhook can post a review of a pod that never comes. So a decision counts for a few seconds only,
-and while more of them come to nothing than come true, none counts: then only pods that exist move a home.
+Anyone who can reach the webhook can post reviews of pods that are never created. So a decision counts for a few seconds
+only; and while more decisions turn out false than true, none counts, and only existing pods affect where homes are.
 """
 
 from __future__ import annotations
@@ -15,23 +16,22 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from webhook.rules.facts import HomePod, Homes
 
-# A watch shows a new pod within a second or so; what it never shows was refused after this webhook had spoken, or made
-# up.
+# A watch shows a new pod within about a second. What it never shows was rejected after this webhook, or never existed.
 CONFIRM_SECONDS: Final = 5.0
-# The same while the watch is known to be broken: it will show what came meanwhile.
+# The same while the watch is known to be broken: later it will show what was created meanwhile.
 EXPIRY_SECONDS: Final = 30.0
-# Decisions that came to nothing, less those that came true, from which on no decision counts. A home is left from four
-# builds on (`minLoad`), so fewer do no harm.
+# False decisions less true ones, from which on no decision counts. Builds leave a home from four builds on (`minLoad`),
+# so fewer do no harm.
 MAX_DOUBT: Final = 4.0
-# Half of the doubt is gone after so long.
+# Half-life of the doubt.
 DOUBT_HALF_LIFE_SECONDS: Final = 300.0
-# More isn't remembered: even after a flood decisions count again within some 40 minutes, or as soon as pods come.
+# An upper bound: even after a flood decisions count again within some 40 minutes, or as soon as pods are created.
 _DOUBT_CEILING: Final = 1024.0
 _MAX_DECISIONS: Final = 4096
 
-# No name holds it: what stands before is what the API server makes a name of, what follows is the request's id.
+# Not valid in a name. Before it: what the API server generates the name from; after it: the request's uid.
 _UNNAMED: Final = "#"
-# Characters that the API server puts behind `generateName`, and how much of that it takes.
+# Characters that the API server appends to `generateName`, and how much of that it uses.
 # Source: k8s.io/apiserver/pkg/storage/names.
 _GENERATED: Final = 5
 _MAX_GENERATE_NAME: Final = 58
@@ -51,7 +51,7 @@ class Ledger:
         self._decisions: OrderedDict[str, tuple[float, HomePod]] = OrderedDict()
         self._loads: Counter[HomePod] = Counter()
         self._totals: Counter[str] = Counter()
-        # The facts that the decisions were last held against: recognised by identity.
+        # The facts that the decisions were last compared with, by identity.
         self._shown: Homes | None = None
         self._doubt = 0.0
         # When the doubt last faded.
@@ -59,7 +59,7 @@ class Ledger:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether decisions count: not while too many of the last ones came to nothing."""
+        """Whether decisions count: not while too many of the last ones turned out false."""
         return self._doubt < MAX_DOUBT
 
     def record(self, key: str, pod: HomePod, now: float) -> None:
@@ -70,12 +70,12 @@ class Ledger:
             self._loads[pod] += 1
             self._totals[pod.pod_class] += 1
             while len(self._decisions) > _MAX_DECISIONS:
-                self._came_to_nothing(next(iter(self._decisions)))
+                self._refute(next(iter(self._decisions)))
 
     def follow(self, homes: Homes, now: float, *, is_current: bool = True) -> None:
         """Forget what `homes` shows by now, and what is too old.
 
-        is_current: `homes` is kept in step with the cluster, so what it doesn't show isn't there.
+        is_current: `homes` is up to date with the cluster, so what it doesn't show doesn't exist.
         """
         self._fade(now)
         if not self._decisions:
@@ -83,10 +83,10 @@ class Ledger:
             return
         oldest = now - (CONFIRM_SECONDS if is_current else EXPIRY_SECONDS)
         with self._lock:
-            # First what came true: a review may be the first for a while.
+            # True decisions first: this may be the first review for a while.
             if homes is not self._shown:
                 for key in [key for key in self._decisions if key in homes.pods]:
-                    self._came_true(key)
+                    self._confirm(key)
                 self._drop_generated(homes)
                 self._shown = homes
             while self._decisions:
@@ -94,7 +94,7 @@ class Ledger:
                 if at > oldest:
                     break
                 if is_current:
-                    self._came_to_nothing(key)
+                    self._refute(key)
                 else:
                     self._drop(key)
 
@@ -115,19 +115,19 @@ class Ledger:
         """Drop the decision on a pod that the watch has shown, even if it is gone again by now."""
         if self._decisions:
             with self._lock:
-                self._came_true(key)
+                self._confirm(key)
 
     def _fade(self, now: float) -> None:
-        """Let old doubts go."""
+        """Let the doubt decay."""
         if self._doubt:
             self._doubt *= 0.5 ** (max(0.0, now - self._faded_at) / DOUBT_HALF_LIFE_SECONDS)
         self._faded_at = now
 
-    def _came_true(self, key: str) -> None:
+    def _confirm(self, key: str) -> None:
         if self._drop(key):
             self._doubt = max(0.0, self._doubt - 1)
 
-    def _came_to_nothing(self, key: str) -> None:
+    def _refute(self, key: str) -> None:
         if self._drop(key):
             self._doubt = min(_DOUBT_CEILING, self._doubt + 1)
 
@@ -144,7 +144,7 @@ class Ledger:
         for name in homes.pods:
             waiting = nameless.get(name[:-_GENERATED])
             if waiting and name not in known:
-                self._came_true(waiting.pop(0))
+                self._confirm(waiting.pop(0))
 
     def _drop(self, key: str) -> bool:
         found = self._decisions.pop(key, None)

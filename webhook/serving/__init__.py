@@ -1,1 +1,5 @@
-"""The webhook as a WSGI application, and its life from the first certificate to the drain."""
+"""HTTP around the reviews.
+
+`app.py` is the WSGI application; `lifecycle.py` serves it from the first certificate until it has drained.
+The HTTP server itself is `roost_core/http/`.
+"""

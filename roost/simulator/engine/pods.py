@@ -26,7 +26,7 @@ from roost_core.scheduler.pod_reader import read_node_term, read_pod_state
 from webhook.admission import decide
 from webhook.rules.facts import HomePod, WarmPod, pod_key
 from webhook.rules.patch import Annotate, PreferNode
-from webhook.rules.policies import Memory, Reads, Rule, Rulebook
+from webhook.rules.rulebook import Memory, Reads, Rule, Rulebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -218,7 +218,7 @@ class PodMaker:
         pod = read_pod(body, namespace)
         key = pod_key(namespace, pod.name)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are put in afterwards.
-        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, asks=_reads_no_warm_pods)
+        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, selects=_reads_no_warm_pods)
         if decision.home is not None:
             self._memory.ledger.record(key, decision.home, now)
         if before is not None and before.operations == decision.operations:
@@ -236,7 +236,7 @@ class PodMaker:
             return state
         terms, annotations = list(state.spec.preferred_node_terms), dict(state.annotations)
         key = pod_key(pod.namespace, pod.name)
-        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, asks=_reads_warm_pods)
+        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, selects=_reads_warm_pods)
         for change in decision.changes:
             if isinstance(change, PreferNode):
                 term = self._term(change.term["preference"])

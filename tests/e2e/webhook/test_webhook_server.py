@@ -222,7 +222,7 @@ def test_a_broken_reload_keeps_the_last_good_policy_and_says_so(tmp_path: Path) 
         assert "podClasses.user.match" in text
         assert good.split("revision ")[1][:12] in text
         assert "roost_webhook_policy_reload_failures_total 1.0" in webhook.page("/metrics")[1]
-        assert "policy refused" in webhook.log()
+        assert "policy rejected" in webhook.log()
         assert webhook.post(review_of())[1]["patchType"] == "JSONPatch"
 
         webhook.policy_path.write_text(json.dumps(policy_document(replaceSchedulers=["other"])))
@@ -236,7 +236,7 @@ def test_a_policy_broken_from_the_start_admits_pods_untouched_and_is_not_ready(t
         assert (status, response["allowed"], response.get("patch")) == (200, True, None)
         ready, text = webhook.page("/readyz")
         assert ready == 503
-        assert "no policy yet, pods pass untouched" in text
+        assert "no policy yet, pods are admitted unchanged" in text
         webhook.policy_path.write_text(json.dumps(policy_document()))
         wait_until(lambda: webhook.page("/readyz")[0] == 200, 10, "readiness after the fix")
         assert "patch" in webhook.post(review_of())[1]

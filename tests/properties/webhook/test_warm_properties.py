@@ -13,7 +13,7 @@ from roost_core.placement.settings import Warm
 from roost_core.placement.warm_sets import MAX_NODES, Spare, doubt, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.rules.facts import WarmFacts, WarmPod
-from webhook.rules.warm import WarmFinder, WarmRequest
+from webhook.rules.warm_finder import WarmFinder, WarmRequest
 
 NAMES = [f"n{number}" for number in range(5)]
 warm_nodes = st.lists(

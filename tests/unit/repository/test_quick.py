@@ -15,7 +15,7 @@ from tools.quick import tests_of as rooms_of
         ("roost/recorder/store/schema.py", "recorder"),
         ("roost/pages/table.py", "recorder"),
         ("roost_core/kube/client.py", "roost_core"),
-        ("webhook/rules/policies.py", "webhook"),
+        ("webhook/rules/rulebook.py", "webhook"),
         ("chart/values.yaml", "generator"),
         ("docs/architecture.md", "repository"),
         ("roost/cli.py", "commands"),

@@ -49,12 +49,12 @@ def test_the_same_warning_is_written_once_a_minute_and_counted(log: Log) -> None
 
 def test_what_one_place_says_of_different_things_is_written_up_to_a_bound(log: Log) -> None:
     for number in range(1000):
-        log.logger.error("pod admitted as it came: uid=%s", number)
+        log.logger.error("pod admitted unchanged: uid=%s", number)
     assert len(log.lines) == TEXTS_A_CAUSE
     log.now = QUIET_SECONDS
     log.logger.info("anything")
     assert log.lines[-2] == (
-        f"ERROR webhook.test left out {1000 - TEXTS_A_CAUSE} more like: pod admitted as it came: uid=%s"
+        f"ERROR webhook.test left out {1000 - TEXTS_A_CAUSE} more like: pod admitted unchanged: uid=%s"
     )
 
 

@@ -24,7 +24,7 @@ from tests.builders import review, user_pod
 from tests.unit.webhook.test_server_gateway import FakeTransport, admission, request
 from webhook.rules.bounds import MAX_BODY_BYTES
 from webhook.serving.app import create_wsgi
-from webhook.serving.server import Pulse
+from webhook.serving.lifecycle import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

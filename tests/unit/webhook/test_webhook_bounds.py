@@ -35,7 +35,7 @@ from tests.builders import (
 from webhook.admission import Result
 from webhook.rules import bounds
 from webhook.rules.bounds import Bound
-from webhook.rules.policies import Rulebook
+from webhook.rules.rulebook import Rulebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,7 +119,7 @@ def test_a_pod_at_a_bound_is_placed_and_one_beyond_it_is_admitted_as_sent(
     assert patch_of(desk.answer(make(most)))
     response = desk.answer(make(most + 1))
     assert patch_of(response) == []
-    assert response["warnings"] == [f"Roost: pod admitted as it came: more than {bounds.MOST[bound]}"]
+    assert response["warnings"] == [f"Roost: pod admitted unchanged: more than {bounds.MOST[bound]}"]
     assert response["auditAnnotations"] == {"beyond-bounds": bound}
     assert [decision.result for decision in desk.decisions] == [Result.PATCHED, Result.BEYOND_BOUNDS]
     assert desk.decisions[1].reason == bound
@@ -204,7 +204,7 @@ def test_what_is_too_much_to_be_parsed_is_admitted_by_its_first_bytes(rest: byte
     response = allowed(desk.reviewer.review(head() + rest))
     assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
     assert patch_of(response) == []
-    assert response["warnings"] == [f"Roost: pod admitted as it came: more than {bounds.MOST[Bound.BODY]}"]
+    assert response["warnings"] == [f"Roost: pod admitted unchanged: more than {bounds.MOST[Bound.BODY]}"]
     assert (desk.decisions[0].result, desk.decisions[0].reason) == (Result.BEYOND_BOUNDS, Bound.BODY)
 
 

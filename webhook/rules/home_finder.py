@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class HomeRequest(NamedTuple):
-    """Who asks for a home."""
+    """A pod that needs a home."""
 
     pod_class: str
     home: Home
     repository: str
-    # What the pod demands of its node.
+    # What the pod's own fields require of its node.
     rules: NodeRules
-    # How facts and ledger know the pod.
+    # The pod's key in facts and ledger.
     pod_key: str
 
 
 class HomeChoice(NamedTuple):
-    """Where a pod's home is."""
+    """The nodes of a pod's home."""
 
-    # Best first; empty when no node is known that would do.
+    # Best first; empty when no known node is suitable.
     nodes: list[str]
     # Nodes of the ring, and how many of them the pod's own rules admit.
     ring_size: int
@@ -45,7 +45,7 @@ class HomeChoice(NamedTuple):
 
 
 class HomeFinder:
-    """Keeps one ring a class, in step with the facts. Safe to use from several threads."""
+    """Keeps one ring per class, up to date with the facts. Safe for use from several threads."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -60,7 +60,7 @@ class HomeFinder:
         return self._ring_names(pod_class, home, facts)[1]
 
     def find(self, wanted: HomeRequest, facts: Facts, now: float) -> HomeChoice:
-        """The home that is wanted, under the bound on load."""
+        """The home of the pod's repository, under the bound on load."""
         pod_class, home = wanted.pod_class, wanted.home
         names, ring_size, without_builders = self._ring_names(pod_class, home, facts)
         if not ring_size:
@@ -85,9 +85,9 @@ class HomeFinder:
     def _ring_names(self, pod_class: str, home: Home, facts: Facts) -> tuple[frozenset[str], int, bool]:
         """Names that the class's ring is made of, how many are Ready and not cordoned, and whether it lacks builders.
 
-        While no builder is Ready the ring is made of all nodes: a repository's builds then still meet, and go on from
-        there, where a choice by load alone would scatter them. Names of unusable nodes stay in, to be walked past: so a
-        node that comes and goes costs nothing but a look.
+        While no builder is Ready the ring is made of all nodes: a repository's builds then still meet. A choice by load
+        alone would scatter them. Names of unusable nodes stay in the ring and are skipped, so that a node whose
+        readiness flaps doesn't change it.
         """
         lacks_builders = bool(home.builder_labels)
         if lacks_builders:
@@ -120,17 +120,17 @@ class HomeFinder:
     def _loads(
         self, wanted: HomeRequest, candidates: list[str], facts: Facts, now: float
     ) -> tuple[dict[str, int], int]:
-        """Builds on the candidates, and in all; the pod itself doesn't count: its POST may be repeated."""
+        """Builds on the candidates, and in total. The pod itself doesn't count: its POST may be a repetition."""
         pod_class, ledger = wanted.pod_class, self._ledger
         ledger.follow(facts.homes, now, is_current=facts.shows_new_pods)
         shown = facts.homes.loads(pod_class)
         running = facts.homes.total(pod_class) + ledger.total(pod_class)
         loads = {node: shown.get(node, 0) + ledger.load(HomePod(pod_class, node)) for node in candidates}
-        for itself in (facts.homes.pods.get(wanted.pod_key), ledger.decision(wanted.pod_key)):
-            if itself is not None and itself.pod_class == pod_class:
+        for own in (facts.homes.pods.get(wanted.pod_key), ledger.decision(wanted.pod_key)):
+            if own is not None and own.pod_class == pod_class:
                 running -= 1
-                if itself.node in loads:
-                    loads[itself.node] -= 1
+                if own.node in loads:
+                    loads[own.node] -= 1
         return loads, running
 
 

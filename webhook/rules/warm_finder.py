@@ -1,7 +1,7 @@
-"""Find the warm nodes of a pod among the nodes that the facts know, quickly: pods of one kind share what they have.
+"""Find the warm nodes of a pod among the nodes of the facts. Pods with the same rules and requests share the work.
 
-Owns the order in the set, and what is kept for speed: sets and orders are made once a change of the facts.
-`tests/warm_rule.py` says the same without keeping anything, and a property holds the two together.
+Owns the order within the set, and the caches: sets and orders are computed once per change of the facts.
+`tests/warm_rule.py` is the same without caches, and a property test compares the two.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _MAX_RULES_BYTES: Final = 4096
 
 
 class WarmRequest(NamedTuple):
-    """Who asks for warm nodes."""
+    """A pod that needs warm nodes."""
 
-    # What the pod demands of its node.
+    # What the pod's own fields require of its node.
     rules: NodeRules
     # Amounts as kube-scheduler counts them, by resource.
     requests: tuple[tuple[str, int], ...]
-    # For each image of the pod: the sets of nodes that are known to hold it, for one reason or another.
+    # For each image of the pod: the sets of nodes that are known to have it, one set per source.
     holders: Sequence[Sequence[frozenset[str]]]
-    # Those images, normalised, with the nodes of which a label says that they have it now.
+    # Those images, normalised, with the nodes whose label says that they have it now.
     images: Sequence[tuple[str, frozenset[str]]] = ()
 
 
 class WarmChoice(NamedTuple):
-    """Where a pod's warm nodes are."""
+    """The warm nodes of a pod."""
 
     # Names and weights, best first.
     nodes: list[tuple[str, int]]
-    # How many of them are known to hold all of the pod's images.
+    # How many of them are known to have all of the pod's images.
     holding: int
-    # Nodes in the set, full ones too.
+    # Nodes in the set, including full ones.
     set_size: int
 
 
 class _Kind(NamedTuple):
-    """What pods with the same rules and requests have in common, at one moment of the nodes."""
+    """What pods with the same rules and requests have in common, for one state of the nodes."""
 
     nodes: Nodes
     # Of each usable node that the rules admit: the weights of the class's preferred terms that it meets, and its slots.
@@ -63,7 +63,7 @@ class _Kind(NamedTuple):
 
 
 class _Set(NamedTuple):
-    """The set of one kind, at one moment of the nodes and the pods."""
+    """The set of one kind, for one state of the nodes and the pods."""
 
     nodes: Nodes
     facts: WarmFacts
@@ -76,18 +76,18 @@ class _Set(NamedTuple):
 
 
 class WarmFinder:
-    """Answers for one class. Safe to use from several threads."""
+    """Finds warm nodes for one class. Safe for use from several threads."""
 
     def __init__(self, warm: Warm, preferred_node_terms: Sequence[Mapping[str, object]] = ()) -> None:
-        """preferred_node_terms: the class's own. A set is made of the nodes that they prefer most."""
+        """preferred_node_terms: the class's own. A set contains only nodes that they prefer most."""
         self._warm = warm
         self._preferred = [(cast("int", term["weight"]), term["preference"]) for term in preferred_node_terms]
         self._kinds: dict[bytes, _Kind] = {}
         self._sets: dict[bytes, _Set] = {}
 
     def find(self, wanted: WarmRequest, nodes: Nodes, facts: WarmFacts) -> WarmChoice:
-        """The warm nodes that are wanted."""
-        key = self._question(wanted)
+        """The warm nodes of the pod."""
+        key = self._cache_key(wanted)
         known = self._sets.get(key)
         if known is None or known.nodes is not nodes or known.facts is not facts:
             known = self._make_set(self._kind(key, wanted, nodes), facts)
@@ -100,15 +100,15 @@ class WarmFinder:
         holding = len(names)
         if holding < limit:
             names += islice((name for name in known.fullest if name not in held), limit - holding)
-            # Slots leave out what daemons use: the fullest may be full in truth, so the last one is the emptiest.
+            # Slots ignore what daemons use, so the fullest may really be full: make the last one the emptiest.
             emptiest = next((name for name in known.emptiest if name not in held), "")
             if limit - holding > 1 and emptiest and emptiest not in names:
                 names[-1] = emptiest
         names += known.beyond[: limit - len(names)]
         return WarmChoice(with_weights(names), sum(name in held for name in names), known.size)
 
-    def _question(self, wanted: WarmRequest) -> bytes:
-        """What the kind is remembered by; b"" for rules too long, or nested deeper than JSON is written."""
+    def _cache_key(self, wanted: WarmRequest) -> bytes:
+        """The cache key of the kind; b"" for rules that are too long or nested too deeply to serialize."""
         rules, requests = wanted.rules, () if self._warm.pods_per_node else wanted.requests
         try:
             text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations, requests])
@@ -144,7 +144,7 @@ class WarmFinder:
     def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
         slots = kind.slots
         loads = {name: facts.pods_on(name) for name in slots}
-        # Pods where this one can't go are no load of its set.
+        # Pods on nodes where this pod can't go don't load its set.
         running = facts.pods_on("") + sum(loads.values())
         size = set_size(slots.values(), running + 1, self._warm.spare)
         with_room = ((place, name) for place, name in enumerate(slots) if loads[name] < slots[name])
@@ -164,7 +164,7 @@ class WarmFinder:
 
 
 def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]]) -> _Kind:
-    """Only the nodes that the class likes best: else an old node of another pool would join the set."""
+    """Only the nodes that the class prefers most: otherwise an old node of another pool would join the set."""
     most = max((liked for liked, _ in judged.values()), default=0)
     names = [name for name, (liked, _) in judged.items() if liked == most]
     names.sort(key=lambda name: (nodes[name].created, name))
@@ -172,7 +172,7 @@ def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]]) -> _Kind:
 
 
 def _held(holders: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:
-    """Nodes that hold every image."""
+    """Nodes that have every image."""
     sets = [found[0] if len(found) == 1 else frozenset().union(*found) for found in holders]
     return frozenset.intersection(*sorted(sets, key=len)) if sets else frozenset()
 

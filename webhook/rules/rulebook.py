@@ -1,7 +1,7 @@
-"""Decide what a pod gets: one small policy a rule, composed in one table.
+"""Every rule of admission, each a small function, and the table of them.
 
-A policy looks at one pod, the rules of its class and the facts, and says what should change. It does no I/O, reads no
-clock and edits nothing; `webhook.rules.patch` makes its changes true, and leaves out what is there already.
+A rule takes one pod, the rules of its class and the facts, and yields what should change. It does no I/O, reads no
+clock and changes none of these; `webhook.rules.patch` implements the changes, and omits what the pod already has.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from roost_core.placement.settings import (
 )
 from roost_core.scheduler.requests import read_requests
 from webhook.rules.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
-from webhook.rules.homes import HomeFinder, HomeRequest
+from webhook.rules.home_finder import HomeFinder, HomeRequest
 from webhook.rules.ledger import Ledger
 from webhook.rules.patch import (
     Annotate,
@@ -57,51 +57,51 @@ from webhook.rules.patch import (
     is_required,
     same_node_preference,
 )
-from webhook.rules.warm import WarmFinder, WarmRequest
+from webhook.rules.warm_finder import WarmFinder, WarmRequest
 
 if TYPE_CHECKING:
     from roost_core.placement.nodes import Nodes
     from webhook.rules.facts import Facts, WarmFacts
 
-# The weight of the draw to the marked node; the placeholders' own StatefulSet has the same.
+# Weight of the preference for the marked node; the StatefulSet of the placeholders has the same one.
 _ATTRACT_WEIGHT: Final = 100
 # From this weight on an author's preferred node term can outvote the repository's first home.
-_LOUD_WEIGHT: Final = 50
+_OUTVOTING_WEIGHT: Final = 50
 _AWAY_BECAUSE: Final = {
     LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
-    LeaseState.NEVER_HELD: "no scheduler of Roost's has taken its Lease yet",
+    LeaseState.NEVER_HELD: "Roost's scheduler has never held its Lease",
 }
 _DEGRADED_BECAUSE: Final = {
     "no-holder": "no node that the pod may use holds the image of",
     "no-holder-fits": "no node that the pod may use and that is large enough for it holds the image of",
     "nodes-unknown": "nodes can't be read",
-    "controllers-stale": "Roost's controllers aren't known to renew their Lease, and nobody else keeps labels true",
+    "controllers-stale": "Roost's controllers don't seem to renew their Lease, so node labels may be outdated",
 }
-# Bounds what is kept for speed: pods choose these texts, so there may be any number of them.
+# Bounds the caches: authors of pods choose these strings, so there can be any number of them.
 _MAX_REMEMBERED: Final = 4096
 
 
 class Note(NamedTuple):
-    """What a policy did or couldn't do, for the audit log; it holds nothing that a pod's author wrote but names."""
+    """What a rule did or couldn't do, for the audit log. Of what the pod's author wrote it contains names only."""
 
     topic: str
     text: str
-    # Tell it to whoever creates the pod, too.
+    # Also return it as a warning to the client that creates the pod.
     is_warning: bool = False
 
 
 class Degraded(NamedTuple):
-    """The gate let a pod through without keeping it off nodes that pull its images, and why.
+    """Why the gate doesn't keep a pod off nodes that are pulling its images.
 
-    no-holder: no node that its rules admit holds them; no-holder-fits: such nodes are too small for it; nodes-unknown;
-    controllers-stale: nobody is known to keep the nodes' labels true.
+    no-holder: no node that the pod's own rules admit has them; no-holder-fits: such nodes are too small for the pod;
+    nodes-unknown; controllers-stale: the nodes' labels may be outdated.
     """
 
     reason: str
 
 
 class LeftToCluster(NamedTuple):
-    """The pod keeps the cluster's own scheduler because Roost's is away, and how that is known: stale or never-held."""
+    """The pod keeps the cluster's scheduler because Roost's is away; reason: stale or never-held."""
 
     reason: str
 
@@ -110,7 +110,7 @@ Verdict = Change | Note | Degraded | LeftToCluster
 
 
 class Reads(Flag):
-    """The parts of the facts that a rule looks at: what it reads must be watched, and may change what it says."""
+    """The parts of the facts that a rule reads: they are watched, and can change what the rule yields."""
 
     NOTHING = 0
     NODES = auto()
@@ -123,7 +123,7 @@ class Reads(Flag):
 
 
 class ClassRules:
-    """One class with everything that can be made beforehand."""
+    """One class, with everything that can be computed before a pod arrives."""
 
     def __init__(self, settings: Settings, pod_class: PodClass) -> None:
         self.pod_class = pod_class
@@ -144,7 +144,7 @@ class ClassRules:
         self.prefers_pulled = gate in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
         self.requires_pulled = gate is GateMode.REQUIRE_LABEL
         self.rules = tuple(rule for rule in RULES if rule.applies(self))
-        # What any of them reads.
+        # What they read, together.
         self.reads = reduce(or_, (rule.reads for rule in self.rules))
 
 
@@ -153,14 +153,14 @@ class GateTerms(NamedTuple):
 
     # The node's label.
     label: str
-    # The node holds it.
+    # The node has the image.
     held: JSONObject
-    # The node isn't about to have it. Nodes without the label pass, as those do that an autoscaler thinks up.
+    # The node isn't pulling it. Nodes without the label match, such as an autoscaler's template nodes.
     not_pulling: JSONObject
 
 
 class Rulebook:
-    """The rules of one Settings, ready to be asked for each pod."""
+    """The rules of one `Settings`, by class."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -171,7 +171,7 @@ class Rulebook:
         self._gated: dict[str, GateTerms | None] = {}
 
     def gated(self, reference: str) -> GateTerms | None:
-        """What the gate asks of nodes for an image; None when the puller doesn't bring it."""
+        """The gate's terms for an image; None when the puller doesn't manage it."""
         if reference in self._gated:
             return self._gated[reference]
         terms: GateTerms | None = None
@@ -189,7 +189,7 @@ class Rulebook:
         return terms
 
     def attract(self, placeholder_set: str) -> PreferNode:
-        """The draw to the node that is marked for a placeholder set."""
+        """The preference for the node that is marked for a placeholder set."""
         found = self._attract.get(placeholder_set)
         if found is None:
             label = attract_label(self.settings.release, self.settings.namespace, placeholder_set)
@@ -203,9 +203,9 @@ class Rulebook:
 
 
 def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) -> list[PreferPods]:
-    """The class's pair terms, for pods in the release's namespace (at_home) or in another one.
+    """The class's join and avoid terms, for pods in the release's namespace (at_home) or in another one.
 
-    A term without namespaces sees its own pod's namespace only, so pods spread over namespaces would count nobody.
+    A term without namespaces matches pods of its own pod's namespace only, so pods elsewhere would match nothing.
     """
     found: list[PreferPods] = []
     for pairs, towards in ((pod_class.join, True), (pod_class.avoid, False)):
@@ -213,7 +213,7 @@ def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) 
             other = settings.classes[other_name]
             term: JSONObject = {"labelSelector": {"matchLabels": dict(other.labels)}, "topologyKey": HOSTNAME_LABEL}
             if settings.shared_namespaces is not None:
-                # Its own namespace need not be one of those that the selector means.
+                # The selector need not match the release's own namespace.
                 term["namespaces"] = [settings.namespace]
                 term["namespaceSelector"] = dict(settings.shared_namespaces)
             elif other.namespace_selector is not None:
@@ -225,7 +225,7 @@ def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) 
 
 
 class Memory:
-    """What is kept from pod to pod: recent homes, which the facts don't show yet, and what was worked out of facts."""
+    """What is kept between pods: recent homes, which the facts don't show yet, and caches computed from the facts."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
@@ -234,27 +234,27 @@ class Memory:
 
 
 class Case(NamedTuple):
-    """One pod with all that its policies may look at."""
+    """One pod, with everything that its rules can read."""
 
     pod: Pod
-    # How facts and ledger know the pod.
+    # The pod's key in facts and ledger.
     pod_key: str
     rules: ClassRules
     rulebook: Rulebook
     facts: Facts
     memory: Memory
-    # Seconds, of any clock that only grows.
+    # Seconds of a monotonic clock.
     now: float
 
 
-Policy = Callable[[Case], Iterable[Verdict]]
+RuleFunction = Callable[[Case], Iterable[Verdict]]
 
 
 def set_scheduler(case: Case) -> Iterator[Verdict]:
-    """Give the pod to its class's scheduler profile, unless its author chose a scheduler.
+    """Give the pod its class's scheduler profile, unless its author chose a scheduler.
 
-    "Unset" and "default-scheduler" can't be told apart: the API server fills the default in before webhooks. While
-    Roost's scheduler is away nobody would bind the pod, so it stays with the one that it has.
+    "Unset" and "default-scheduler" can't be distinguished: the API server sets the default before it calls webhooks.
+    While Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it has.
     """
     chosen = case.pod.scheduler_name
     state = case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
@@ -269,16 +269,16 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
 
 
 def prefer_pulled_images(case: Case) -> Iterator[Verdict]:
-    """Prefer nodes that hold the pod's images."""
+    """Prefer nodes that have the pod's images."""
     weight = case.rulebook.settings.gate.prefer_weight
     for image in _gated_images(case):
         yield PreferNode({"weight": weight, "preference": {"matchExpressions": [image.held]}})
 
 
 def require_pulled_images(case: Case) -> Iterator[Verdict]:
-    """Keep a pod off nodes that are pulling its images while another that it could use holds them.
+    """Keep a pod off nodes that are pulling its images while another node that it could use has them.
 
-    Never more is required than "isn't pulling now": a label that no new node has would hide the pod from autoscalers.
+    Only "isn't pulling now" is required: with a label that new nodes lack, autoscalers wouldn't add nodes for the pod.
     """
     missing = [image for image in _gated_images(case) if not is_required(case.pod, image.not_pulling)]
     if not missing:
@@ -295,7 +295,7 @@ def require_pulled_images(case: Case) -> Iterator[Verdict]:
 
 
 def _gated_images(case: Case) -> Iterable[GateTerms]:
-    """The pod's images that the puller brings, each once."""
+    """The pod's images that the puller manages, each once."""
     return {image.label: image for image in map(case.rulebook.gated, case.pod.images) if image is not None}.values()
 
 
@@ -306,9 +306,9 @@ def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms],
     be held by different nodes: with all of them required, the pod would wait for one more pull although it needn't.
     """
     nodes, rules = case.facts.nodes, case.pod.rules
-    # Without a watch (None) nobody can say; a Lease that is watched and can't be read may be a dead leader's.
+    # None: the Lease isn't watched. A Lease that is watched but can't be read may be a dead leader's.
     if case.facts.leases.get(CONTROLLERS) not in (None, LeaseState.HELD):
-        # A node may be said to be pulling for ever.
+        # A label may say "pulling" although no pull is running.
         return [], "controllers-stale"
     if nodes is None:
         return [], "nodes-unknown"
@@ -330,7 +330,7 @@ def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
     try:
         return _requests_of(case)
     except OddPodError:
-        # The API server will say what is wrong.
+        # The API server will reject the pod and say why.
         return ()
 
 
@@ -346,7 +346,7 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     try:
         requests = _requests_of(case)
     except OddPodError:
-        # The API server will say what is wrong; the other rules need no requests.
+        # The API server will reject the pod and say why; the other rules don't need requests.
         yield Note("warm", "nothing preferred: the pod's requests can't be read")
         return
     images = [(normalise_reference(one), _labelled_holders(case, nodes, one)) for one in pod.images]
@@ -365,22 +365,22 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
 
 
 def _requests_of(case: Case) -> tuple[tuple[str, int], ...]:
-    """What the pod will ask for, with the requests that its class gives to pods without any. Raises OddPodError."""
+    """The pod's requests, or those that its class gives to pods without any. Raises OddPodError."""
     pod, by_default = case.pod, case.rules.requests.requests
-    asked = read_requests(pod.spec)
-    if asked or not by_default:
-        return asked
+    own = read_requests(pod.spec)
+    if own or not by_default:
+        return own
     return read_requests({"containers": [{"resources": {"requests": by_default}} for _ in pod.containers]})
 
 
 def _labelled_holders(case: Case, nodes: Nodes, reference: str) -> frozenset[str]:
-    """Nodes of which a label says that they have an image."""
+    """Nodes whose label says that they have an image."""
     gated = case.rulebook.gated(reference)
     return frozenset() if gated is None else nodes.holders.get(gated.label, frozenset())
 
 
 def _known_holders(facts: WarmFacts, reference: str, labelled: frozenset[str]) -> list[frozenset[str]]:
-    """Nodes that hold an image: those that pods of the class have brought it to, and those that a label tells of."""
+    """Nodes that have an image, because a pod of the class ran there or because their label says so."""
     brought = facts.holders(reference)
     return [brought, labelled] if brought and labelled else [labelled or brought]
 
@@ -410,8 +410,10 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
     yield Annotate(HOME_TARGET_ANNOTATION, choice.nodes[0])
     why = f" of {choice.admitted}" + (", without ready builders" if choice.without_builders else "")
     yield Note("home", ", ".join(choice.nodes) + why)
-    if any(map(_is_loud, pod.preferred_node_terms)):
-        text = f"a preferred node term of weight {_LOUD_WEIGHT} or more adds to the repository's home, may outvote it"
+    if any(map(_can_outvote_home, pod.preferred_node_terms)):
+        text = (
+            f"a preferred node term of weight {_OUTVOTING_WEIGHT} or more adds to the repository's home, may outvote it"
+        )
         yield Note("home-outvoted", text, is_warning=True)
 
 
@@ -440,15 +442,15 @@ def _is_named(node: str) -> JSONObject:
     return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
 
 
-def _is_loud(term: object) -> bool:
+def _can_outvote_home(term: object) -> bool:
     if type(term) is not dict or is_binderhub_sticky_term(term):
         return False
     weight = term.get("weight")
-    return type(weight) is int and weight >= _LOUD_WEIGHT
+    return type(weight) is int and weight >= _OUTVOTING_WEIGHT
 
 
 def join_and_avoid(case: Case) -> Iterable[Verdict]:
-    """Softly go where pods of some classes are, and where those of others aren't."""
+    """Prefer nodes with pods of some classes, and nodes without pods of others."""
     return case.rules.pods_nearby if _is_at_home(case) else case.rules.pods_from_afar
 
 
@@ -462,7 +464,7 @@ def prefer_nodes(case: Case) -> Iterable[Verdict]:
 
 
 def go_to_marked_node(case: Case) -> Iterator[Verdict]:
-    """Draw a placeholder to the node that is marked for its set."""
+    """Attract a placeholder to the node that is marked for its set."""
     sets = case.rulebook.settings.placeholder_sets
     placeholder_set = case.pod.labels.get(PLACEHOLDER_SET_LABEL) or (sets[0] if sets else "")
     if placeholder_set:
@@ -470,22 +472,22 @@ def go_to_marked_node(case: Case) -> Iterator[Verdict]:
 
 
 def request_by_default(case: Case) -> Iterator[Verdict]:
-    """Let pods that ask for nothing count: to kube-scheduler their nodes would never look full."""
+    """Give requests to pods without any: otherwise kube-scheduler never considers their nodes full."""
     yield case.rules.requests
 
 
 def name_revision(case: Case) -> Iterator[Verdict]:
-    """Write which rules placed the pod."""
+    """Annotate the pod with the revision of the policy."""
     yield case.rules.revision
 
 
 class Rule(NamedTuple):
-    """A policy, which classes it is for, and what it reads.
+    """What a rule yields for a pod, the classes it is for, and the facts it reads.
 
-    A policy that says nothing of a pod says nothing of it whatever the facts are.
+    A rule that yields nothing for a pod yields nothing for it whatever the facts are.
     """
 
-    policy: Policy
+    apply: RuleFunction
     applies: Callable[[ClassRules], bool]
     reads: Reads = Reads.NOTHING
 

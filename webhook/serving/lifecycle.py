@@ -1,7 +1,7 @@
-"""Serve reviews until the end: wait for a certificate, drain on SIGTERM, and show that the loop turns.
+"""The webhook's event loop from start to end: wait for a certificate, serve reviews, drain on SIGTERM.
 
-Reviews run on their loop itself, not in threads: they touch memory only, and a hand-over to a thread costs more than a
-review (docs/decisions/0002-webhook-server.md). Probes and metrics have a thread of their own.
+Reviews run on the event loop itself, not in threads: they use memory only, and handing one to a thread costs more than
+the review (docs/decisions/0002-webhook-server.md). Probes and metrics have a thread of their own.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A loop that hasn't turned for so long is stuck: each review is bounded far below it.
+# A loop without an iteration for so long is stuck: each review is bounded far below it.
 STUCK_SECONDS: Final = 30.0
 
 
 class Pulse:
-    """Whether a loop turns: it beats each second, another thread looks."""
+    """Tells whether the event loop runs: the loop beats each second, another thread checks."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._at = clock()
 
     def beat(self) -> None:
-        """The loop turned."""
+        """Note that the loop runs."""
         self._at = self._clock()
 
     def is_beating(self) -> bool:
-        """Tell whether the loop turned lately."""
+        """Whether the loop has run in the last STUCK_SECONDS."""
         return self._clock() - self._at < STUCK_SECONDS
 
 
@@ -53,7 +53,7 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT, then set `draining` and serve `drain_seconds` more; a second signal ends at once.
 
-    Nothing is listened for until there is a certificate.
+    Doesn't listen until there is a certificate.
     """
     loop = asyncio.get_running_loop()
     end = asyncio.Event()
