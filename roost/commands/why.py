@@ -1,4 +1,4 @@
-"""`roost why`: one pod's start, in plain sentences."""
+"""`roost why`: explain one pod's start in plain sentences."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 import click
 
 from roost.pages.phrases import show_moment, show_plain
-from roost.recorder.answers.explanation import tell
+from roost.recorder.answers.explanation import explain
 from roost.recorder.answers.pod_story import find_pods, read_story, similar_names
 from roost.recorder.store.database import Store, StoreError
 
 
 def run(name: str, database: str, at_us: int | None) -> int:
-    """Tell the story; 1 when there is no such pod or no such database."""
+    """Print the explanation; 1 when there is no such pod or no such database."""
     namespace, _, pod_name = name.rpartition("/")
     try:
         store = Store.open_for_reading(database)
@@ -21,12 +21,12 @@ def run(name: str, database: str, at_us: int | None) -> int:
         if not pods:
             when = f" at {show_moment(at_us)}" if at_us is not None else ""
             near = similar_names(store, pod_name)
-            hint = f" There are {show_plain(', '.join(near))}." if near else ""
+            hint = f" Similar names: {show_plain(', '.join(near))}." if near else ""
             print(f"roost why: no pod {name} was recorded{when}.{hint}", file=sys.stderr)  # noqa: T201 - a command's talk
             return 1
-        click.echo(tell(read_story(store, pods[0])), nl=False)
+        click.echo(explain(read_story(store, pods[0])), nl=False)
         if len(pods) > 1:
-            click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: --at TIME tells of one of them.")
+            click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at TIME.")
     except StoreError as error:
         print(f"roost why: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1

@@ -1,4 +1,4 @@
-"""Tell the story of one pod's start in plain sentences: where it went, what else was possible, what it waited for."""
+"""Explain one pod's start in plain sentences: where it went, which other nodes there were, what it waited for."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3
-# A step that the sources tell to the second may seem to come before the one that it follows.
-_WHOLE_SECONDS: Final = "about "
 
 
 def _plain(rows: Sequence[Row]) -> list[Row]:
     return [{key: show_plain(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows]
 
 
-def tell(story: PodStory) -> str:
-    """The whole story, in lines."""
+def explain(story: PodStory) -> str:
+    """The explanation, one or more lines for each part, parts separated by an empty line."""
     story = replace(
         story,
         pod=_plain([story.pod])[0],
@@ -45,18 +43,18 @@ def tell(story: PodStory) -> str:
 def _head(story: PodStory) -> Iterator[str]:
     pod = story.pod
     kind = f"a pod of class {pod['pod_class']}" if pod["pod_class"] else "a pod of no class"
-    about = ", ".join(
+    origin = ", ".join(
         filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
     )
-    yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({about})' if about else ''}"
+    yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({origin})' if origin else ''}"
     ready_us = story.at(Phase.READY)
     created = f"Created {show_moment(pod['created_us'])}"
     if ready_us is not None:
-        # Both are told to the second.
+        # Both times are in whole seconds.
         span_us = ready_us - pod["created_us"]
         yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= _US else 'within the same second'}."
     else:
-        yield f"{created}; it never became ready{'' if pod['deleted_us'] else ' so far'}."
+        yield f"{created}; {'it never became ready' if pod['deleted_us'] else 'not ready yet'}."
 
 
 def _bind(story: PodStory) -> Row | None:
@@ -74,24 +72,24 @@ def _where(story: PodStory) -> Iterator[str]:
         chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
         if chosen is not None:
             yield (
-                f"  There were then {_count(chosen['users'], 'user')}, {_count(chosen['placeholders'], 'placeholder')} "
-                f"and {_count(chosen['builds'], 'build')} on it; its image was "
-                f"{'there already' if chosen['has_image'] else 'not there yet'}."
+                f"  The node then ran {_count(chosen['users'], 'user')}, "
+                f"{_count(chosen['placeholders'], 'placeholder')} and {_count(chosen['builds'], 'build')}; "
+                f"it {'already had the image' if chosen['has_image'] else 'did not have the image yet'}."
             )
         yield from _node_lines(story, bind)
         if bind["nodes_feasible"] == 1 and bind["model"] == Verdict.AGREES:
-            yield "  No other node was possible."
+            yield "  No other node was feasible."
         elif bind["model"] == Verdict.AGREES:
             note = f" ({bind['model_note']})" if bind["model_note"] else ""
-            yield f"  The scheduler's rules, asked again, say the same{note}."
+            yield f"  The scheduler's model agrees{note}."
         elif bind["model"] == Verdict.DIFFERS:
-            yield f"  The scheduler's rules, asked again, say otherwise: {bind['model_note']}."
+            yield f"  The scheduler's model differs: {bind['model_note']}."
     for row in story.decisions:
         if row["kind"] == DecisionKind.NOMINATE:
             yield f"  Room was made for it on {row['node_name']} at {show_moment(row['at_us'])}."
     for row in story.victims:
-        who = f"{row['namespace']}/{row['name']}" if row["name"] else "a pod of lower priority"
-        yield f"  For it {who} had to go from {row['node_name'] or 'its node'}."
+        victim = f"{row['namespace']}/{row['name']}" if row["name"] else "a pod of lower priority"
+        yield f"  Pre-empted for it on {row['node_name'] or 'its node'}: {victim}."
 
 
 def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
@@ -102,8 +100,8 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
     images = ""
     if filled_us is not None:
         span = show_span(abs(bind["at_us"] - filled_us))
-        images = f", and held all images of the hub {span} {'before' if filled_us <= bind['at_us'] else 'after'}"
-    yield f"  The node had joined {show_span(bind['at_us'] - node['created_us'])} before{images}."
+        images = f", and had all images of the hub {span} {'earlier' if filled_us <= bind['at_us'] else 'later'}"
+    yield f"  The node had joined {show_span(bind['at_us'] - node['created_us'])} earlier{images}."
 
 
 def _alternatives(story: PodStory) -> Iterator[str]:
@@ -113,26 +111,26 @@ def _alternatives(story: PodStory) -> Iterator[str]:
         return
     chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
     is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
-    fitted = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes fitted)" if is_counted else ""
-    yield f"What else was possible{fitted}:"
+    feasible = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes were feasible)" if is_counted else ""
+    yield f"Other nodes{feasible}:"
     for row in others[:MAX_CANDIDATES]:
         room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])} free"
-        there = "image there" if row["has_image"] else "image not there"
-        verdict = f"didn't fit: {row['refused']}" if row["refused"] else _compare(chosen, row)
-        yield f"  {row['node_name']}: {_count(row['users'], 'user')}, {room}, {there}; {verdict}"
+        image = "has the image" if row["has_image"] else "lacks the image"
+        verdict = f"rejected: {row['refused']}" if row["refused"] else _compare(chosen, row)
+        yield f"  {row['node_name']}: {_count(row['users'], 'user')}, {room}, {image}; {verdict}"
     if len(others) > MAX_CANDIDATES:
         yield f"  and {len(others) - MAX_CANDIDATES} more."
 
 
 def _compare(chosen: Row | None, other: Row) -> str:
     if chosen is None or chosen["score_total"] is None or other["score_total"] is None:
-        return "fitted"
+        return "feasible"
     behind = chosen["score_total"] - other["score_total"]
     if behind == 0:
-        return "had as many points"
+        return "same score"
     differences = {plugin: chosen["scores"].get(plugin, 0) - points for plugin, points in other["scores"].items()}
     decisive = max(differences, key=lambda plugin: differences[plugin] * (1 if behind > 0 else -1), default="")
-    return f"{'fewer' if behind > 0 else 'more'} points, most of it by {decisive}"
+    return f"{'lower' if behind > 0 else 'higher'} score, mostly by {decisive}"
 
 
 def _waits(story: PodStory) -> Iterator[str]:
@@ -145,41 +143,42 @@ def _waits(story: PodStory) -> Iterator[str]:
     failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
     gates, ungated_us = _gates(story), story.at(Phase.UNGATED)
     gone_us = story.at(Phase.TERMINATING) or story.pod["deleted_us"]
-    is_looked_at = scheduled_us is not None or ungated_us is not None or bool(failures)
+    is_considered = scheduled_us is not None or ungated_us is not None or bool(failures)
     if gates and ungated_us is not None:
-        yield f"  {show_span(ungated_us - created_us)} for {gates} to be taken away"
-    elif gates and is_looked_at:
-        yield f"  at first for {gates} to be taken away; nobody saw when"
+        yield f"  {show_span(ungated_us - created_us)} for {gates} to be removed"
+    elif gates and is_considered:
+        yield f"  first for {gates} to be removed; when that was is not recorded"
     elif gates and gone_us is not None:
-        yield f"  {show_span(gone_us - created_us)} for {gates} to be taken away, in vain"
+        yield f"  {show_span(gone_us - created_us)} for {gates} to be removed, in vain"
     elif gates:
-        yield f"  {gates} to be taken away: until then no scheduler looks at it"
+        yield f"  {gates} to be removed: until then no scheduler considers it"
     since_us = ungated_us if gates and ungated_us is not None else created_us
     if scheduled_us is not None:
         yield f"  {show_span(scheduled_us - since_us)} for a node{_tries(failures)}"
-    elif gates and not is_looked_at:
+    elif gates and not is_considered:
         pass
     elif gone_us is not None:
         yield f"  {show_span(gone_us - since_us)} for a node, in vain{_tries(failures)}"
     else:
         yield f"  a node{_tries(failures)}"
-    yield from _some([f"{show_moment(row['at_us'])}: {_reasons(row)}" for row in failures], "tries that found none")
-    yield from _some([_autoscaler(row) for row in story.autoscaler], "words of an autoscaler")
+    yield from _some([f"{show_moment(row['at_us'])}: {_reasons(row)}" for row in failures], "failed tries")
+    yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
     for row in story.pulls:
         yield f"  {_pull(row)}"
     steps: Sequence[tuple[str, int | None, int | None]] = (
-        ("from its node to the kubelet", scheduled_us, story.at(Phase.ACCEPTED)),
+        ("for the kubelet to accept it", scheduled_us, story.at(Phase.ACCEPTED)),
         ("for init containers", story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)),
         (
-            "from the first step on the node until its containers ran",
+            "for its containers to start",
             story.at(Phase.INITIALIZED),
             story.at(Phase.STARTED),
         ),
-        ("from running to ready", story.at(Phase.STARTED), story.at(Phase.READY)),
+        ("to become ready", story.at(Phase.STARTED), story.at(Phase.READY)),
     )
+    # A step in whole seconds may seem to come before the one that it follows.
     for what, from_us, to_us in steps:
         if from_us is not None and to_us is not None and to_us - from_us >= _US:
-            yield f"  {_WHOLE_SECONDS}{show_span(to_us - from_us)} {what}"
+            yield f"  about {show_span(to_us - from_us)} {what}"
 
 
 def _gates(story: PodStory) -> str:
@@ -191,12 +190,12 @@ def _gates(story: PodStory) -> str:
 
 
 def _some(lines: Sequence[str], what: str) -> Iterator[str]:
-    """The first ones and the last one: how it began, and how it stands."""
+    """The first lines and the last one: how it began, and the current state."""
     for line in lines[: MAX_FAILURES - 1]:
         yield f"    {line}"
-    left = len(lines) - MAX_FAILURES
-    if left > 0:
-        yield f"    … {left} more {what} …"
+    hidden = len(lines) - MAX_FAILURES
+    if hidden > 0:
+        yield f"    … {hidden} more {what} …"
     for line in lines[MAX_FAILURES - 1 :][-1:]:
         yield f"    {line}"
 
@@ -208,59 +207,59 @@ def _autoscaler(row: Row) -> str:
 
 def _tries(failures: Sequence[Row]) -> str:
     tries = sum(row["tries"] for row in failures)
-    return f", after at least {_count(tries, 'try', 'tries')} that found none:" if tries else ""
+    return f", after at least {_count(tries, 'failed try', 'failed tries')}:" if tries else ""
 
 
 def _reasons(row: Row) -> str:
     reasons = json.loads(row["reasons"])
     if not reasons:
-        return row["message"] or "no reason was given"
-    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda one: -one[1]))
+        return row["message"] or "no reason given"
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda reason: -reason[1]))
     of_all = f"of {row['nodes_total']} nodes: " if row["nodes_total"] is not None else ""
     return show_plain(f"{of_all}{listed}")
 
 
 def _pull(row: Row) -> str:
     if row["warm"]:
-        return f"nothing for image {row['image']}: it was on {row['node_name']} already"
+        return f"no time for image {row['image']}: {row['node_name']} already had it"
     size = f", {show_bytes(row['image_bytes'])}" if row["image_bytes"] else ""
-    whole_us = row["pull_and_wait_us"] or 0
-    queued_us = whole_us - (row["pull_us"] or whole_us)
+    total_us = row["pull_and_wait_us"] or 0
+    queued_us = total_us - (row["pull_us"] or total_us)
     queue = f", {show_span(queued_us)} of it behind other pulls" if queued_us >= _US // 10 else ""
-    return f"{show_span(whole_us)} for image {row['image']} to be pulled to {row['node_name']}{size}{queue}"
+    return f"{show_span(total_us)} for image {row['image']} to be pulled to {row['node_name']}{size}{queue}"
 
 
 def _end(story: PodStory) -> Iterator[str]:
     pod = story.pod
     if pod["deleted_us"] is None:
         return
-    words = {
-        "preempted": f"it had to go for {_preemptor(story.preemptor)}",
+    reasons = {
+        "preempted": f"it was pre-empted for {_preemptor(story.preemptor)}",
         "evicted": "it was evicted",
         "finished": "it had finished",
         "failed": "it had failed",
         "node-gone": "its node was gone",
-        "unseen": "nobody watched, so the moment is the latest possible",
+        "unseen": "the recorder did not see when, so this is the latest possible time",
         "deleted": "it was deleted",
     }
-    why = words.get(pod["end_reason"], pod["end_reason"])
+    why = reasons.get(pod["end_reason"], pod["end_reason"])
     yield f"Gone {show_moment(pod['deleted_us'])}{f': {why}' if why else ''}."
 
 
 def _preemptor(row: Row | None) -> str:
-    if row is None or not (row["name"] or row["is_told"]):
+    if row is None or not (row["name"] or row["is_reported"]):
         return "a pod of higher priority"
-    who = f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
-    return who if row["is_told"] else f"a pod of higher priority, likely {who}"
+    name = f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
+    return name if row["is_reported"] else f"a pod of higher priority, probably {name}"
 
 
 def _doubts(story: PodStory) -> Iterator[str]:
     for gap in story.gaps:
         yield (
-            f"Beware: from {show_moment(gap['from_us'])} to {show_moment(gap['to_us'])} some {gap['kind']} "
-            f"may have been missed ({gap['why']})."
+            f"Note: from {show_moment(gap['from_us'])} to {show_moment(gap['to_us'])}, some {gap['kind']} "
+            f"may be missing from the record ({gap['why']})."
         )
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 _MANY: Final = 500
 _US: Final = 1_000_000
-# A scheduler says where a pod is to go within the try in which it pre-empts; victims tell the moment to the second.
+# A scheduler nominates a node in the same try in which it pre-empts; victims report that time in whole seconds.
 NOMINATION_US: Final = 10 * _US
 
 
 @dataclass(frozen=True, slots=True)
 class PodStory:
-    """All that is known of one pod; rows as schema.py names their columns."""
+    """Everything that is known about one pod; the rows' keys are the columns of schema.py."""
 
     pod: Row
     # By time.
@@ -33,26 +33,27 @@ class PodStory:
     candidates: Sequence[Row]
     pulls: Sequence[Row]
     preemption: Row | None
-    # Those within its start: until it was ready, was gone, or now.
+    # Within its start, which ends when it is ready or gone, or now.
     gaps: Sequence[Row]
     autoscaler: Sequence[Row]
-    # For whom it had to go: uid, namespace, name ("": not recorded), is_told (or likely: the place was meant for it).
+    # The pod that it was pre-empted for: uid, namespace, name ("": not recorded), is_reported (False: probably this one,
+    # because the node was nominated for it).
     preemptor: Row | None = None
-    # Who had to go for it: namespace, name ("": not recorded), node_name.
+    # Pods that were pre-empted for it: namespace, name ("": not recorded), node_name.
     victims: Sequence[Row] = ()
-    # Where it was bound.
+    # The node that it was bound to.
     node: Row | None = None
 
     def at(self, phase: Phase, detail: str | None = None) -> int | None:
-        """When it reached a phase (the last of several details), in µs; None when it did not, or nobody knows."""
-        found = [
+        """When it reached a phase (the last of several details), in µs; None when it did not, or it is not recorded."""
+        times = [
             row["at_us"] for row in self.phases if row["phase"] == phase and (detail is None or row["detail"] == detail)
         ]
-        return max(found, default=None)
+        return max(times, default=None)
 
 
 def find_pods(store: Store, name: str, namespace: str | None = None, at_us: int | None = None) -> list[Row]:
-    """Pods of that name, newest first; with `at_us` those that were there then."""
+    """Pods of that name, newest first; with `at_us`, those that existed at that time."""
     pod = schema.pod.c
     query = sa.select(schema.pod).where(pod.name == name).order_by(pod.created_us.desc()).limit(_MANY)
     if namespace is not None:
@@ -64,7 +65,7 @@ def find_pods(store: Store, name: str, namespace: str | None = None, at_us: int 
 
 
 def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
-    """Names that begin alike, newest first: for a message about a name that isn't there."""
+    """Names that begin alike, newest first: suggestions for a name that is not recorded."""
     pod = schema.pod.c
     head = name[: max(3, len(name) // 2)].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     query = (
@@ -78,7 +79,7 @@ def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
 
 
 def read_story(store: Store, pod: Row) -> PodStory:
-    """Everything about one pod, as `find_pods` gave it."""
+    """Everything about one pod of `find_pods`. Raises StoreError."""
     uid = pod["uid"]
     with store.reading() as connection:
 
@@ -94,17 +95,17 @@ def read_story(store: Store, pod: Row) -> PodStory:
         ).scalar()
         pulls = rows(sa.select(schema.pull).where(schema.pull.c.pod_uid == uid).order_by(schema.pull.c.at_us))
         preemption = rows(sa.select(schema.preemption).where(schema.preemption.c.victim_uid == uid))
-        # Its start: a pod that waits still may be told of by an autoscaler long after its own last word.
+        # Until the end of its start: autoscalers may mention a waiting pod long after its own last change.
         ready_us = [row["at_us"] + row["resolution_us"] for row in phases if row["phase"] == Phase.READY]
         until_us = min(ready_us, default=pod["deleted_us"])
         gap, autoscaler = schema.gap.c, schema.autoscaler.c
-        is_begun = [gap.from_us <= until_us] if until_us is not None else []
-        gaps = rows(sa.select(schema.gap).where(gap.to_us >= pod["created_us"], *is_begun).order_by(gap.from_us))
+        gap_conditions = [gap.from_us <= until_us] if until_us is not None else []
+        gaps = rows(sa.select(schema.gap).where(gap.to_us >= pod["created_us"], *gap_conditions).order_by(gap.from_us))
         about = f"Pod/{pod['namespace']}/{pod['name']}"
-        is_told = [autoscaler.at_us <= until_us] if until_us is not None else []
-        told = rows(
+        autoscaler_conditions = [autoscaler.at_us <= until_us] if until_us is not None else []
+        autoscaler_rows = rows(
             sa.select(schema.autoscaler)
-            .where(autoscaler.about == about, autoscaler.at_us >= pod["created_us"], *is_told)
+            .where(autoscaler.about == about, autoscaler.at_us >= pod["created_us"], *autoscaler_conditions)
             .order_by(autoscaler.at_us)
         )
         victims = _victims(connection, decisions)
@@ -123,7 +124,7 @@ def read_story(store: Store, pod: Row) -> PodStory:
         pulls,
         preemption[0] if preemption else None,
         gaps,
-        told,
+        autoscaler_rows,
         preemptor,
         victims,
         nodes[0] if nodes else None,
@@ -131,32 +132,32 @@ def read_story(store: Store, pod: Row) -> PodStory:
 
 
 def _victims(connection: sa.Connection, decisions: Sequence[Row]) -> list[Row]:
-    """Who had to go, by the pod's own decisions: their ids end with the victim's uid."""
-    made = {row["id"].rpartition("/")[2]: row for row in decisions if row["kind"] == DecisionKind.PREEMPT}
+    """Victims of the pod's own decisions: their ids end with the victim's uid."""
+    preemptions = {row["id"].rpartition("/")[2]: row for row in decisions if row["kind"] == DecisionKind.PREEMPT}
     pod = schema.pod.c
-    query = sa.select(pod.uid, pod.namespace, pod.name).where(pod.uid.in_(made))
-    known = {row.uid: row for row in connection.execute(query)} if made else {}
+    query = sa.select(pod.uid, pod.namespace, pod.name).where(pod.uid.in_(preemptions))
+    known = {row.uid: row for row in connection.execute(query)} if preemptions else {}
     return [
         {
             "namespace": known[uid].namespace if uid in known else "",
             "name": known[uid].name if uid in known else "",
             "node_name": row["node_name"],
         }
-        for uid, row in made.items()
+        for uid, row in preemptions.items()
     ]
 
 
 def _preemptor(connection: sa.Connection, victim: Row, preemption: Row) -> Row | None:
-    """For whom a pod had to go; None where nobody is known."""
+    """The pod that a victim was pre-empted for; None when none is known."""
     pod, decision = schema.pod.c, schema.decision.c
     if preemption["by_uid"] is not None:
         query = sa.select(pod.uid, pod.namespace, pod.name).where(pod.uid == preemption["by_uid"])
-        found = connection.execute(query).mappings().first()
-        known = dict(found) if found is not None else {"uid": preemption["by_uid"], "namespace": "", "name": ""}
-        return {**known, "is_told": True}
+        row = connection.execute(query).mappings().first()
+        preemptor = dict(row) if row is not None else {"uid": preemption["by_uid"], "namespace": "", "name": ""}
+        return {**preemptor, "is_reported": True}
     if preemption["kind"] != "preempted":
         return None
-    # The Event that names it is lost: it is likely to be the one for which that place was meant then.
+    # The Event that names it is lost: it is probably the pod that the node was nominated for at that time.
     query = (
         sa.select(pod.uid, pod.namespace, pod.name)
         .join(schema.decision, decision.pod_uid == pod.uid)
@@ -169,5 +170,5 @@ def _preemptor(connection: sa.Connection, victim: Row, preemption: Row) -> Row |
         .order_by(decision.at_us)
         .limit(1)
     )
-    found = connection.execute(query).mappings().first()
-    return {**found, "is_told": False} if found is not None else None
+    row = connection.execute(query).mappings().first()
+    return {**row, "is_reported": False} if row is not None else None

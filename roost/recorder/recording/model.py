@@ -91,7 +91,7 @@ class Model:
     def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
         """Say where the pod would have gone, were it not bound yet."""
         if pod.state.scheduler_name not in self._profiles:
-            return Judgement(Verdict.UNKNOWN, note=f"no profile is known for scheduler {pod.state.scheduler_name}")
+            return Judgement(Verdict.UNKNOWN, note=f"unknown scheduler profile {pod.state.scheduler_name}")
         decision = self._ask(pod)
         preferred, (word, note) = decision.node, self._verdict(decision, pod, node_name)
         if word == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
@@ -124,7 +124,7 @@ class Model:
         if word == Verdict.DIFFERS and decision.table is not None and node_name not in decision.rejections:
             wanted = feasible_wanted(len(self._state.rows), self._profiles[pod.state.scheduler_name])
             if wanted < len(decision.table.nodes):
-                return Verdict.UNKNOWN, f"the scheduler looks at {wanted} nodes that fit, and doesn't tell at which"
+                return Verdict.UNKNOWN, f"the scheduler scores only {wanted} feasible nodes and does not report which"
         return word, note
 
     def _count(self, node_name: str, pod_class: str, by: int) -> None:
@@ -179,9 +179,9 @@ def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:
         return Verdict.AGREES, ""
     rejection = decision.rejections.get(node_name)
     if rejection is not None:
-        return Verdict.DIFFERS, f"the model refuses {node_name}: {', '.join(rejection.reasons)}"
+        return Verdict.DIFFERS, f"the model rejects {node_name}: {', '.join(rejection.reasons)}"
     if decision.table is not None and node_name in decision.table.best:
-        return Verdict.AGREES, f"as many points as {decision.node}"
+        return Verdict.AGREES, f"same score as {decision.node}"
     if decision.node is None:
         return Verdict.DIFFERS, f"the model finds no node: {decision.message}"
     return Verdict.DIFFERS, f"the model prefers {decision.node}"

@@ -16,7 +16,7 @@ from roost.pages.drawing import time_text, time_ticks
 from roost.pages.moments import as_date
 from roost.pages.phrases import show_moment
 from roost.pages.table import moment
-from roost.recorder.answers.explanation import tell
+from roost.recorder.answers.explanation import explain
 from roost.recorder.answers.sniffer_log import SnifferReport, read_lines, show_time
 from roost.recorder.store.records import DecisionKind, Phase, PhaseRecord, PodRecord
 from tests.recorded import BEGIN, HOUR, empty_store, pod_record
@@ -161,12 +161,12 @@ def test_a_failure_of_unknown_nodes_and_an_end_of_unknown_kind_are_told_without_
     }
     known = story({}, failures=(failure, {**failure, "nodes_total": 3}))
     known = replace(known, pod={**known.pod, "deleted_us": BEGIN})
-    text = tell(known)
+    text = explain(known)
     assert "1970-01-01 00:00:01 UTC: 2 Insufficient cpu\n" in text
     assert "1970-01-01 00:00:01 UTC: of 3 nodes: 2 Insufficient cpu\n" in text
     assert text.endswith(f"Gone {show_moment(BEGIN)}.\n")
     known = replace(known, pod={**known.pod, "end_reason": "evicted"})
-    assert tell(known).endswith(f"Gone {show_moment(BEGIN)}: it was evicted.\n")
+    assert explain(known).endswith(f"Gone {show_moment(BEGIN)}: it was evicted.\n")
 
 
 def test_how_many_nodes_fitted_is_left_out_where_nobody_counted() -> None:
@@ -179,4 +179,4 @@ def test_how_many_nodes_fitted_is_left_out_where_nobody_counted() -> None:
         "refused": "full",
     }
     told = story({}, {**BIND, "nodes_feasible": None, "nodes_total": None})
-    assert "What else was possible:\n" in tell(replace(told, candidates=[other]))
+    assert "Other nodes:\n" in explain(replace(told, candidates=[other]))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from roost.recorder.answers.explanation import tell
+from roost.recorder.answers.explanation import explain
 from roost.recorder.answers.live_view import Picture, show
 from roost.recorder.answers.pod_story import PodStory, find_pods, read_story
 from roost.recorder.recording.reading import read_event
@@ -61,13 +61,13 @@ BIND: Row = {
 
 @pytest.mark.parametrize(("model", "is_sure"), [("agrees", True), ("differs", False), ("unknown", False)])
 def test_that_no_other_node_was_possible_is_said_only_where_the_model_agrees(model: str, is_sure: bool) -> None:
-    text = tell(story({}, {"model": model, "model_note": "the model refuses n"}))
-    assert ("No other node was possible" in text) == is_sure
-    assert ("say otherwise: the model refuses n" in text) == (model == "differs")
+    text = explain(story({}, {"model": model, "model_note": "the model rejects n"}))
+    assert ("No other node was feasible" in text) == is_sure
+    assert ("model differs: the model rejects n" in text) == (model == "differs")
 
 
 def test_a_bound_pod_without_the_moment_of_its_scheduling_waited_until_it_was_bound() -> None:
-    assert "  3 s for a node\n" in tell(story({Phase.CREATED: 0}, {}))
+    assert "  3 s for a node\n" in explain(story({Phase.CREATED: 0}, {}))
 
 
 def test_texts_of_the_cluster_do_not_steer_the_terminal_or_begin_lines() -> None:
@@ -80,7 +80,7 @@ def test_texts_of_the_cluster_do_not_steer_the_terminal_or_begin_lines() -> None
         "message": "",
     }
     other = {**failure, "reasons": "{}", "message": f"{RESET}first\nsecond"}
-    text = tell(story({}, failures=(failure, other)))
+    text = explain(story({}, failures=(failure, other)))
     assert "\x1b" not in text
     assert "[2Jfirst second" in text
     assert "[31mred" in text
@@ -108,12 +108,12 @@ def test_the_live_picture_shows_markup_and_escapes_as_what_they_are() -> None:
 # Stories from a database
 
 
-def told_of(folder: Path, name: str, *records: Record) -> str:
+def explained(folder: Path, name: str, *records: Record) -> str:
     """What `roost why` says of a pod when these are stored."""
     store = empty_store(folder)
     store.write(records, {})
     (pod,) = find_pods(store, name)
-    text = tell(read_story(store, pod))
+    text = explain(read_story(store, pod))
     store.close()
     return text
 
@@ -141,7 +141,7 @@ def preempted(uid: str, victim: str) -> DecisionRecord:
 
 
 def test_a_pod_that_waits_still_is_told_of_scale_ups_after_its_last_phase(tmp_path: Path) -> None:
-    words = told_of(
+    words = explained(
         tmp_path,
         "p",
         pod_record("p"),
@@ -150,9 +150,9 @@ def test_a_pod_that_waits_still_is_told_of_scale_ups_after_its_last_phase(tmp_pa
         *(scale_up(number, number * MINUTE) for number in range(5)),
         scale_up(5, 20 * MINUTE, count=3),
     )
-    assert "  a node, after at least 1 try that found none:\n" in words
+    assert "  a node, after at least 1 failed try:\n" in words
     assert "2027-01-15 08:00:00 UTC: NotTriggerScaleUp: pod triggered scale-up 0\n" in words
-    assert "… 3 more words of an autoscaler …\n" in words
+    assert "… 3 more messages of an autoscaler …\n" in words
     times = "(3 times, last 2027-01-15 08:22:00 UTC)"
     assert f"    2027-01-15 08:20:00 UTC: TriggeredScaleUp: pod triggered scale-up 5 {times}\n" in words
 
@@ -160,15 +160,15 @@ def test_a_pod_that_waits_still_is_told_of_scale_ups_after_its_last_phase(tmp_pa
 def test_what_an_autoscaler_said_after_the_pod_was_ready_or_of_another_of_its_name_is_none_of_its_start(
     tmp_path: Path,
 ) -> None:
-    ready = told_of(
+    ready = explained(
         tmp_path, "p", pod_record("p"), phase_record("p", Phase.READY, BEGIN + MINUTE), scale_up(1, 2 * MINUTE)
     )
-    gone = told_of(tmp_path, "p", pod_record("p", deleted_us=BEGIN + MINUTE), scale_up(1, 2 * MINUTE))
+    gone = explained(tmp_path, "p", pod_record("p", deleted_us=BEGIN + MINUTE), scale_up(1, 2 * MINUTE))
     assert "scale-up" not in ready + gone
 
 
 def test_a_pod_that_was_deleted_while_it_waited_has_waited_until_then_in_vain(tmp_path: Path) -> None:
-    words = told_of(
+    words = explained(
         tmp_path,
         "p",
         pod_record("p", deleted_us=BEGIN + 5 * MINUTE, end_reason="deleted"),
@@ -179,16 +179,16 @@ def test_a_pod_that_was_deleted_while_it_waited_has_waited_until_then_in_vain(tm
     )
     assert "it never became ready.\n" in words
     assert "Where it went: nowhere; no scheduler has bound it.\n" in words
-    assert "  5 min for a node, in vain, after at least 4 tries that found none:\n" in words
+    assert "  5 min for a node, in vain, after at least 4 failed tries:\n" in words
     assert "TriggeredScaleUp: pod triggered scale-up 1\n" in words
     assert "Gone 2027-01-15 08:05:00 UTC: it was deleted.\n" in words
 
 
 def test_a_gap_is_told_of_only_if_it_touches_the_start(tmp_path: Path) -> None:
     gap = GapRecord(kind="pods", from_us=BEGIN + 2 * MINUTE, to_us=BEGIN + 3 * MINUTE, why="forgotten")
-    assert "Beware: from 2027-01-15 08:02:00 UTC" in told_of(tmp_path, "p", pod_record("p"), gap)
+    assert "Note: from 2027-01-15 08:02:00 UTC" in explained(tmp_path, "p", pod_record("p"), gap)
     ready = phase_record("p", Phase.READY, BEGIN + MINUTE)
-    assert "Beware" not in told_of(tmp_path, "p", pod_record("p"), ready, gap)
+    assert "Note:" not in explained(tmp_path, "p", pod_record("p"), ready, gap)
 
 
 VICTIM = pod_record("v", priority=-10, deleted_us=BEGIN + MINUTE, end_reason="preempted")
@@ -197,15 +197,15 @@ VICTIM = pod_record("v", priority=-10, deleted_us=BEGIN + MINUTE, end_reason="pr
 @pytest.mark.parametrize(
     ("by_uid", "others", "says"),
     [
-        ("p", [pod_record("p", priority=10)], "it had to go for hub/p.\n"),
-        ("p", [], "it had to go for a pod that isn't recorded (uid p).\n"),
+        ("p", [pod_record("p", priority=10)], "it was pre-empted for hub/p.\n"),
+        ("p", [], "it was pre-empted for a pod that isn't recorded (uid p).\n"),
         (
             None,
             [pod_record("p", priority=10), nominated("p", MINUTE + SECOND)],
-            "it had to go for a pod of higher priority, likely hub/p.\n",
+            "it was pre-empted for a pod of higher priority, probably hub/p.\n",
         ),
         # Too late, for another node, of no higher priority.
-        (None, [pod_record("p", priority=10), nominated("p", HOUR)], "it had to go for a pod of higher priority.\n"),
+        (None, [pod_record("p", priority=10), nominated("p", HOUR)], "it was pre-empted for a pod of higher priority.\n"),
         (None, [pod_record("p", priority=10), nominated("p", MINUTE, "m")], "a pod of higher priority.\n"),
         (None, [pod_record("p", priority=-10), nominated("p", MINUTE)], "a pod of higher priority.\n"),
     ],
@@ -214,11 +214,11 @@ def test_a_victim_is_told_for_whom_it_had_to_go(
     tmp_path: Path, by_uid: str | None, others: list[Record], says: str
 ) -> None:
     made = PreemptionRecord(victim_uid="v", by_uid=by_uid, node_name="n", at_us=BEGIN + MINUTE, kind="preempted")
-    assert says in told_of(tmp_path, "v", VICTIM, made, *others)
+    assert says in explained(tmp_path, "v", VICTIM, made, *others)
 
 
 def test_a_pod_is_told_who_had_to_go_for_it(tmp_path: Path) -> None:
-    words = told_of(
+    words = explained(
         tmp_path,
         "p",
         pod_record("p"),
@@ -229,8 +229,8 @@ def test_a_pod_is_told_who_had_to_go_for_it(tmp_path: Path) -> None:
         bind_record("p", BEGIN + 2 * MINUTE, "n"),
     )
     assert "  Room was made for it on n at 2027-01-15 08:01:00 UTC.\n" in words
-    assert "  For it hub/v had to go from n.\n" in words
-    assert "  For it a pod of lower priority had to go from n.\n" in words
+    assert "  Pre-empted for it on n: hub/v.\n" in words
+    assert "  Pre-empted for it on n: a pod of lower priority.\n" in words
 
 
 GATED = [phase_record("p", Phase.GATED, BEGIN, gate) for gate in ("b.example/room", "a.example/quota")]
@@ -240,25 +240,25 @@ GATES = "its scheduling gates a.example/quota, b.example/room"
 @pytest.mark.parametrize(
     ("deleted_us", "more", "says"),
     [
-        (None, [], f"  {GATES} to be taken away: until then no scheduler looks at it\n"),
-        (BEGIN + MINUTE, [], f"  1 min for {GATES} to be taken away, in vain\n"),
+        (None, [], f"  {GATES} to be removed: until then no scheduler considers it\n"),
+        (BEGIN + MINUTE, [], f"  1 min for {GATES} to be removed, in vain\n"),
         (
             None,
             [phase_record("p", Phase.UNGATED, BEGIN + MINUTE), bind_record("p", BEGIN + MINUTE + SECOND, "n")],
-            f"  1 min for {GATES} to be taken away\n  1 s for a node\n",
+            f"  1 min for {GATES} to be removed\n  1 s for a node\n",
         ),
-        (None, [phase_record("p", Phase.UNGATED, BEGIN + MINUTE)], f"  1 min for {GATES} to be taken away\n  a node\n"),
+        (None, [phase_record("p", Phase.UNGATED, BEGIN + MINUTE)], f"  1 min for {GATES} to be removed\n  a node\n"),
         (
             None,
             [bind_record("p", BEGIN + MINUTE, "n")],
-            f"  at first for {GATES} to be taken away; nobody saw when\n  1 min for a node\n",
+            f"  first for {GATES} to be removed; when that was is not recorded\n  1 min for a node\n",
         ),
     ],
 )
 def test_a_gated_pod_waits_for_its_gates_by_name_and_only_then_for_a_node(
     tmp_path: Path, deleted_us: int | None, more: list[Record], says: str
 ) -> None:
-    words = told_of(tmp_path, "p", pod_record("p", deleted_us=deleted_us), *GATED, *more)
+    words = explained(tmp_path, "p", pod_record("p", deleted_us=deleted_us), *GATED, *more)
     assert f"What it waited for:\n{says}" in words
     assert " for a node, in vain" not in words
 
@@ -266,13 +266,13 @@ def test_a_gated_pod_waits_for_its_gates_by_name_and_only_then_for_a_node(
 @pytest.mark.parametrize(
     ("filled_us", "says"),
     [
-        (None, "  The node had joined 1 h before.\n"),
-        (BEGIN - MINUTE, "  The node had joined 1 h before, and held all images of the hub 1 min before.\n"),
-        (BEGIN + MINUTE, "  The node had joined 1 h before, and held all images of the hub 1 min after.\n"),
+        (None, "  The node had joined 1 h earlier.\n"),
+        (BEGIN - MINUTE, "  The node had joined 1 h earlier, and had all images of the hub 1 min earlier.\n"),
+        (BEGIN + MINUTE, "  The node had joined 1 h earlier, and had all images of the hub 1 min later.\n"),
     ],
 )
 def test_how_new_the_node_was_and_whether_its_images_were_there_is_told(
     tmp_path: Path, filled_us: int | None, says: str
 ) -> None:
     node = NodeRecord(uid="uid-n", name="n", created_us=BEGIN - HOUR, images_ready_us=filled_us)
-    assert says in told_of(tmp_path, "p", pod_record("p"), node, bind_record("p", BEGIN, "n"))
+    assert says in explained(tmp_path, "p", pod_record("p"), node, bind_record("p", BEGIN, "n"))
