@@ -1,4 +1,4 @@
-"""`roost records`: hand recorded starts on to other programs, and take theirs in."""
+"""`roost records`: export recorded starts for other programs, and import theirs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH = 5000
 
 
 def export(database: str, form: str, since_us: int) -> int:
-    """Print what was recorded since, in that form."""
+    """Print what was recorded since, in that format."""
     try:
         store = Store.open_for_reading(database)
         for line in sniffer_lines(store, since_us) if form == "sniffer" else launch_lines(store, since_us):
@@ -29,7 +29,7 @@ def export(database: str, form: str, since_us: int) -> int:
 
 
 def take_in(database: str, path: str) -> int:
-    """Store a sniffer's log; says what was in it and what was passed over."""
+    """Store a log of scheduler-sniffer; prints what it contained and what was skipped."""
     report = SnifferReport()
     try:
         store = Store.open(database)
@@ -46,5 +46,5 @@ def take_in(database: str, path: str) -> int:
         return 1
     click.echo(f"{report.lines} lines: {report.pods} pods, {report.nodes} nodes")
     for reason, count in report.skipped.most_common():
-        click.echo(f"{path}:{report.first_skipped[reason]}: {count} lines passed over: {reason}", err=True)
+        click.echo(f"{path}:{report.first_skipped[reason]}: {count} lines skipped: {reason}", err=True)
     return 0

@@ -1,4 +1,4 @@
-"""`roost report`: what was recorded over a time, as a page or as numbers."""
+"""`roost report`: what was recorded over a period, as a page or as numbers."""
 
 from __future__ import annotations
 

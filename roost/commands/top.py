@@ -1,4 +1,4 @@
-"""`roost top`: the live picture."""
+"""`roost top`: the live view of a cluster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def run(settings: str, kubeconfig: str | None, once: bool) -> int:
     logs.configure("Error")
     try:
         read = load_settings(Path(settings))
-        fault = watch(connect(Path(kubeconfig) if kubeconfig else None), read, Console(), once=once)
+        reason = watch(connect(Path(kubeconfig) if kubeconfig else None), read, Console(), once=once)
     except SettingsError as error:
-        for one in error.faults:
-            where = "" if one.key == settings else f"{settings}: "
-            print(f"roost top: {where}{one}", file=sys.stderr)  # noqa: T201 - a command's talk
+        for fault in error.faults:
+            where = "" if fault.key == settings else f"{settings}: "
+            print(f"roost top: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     except ClusterError as error:
-        fault = str(error)
-    if fault:
-        print(f"roost top: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
-    return 1 if fault else 0
+        reason = str(error)
+    if reason:
+        print(f"roost top: {reason}", file=sys.stderr)  # noqa: T201 - a command's talk
+    return 1 if reason else 0

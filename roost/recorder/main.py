@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A database that starts together with us.
+# How long to wait for a database that starts at the same time.
 START_SECONDS: Final = 120.0
 RETRY_SECONDS: Final = 2.0
 FORGET_SECONDS: Final = 3600.0
@@ -46,23 +46,23 @@ _CONFIGURATION: Final = "KubeSchedulerConfiguration"
 
 
 def serve(options: RecorderOptions) -> int:
-    """Record until SIGTERM. 0: ended in order; 1: it could not start or go on, and stderr says why."""
+    """Record until SIGTERM. 0: ended normally; 1: it could not start or continue, and stderr says why."""
     logs.configure(options.log_level)
     try:
         _run(options, load_settings(options.settings_path))
     except SettingsError as error:
         for fault in error.faults:
-            # Keys of the settings' document name no file; files name themselves.
-            names_itself = fault.key in (str(options.settings_path), str(options.scheduler_configuration_path))
-            where = "" if names_itself else f"{options.settings_path}: "
+            # Keys of the settings don't name their file; faults of whole files do.
+            is_file = fault.key in (str(options.settings_path), str(options.scheduler_configuration_path))
+            where = "" if is_file else f"{options.settings_path}: "
             print(f"roost record: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     except (ClusterError, BindError, RecordingError, StoreError) as error:
         print(f"roost record: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    except Exception as error:  # a fault of ours: whoever starts it again must see that it ended, and of what
-        log.exception("ended by an unforeseen fault")
-        print(f"roost record: unforeseen {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - as above
+    except Exception as error:  # a bug: the process must end visibly, so that it is restarted
+        log.exception("ended by an unexpected error")
+        print(f"roost record: unexpected {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - as above
         return 1
     return 0
 
@@ -79,7 +79,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
         return
     run_id = store.start_run(client.api_client.configuration.host, version(), settings.settings_hash)
     recording = Recording(client, settings, store, metrics, model=Model(profiles))
-    metrics.ask(is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds)
+    metrics.observe(is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds)
     ops = OpsServer(
         bind(options.bind_address, options.port),
         metrics_text=metrics.text,
@@ -102,7 +102,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
 
 
 def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
-    """The release's own profiles, and the default scheduler's, by the cluster's minor. Raises SettingsError."""
+    """The release's profiles and the default scheduler's, for the cluster's minor. Raises SettingsError."""
     minor = max(read_minor(client), OLDEST_MINOR)
     profiles = {"default-scheduler": default_profile(minor)}
     if path is None:
@@ -116,8 +116,8 @@ def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
     except OSError as error:
         raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
     except (yaml.YAMLError, ProfileError, TypeError, RecursionError) as error:
-        found = " ".join(str(error).split())
-        raise SettingsError([Fault(str(path), found, f"a {_CONFIGURATION}")]) from None
+        message = " ".join(str(error).split())
+        raise SettingsError([Fault(str(path), message, f"a {_CONFIGURATION}")]) from None
 
 
 def _migrate(store: Store, stop: threading.Event) -> None:
@@ -138,14 +138,16 @@ def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             counts = store.forget_before(time.time_ns() // 1000 - retention_days * _DAY_US)
-            given = store.give_room_back()
+            released_bytes = store.release_space()
         except StoreError as error:
-            log.warning("nothing forgotten: %s", error)
-        except Exception:  # the thread must outlive any fault: without it the database would only grow
-            log.exception("nothing forgotten")
+            log.warning("old records not deleted: %s", error)
+        except Exception:  # the thread must survive any error: without it the database would only grow
+            log.exception("old records not deleted")
         else:
             if any(counts.values()):
-                log.info("forgotten: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count))
-            if given:
-                log.info("given back: %d MiB of the file", given >> 20)
+                log.info(
+                    "deleted old records: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count)
+                )
+            if released_bytes:
+                log.info("released %d MiB of the file", released_bytes >> 20)
         stop.wait(FORGET_SECONDS)

@@ -18,7 +18,7 @@ class RecorderOptions:
     settings_path: Path = options.required_file(
         "--settings", chart='"/etc/roost/recorder/recorder.json"', help="recorder.json of the rendered ConfigMap."
     )
-    # Its profiles and the cluster's default one are judged.
+    # The model judges pods of these profiles and of the cluster's default one.
     scheduler_configuration_path: Path | None = options.file(
         "--scheduler-config",
         chart='"/etc/roost/scheduler/config.yaml"',
@@ -29,7 +29,7 @@ class RecorderOptions:
         "--database",
         metavar="FILE|URL",
         envvar="ROOST_DATABASE",
-        help="An SQLite file, or postgresql://user@host/name. ROOST_DATABASE says it too, and keeps a password hidden.",
+        help="An SQLite file, or postgresql://user@host/name. ROOST_DATABASE does the same, and hides a password.",
     )
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()

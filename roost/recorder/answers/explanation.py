@@ -161,7 +161,7 @@ def _waits(story: PodStory) -> Iterator[str]:
         yield f"  {show_span(gone_us - since_us)} for a node, in vain{_tries(failures)}"
     else:
         yield f"  a node{_tries(failures)}"
-    yield from _some([f"{show_moment(row['at_us'])}: {_reasons(row)}" for row in failures], "failed tries")
+    yield from _some([f"{show_moment(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts")
     yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
     for row in story.pulls:
         yield f"  {_pull(row)}"
@@ -207,7 +207,7 @@ def _autoscaler(row: Row) -> str:
 
 def _tries(failures: Sequence[Row]) -> str:
     tries = sum(row["tries"] for row in failures)
-    return f", after at least {_count(tries, 'failed try', 'failed tries')}:" if tries else ""
+    return f", after at least {_count(tries, 'failed attempt', 'failed attempts')}:" if tries else ""
 
 
 def _reasons(row: Row) -> str:

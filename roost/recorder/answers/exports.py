@@ -1,4 +1,4 @@
-"""Hand the recorded on: scheduler-sniffer's lines, and a launch trace for the simulator."""
+"""Export what was recorded: as scheduler-sniffer's lines, or as a launch trace for the simulator."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
 
 
 def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({"user"})) -> Iterator[str]:
-    """One JSON object a launch, by creation: what the simulator needs to play it again.
+    """A JSON object for each launch, by creation, as the simulator reads it.
 
-    timestamp (of its creation; UTC, µs), class, repository, image, image_bytes (null: unknown), cpu_millicores,
-    memory_bytes, ready_seconds and seconds (until it was ready, until it was gone; both from its creation, null: not
-    yet, or never seen), status.
+    timestamp (of the creation; UTC, µs), class, repository, image, image_bytes (null: unknown), cpu_millicores,
+    memory_bytes, ready_seconds and seconds (from creation until ready and until gone; null: not yet, or not seen),
+    status.
     """
     sizes = _image_sizes(store)
     for pods in _pods(store, since_us, classes):
@@ -71,7 +71,7 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
 
 
 def _pods(store: Store, since_us: int, classes: frozenset[str] | None = None) -> Iterator[list[Row]]:
-    """Pods by creation, a few hundred at a time; a page begins after the last one's key, so that rows may come."""
+    """Pods by creation, CHUNK at a time. Each query begins after the last key, so rows may be added meanwhile."""
     pod = schema.pod.c
     last = (since_us - 1, "~")
     while True:
@@ -93,11 +93,11 @@ def _pods(store: Store, since_us: int, classes: frozenset[str] | None = None) ->
 
 def _by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Row]]:
     query = sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us)
-    found: dict[str, list[Row]] = {}
+    by_pod: dict[str, list[Row]] = {}
     with store.reading() as connection:
         for row in connection.execute(query).mappings():
-            found.setdefault(row["pod_uid"], []).append(dict(row))
-    return found
+            by_pod.setdefault(row["pod_uid"], []).append(dict(row))
+    return by_pod
 
 
 def _ready(store: Store, uids: list[str]) -> dict[str, int]:

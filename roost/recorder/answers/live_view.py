@@ -1,6 +1,6 @@
-"""Show the cluster as it is: each node as a bar of users, placeholders and builds, what it pulls, what was decided.
+"""Show the cluster live: each node as a bar of users, placeholders and builds, its pulls, and the last decisions.
 
-`read_picture` is pure; `show` draws it with Rich; `watch` keeps it fresh in the terminal until Ctrl-C.
+`read_picture` is pure; `show` draws it with Rich; `watch` refreshes it in the terminal until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import ContainerState
 
 USER, PLACEHOLDER, BUILD, OTHER = "user", "placeholder", "build", "other"
-# Drawn in this order; the letter also tells classes apart without colour.
+# In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
     (USER, "U", "green"),
     (BUILD, "B", "magenta"),
     (PLACEHOLDER, "p", "yellow"),
     (OTHER, ".", "bright_black"),
 )
-# Decisions, and images that are awaited, that are shown at most; on a low terminal, at least.
-MOST_WORDS: Final = 8
-LEAST_WORDS: Final = 2
+# Most decisions, and most awaited images, that are shown; the fewest on a low terminal.
+MAX_ITEMS: Final = 8
+MIN_ITEMS: Final = 2
 COLUMNS: Final = 100
 # Narrower terminals show less of each node.
 NARROW_COLUMNS: Final = 60
-LEAST_BAR: Final = 4
-LEAST_CELL: Final = 4
+MIN_BAR: Final = 4
+MIN_CELL: Final = 4
 GAP: Final = "  "
 BOUND: Final = "->"
 NODE, PODS_HEADING = "node", "pods"
 REFRESH_SECONDS: Final = 1.0
-# A container that waits with one of these may have its image on the way; with the last two it can't be had.
+# A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
 FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SYNC_SECONDS: Final = 30.0
@@ -61,14 +61,14 @@ _US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pulling:
-    """An image that containers on a node wait for."""
+    """An image that containers on a node are waiting for."""
 
-    # As the first of its pods writes it.
+    # As written in the first of its pods.
     image: str
     pods: int
     # Of the pod that was created first.
     waits_seconds: float
-    # The kubelet said that it can't be had.
+    # The kubelet reported a failure.
     is_failing: bool
 
 
@@ -80,19 +80,19 @@ class NodeLine:
     # Ready, NotReady, cordoned, leaving.
     state: str
     counts: Mapping[str, int]
-    # Share of allocatable that is asked for, 0 to 1: of the scarcer of CPU and memory, of pods where there is neither.
+    # The largest requested share of allocatable CPU, memory and pods, 0 to 1.
     fullness: float
     images: int
-    # Longest awaited first.
+    # The longest wait first.
     pulling: Sequence[Pulling]
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The cluster at one moment."""
+    """The cluster at one time."""
 
     nodes: Sequence[NodeLine]
-    # Class -> pods without a node, and how long the oldest of them waits, in seconds.
+    # Class -> pods without a node, and the wait of the oldest one in seconds.
     pending: Mapping[str, tuple[int, float]]
     # Newest first.
     decisions: Sequence[SeenEvent]
@@ -105,7 +105,7 @@ def read_picture(
     classify: Callable[[Mapping[str, str], str], str],
     now: float,
 ) -> Picture:
-    """Draw together what is known; `now` in seconds since 1970."""
+    """Combine what is known. now: seconds since 1970."""
     by_node: dict[str, list[tuple[str, SeenPod]]] = {}
     pending: dict[str, tuple[int, float]] = {}
     for key, pod in pods.items():
@@ -118,13 +118,13 @@ def read_picture(
             count, oldest = pending.get(kind, (0, 0.0))
             pending[kind] = count + 1, max(oldest, now - pod.state.created)
     lines = [_node_line(node, by_node.get(name, []), classify, now) for name, node in sorted(nodes.items())]
-    decided = sorted(events.values(), key=lambda event: -event.last_us)[:MOST_WORDS]
+    decided = sorted(events.values(), key=lambda event: -event.last_us)[:MAX_ITEMS]
     return Picture(lines, pending, decided)
 
 
 def _kind(pod: SeenPod, classify: Callable[[Mapping[str, str], str], str]) -> str:
-    found = classify(pod.state.labels, pod.state.namespace)
-    return found if found in (USER, PLACEHOLDER, BUILD) else OTHER
+    pod_class = classify(pod.state.labels, pod.state.namespace)
+    return pod_class if pod_class in (USER, PLACEHOLDER, BUILD) else OTHER
 
 
 def _node_line(
@@ -135,10 +135,10 @@ def _node_line(
 ) -> NodeLine:
     counts = Counter(_kind(pod, classify) for _, pod in pods)
     fact, allocatable = node.state.fact, node.state.allocatable
-    asked: Counter[str] = Counter({PODS: len(pods)})
+    requested: Counter[str] = Counter({PODS: len(pods)})
     for _, pod in pods:
-        asked.update(dict(pod.state.spec.requests))
-    shares = [asked[name] / allocatable[name] for name in (CPU, MEMORY, PODS) if allocatable.get(name)]
+        requested.update(dict(pod.state.spec.requests))
+    shares = [requested[name] / allocatable[name] for name in (CPU, MEMORY, PODS) if allocatable.get(name)]
     state = "Ready" if fact.ready else "NotReady"
     if node.state.leaving:
         state = "leaving"
@@ -155,43 +155,45 @@ def _node_line(
 
 
 def _pulling(node: SeenNode, pods: Sequence[tuple[str, SeenPod]], now: float) -> list[Pulling]:
-    there = node.state.images
-    found: dict[str, Pulling] = {}
+    present = node.state.images
+    pulling: dict[str, Pulling] = {}
     for _, pod in pods:
-        awaited = {normalise_reference(one.image): one for one in _next_containers(pod) if one.image}
+        awaited = {
+            normalise_reference(container.image): container for container in _next_containers(pod) if container.image
+        }
         for name, container in awaited.items():
-            if name in there or container.image in there:
+            if name in present or container.image in present:
                 # It waits for something else: a volume, its network.
                 continue
-            before = found.get(name, Pulling(container.image, 0, 0.0, is_failing=False))
-            found[name] = Pulling(
+            before = pulling.get(name, Pulling(container.image, 0, 0.0, is_failing=False))
+            pulling[name] = Pulling(
                 before.image,
                 before.pods + 1,
                 max(before.waits_seconds, now - pod.state.created),
                 before.is_failing or container.waiting_reason in FAILING_REASONS,
             )
-    return sorted(found.values(), key=lambda one: (-one.waits_seconds, one.image))
+    return sorted(pulling.values(), key=lambda pull: (-pull.waits_seconds, pull.image))
 
 
 def _next_containers(pod: SeenPod) -> list[ContainerState]:
-    """Those that the kubelet would start now, were their image there: init containers are taken one by one."""
+    """Containers that the kubelet would start now if it had their image: init containers one by one."""
     containers = pod.state.containers
-    left = [one for one in containers if one.init and not (one.terminated or one.running)]
-    due = left[:1] or [one for one in containers if not one.init]
-    return [one for one in due if one.waiting_reason in PULLING_REASONS and not one.image_id]
+    init = [container for container in containers if container.init and not (container.terminated or container.running)]
+    due = init[:1] or [container for container in containers if not container.init]
+    return [container for container in due if container.waiting_reason in PULLING_REASONS and not container.image_id]
 
 
 def show(picture: Picture, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
-    """The picture for a terminal of that size; where lines are too few, the fullest nodes and the last words."""
-    most = min(MOST_WORDS, max(LEAST_WORDS, lines // 6)) if lines is not None else MOST_WORDS
+    """The picture for a terminal of that size; with too few lines, the fullest nodes and the last decisions."""
+    most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
     waiting = [
         f"{count} {kind}{'' if count == 1 else 's'}, oldest {_show_age(age)}"
         for kind, (count, age) in sorted(picture.pending.items())
     ]
     pending = _line(f"pending: {'; '.join(waiting) or 'none'}")
     words = [pending, *_pulls(picture.nodes, columns, most), *_decisions(picture.decisions[:most], columns)]
-    # Legend, headings, and how many nodes aren't shown.
-    most_nodes = max(LEAST_WORDS, lines - 3 - len(words)) if lines is not None else len(picture.nodes)
+    # Without legend, headings, and the number of hidden nodes.
+    most_nodes = max(MIN_ITEMS, lines - 3 - len(words)) if lines is not None else len(picture.nodes)
     return Group(_legend(), *_nodes(picture.nodes, columns, most_nodes), *words)
 
 
@@ -200,54 +202,56 @@ def _nodes(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
         return [_line("no nodes", "red")]
     shown = lines
     if len(lines) > most:
-        fullest = sorted(lines, key=lambda one: -one.fullness)[:most]
-        shown = sorted(fullest, key=lambda one: one.name)
+        fullest = sorted(lines, key=lambda line: -line.fullness)[:most]
+        shown = sorted(fullest, key=lambda line: line.name)
     is_narrow = columns < NARROW_COLUMNS
-    name_width = max(len(NODE), min(max(len(one.name) for one in shown), columns // 3))
-    numbers_width = max(len(_numbers(one.counts)) for one in shown)
-    # Beside bar and numbers: full, and where there is room state and images; each with the gap before it.
+    name_width = max(len(NODE), min(max(len(line.name) for line in shown), columns // 3))
+    numbers_width = max(len(_numbers(line.counts)) for line in shown)
+    # Beside bar and numbers: full, and where there is room, state and images; each with a gap before it.
     others_width = 6 if is_narrow else 6 + 10 + 8
-    bar_width = max(LEAST_BAR, columns - name_width - len(GAP) - numbers_width - 1 - others_width)
+    bar_width = max(MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - others_width)
     # No wider than the longest bar needs.
-    pods_width = max(len(PODS_HEADING), *(len(bar(one.counts, bar_width)) for one in shown))
+    pods_width = max(len(PODS_HEADING), *(len(bar(line.counts, bar_width)) for line in shown))
     heading = _line(NODE.ljust(name_width) + GAP + ("" if is_narrow else f"{'state':8}{GAP}"), "bold")
     heading.append(PODS_HEADING.ljust(pods_width) + GAP + ("full" if is_narrow else f"full{GAP}images"))
-    found = [heading]
-    for one in shown:
-        style = "" if one.state == "Ready" else "red"
-        line = _line(_cut(one.name, name_width).ljust(name_width) + GAP, style)
+    texts = [heading]
+    for line in shown:
+        style = "" if line.state == "Ready" else "red"
+        text = _line(_cut(line.name, name_width).ljust(name_width) + GAP, style)
         if not is_narrow:
-            line.append(f"{one.state:8}{GAP}")
+            text.append(f"{line.state:8}{GAP}")
         # In its own colours.
-        pods = bar(one.counts, bar_width)
+        pods = bar(line.counts, bar_width)
         pods.pad_right(pods_width - len(pods))
-        line.append_text(pods)
-        line.append(f"{GAP}{one.fullness:4.0%}", style)
+        text.append_text(pods)
+        text.append(f"{GAP}{line.fullness:4.0%}", style)
         if not is_narrow:
-            line.append(f"{GAP}{one.images:6d}", style)
-        found.append(line)
+            text.append(f"{GAP}{line.images:6d}", style)
+        texts.append(text)
     hidden = len(lines) - len(shown)
-    return [*found, _line(f"and {hidden} nodes that are less full")] if hidden else found
+    return [*texts, _line(f"and {hidden} nodes that are less full")] if hidden else texts
 
 
 def _pulls(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
-    pulls = sorted(((line.name, one) for line in lines for one in line.pulling), key=lambda one: -one[1].waits_seconds)
+    pulls = sorted(
+        ((line.name, pull) for line in lines for pull in line.pulling), key=lambda named: -named[1].waits_seconds
+    )
     if not pulls:
         return []
     shown = pulls[:most]
     rows = [
         (
-            show_plain(one.image),
+            show_plain(pull.image),
             show_plain(name),
-            _show_age(one.waits_seconds),
-            f"{one.pods} pod{'' if one.pods == 1 else 's'}{', fails' if one.is_failing else ''}",
+            _show_age(pull.waits_seconds),
+            f"{pull.pods} pod{'' if pull.pods == 1 else 's'}{', fails' if pull.is_failing else ''}",
         )
-        for name, one in shown
+        for name, pull in shown
     ]
-    found = [_line("images awaited", "bold")]
-    for row, (_, one) in zip(_fitted(rows, columns, 2), shown, strict=True):
-        found.append(_line(row, "red" if one.is_failing else "cyan"))
-    return [*found, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else found
+    texts = [_line("images awaited", "bold")]
+    for row, (_, pull) in zip(_fitted(rows, columns, 2), shown, strict=True):
+        texts.append(_line(row, "red" if pull.is_failing else "cyan"))
+    return [*texts, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else texts
 
 
 def _decisions(events: Sequence[SeenEvent], columns: int) -> list[Text]:
@@ -265,22 +269,22 @@ def _decisions(events: Sequence[SeenEvent], columns: int) -> list[Text]:
             )
         )
     names = _fitted([(name,) for name, *_ in rows], columns // 3, 1)
-    found = [_line("last decisions (UTC)", "bold")]
+    texts = [_line("last decisions (UTC)", "bold")]
     for name, (_, when, what, where) in zip(names, rows, strict=True):
         head = GAP.join((when, name.ljust(max(map(len, names))), what, ""))
-        # Of a message the beginning counts.
-        found.append(_line(head + (_cut(where, max(LEAST_CELL, columns - len(head))) if what == BOUND else where)))
-    return found
+        # Of a message, the beginning matters.
+        texts.append(_line(head + (_cut(where, max(MIN_CELL, columns - len(head))) if what == BOUND else where)))
+    return texts
 
 
 def _fitted(rows: Sequence[Sequence[str]], columns: int, number: int) -> list[str]:
-    """Rows as lines of that width: the first cells, so many, share what the others leave, and lose their beginnings."""
+    """Rows as lines of that width: the first `number` cells share what the others leave, and lose their beginnings."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     room = columns - sum(widths[number:]) - len(GAP) * (len(widths) - 1)
     for index in range(number):
-        # Who needs less than an equal share leaves more to those that follow.
-        rest = sum(min(width, room // number) for width in widths[index + 1 : number])
-        widths[index] = max(LEAST_CELL, min(widths[index], room - rest))
+        # A cell that needs less than an equal share leaves more to those after it.
+        others = sum(min(width, room // number) for width in widths[index + 1 : number])
+        widths[index] = max(MIN_CELL, min(widths[index], room - others))
         room -= widths[index]
     return [
         GAP.join(
@@ -292,12 +296,12 @@ def _fitted(rows: Sequence[Sequence[str]], columns: int, number: int) -> list[st
 
 
 def _line(text: str, style: str = "") -> Text:
-    """One line, and never two; not a plain string, in which there might be markup."""
+    """One line that never wraps. Not a plain string, which Rich would parse as markup."""
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _cut(name: str, width: int) -> str:
-    """As much of a name's end as fits: there pods, nodes and images differ."""
+    """As much of a name's end as fits: names of pods, nodes and images differ at their end."""
     plain = show_plain(name)
     return plain if len(plain) <= width else f"…{plain[len(plain) - width + 1 :]}"
 
@@ -307,7 +311,7 @@ def _show_age(seconds: float) -> str:
 
 
 def bar(counts: Mapping[str, int], width: int) -> Text:
-    """Pods as letters; more than fit are drawn to scale, and never less than one letter a class; then their numbers."""
+    """Pods as letters, to scale when they don't fit, with at least one letter for each class; then their numbers."""
     total = sum(counts.values())
     lengths = {kind: max(1, count * width // total) for kind, count in counts.items() if count}
     if total <= width:
@@ -334,7 +338,7 @@ def _legend() -> Text:
 
 
 class Watcher:
-    """Watches what the picture needs."""
+    """The watches that the picture needs."""
 
     def __init__(self, client: Client, settings: RecorderSettings) -> None:
         self._classes = Classes(settings)
@@ -350,29 +354,29 @@ class Watcher:
         self._caches = (self._nodes, self._pods, self._events, self._failures, self._namespaces)
 
     def start(self, stop: threading.Event) -> None:
-        """Give each watch its thread."""
-        for one in self._caches:
-            threading.Thread(target=one.run, args=(stop,), daemon=True).start()
+        """Start a thread for each watch."""
+        for cache in self._caches:
+            threading.Thread(target=cache.run, args=(stop,), daemon=True).start()
 
     @property
     def fault(self) -> str:
-        """What isn't there yet, and why; "" when all is."""
-        return next((one.fault or f"{one.kind} not listed yet" for one in self._caches if not one.synced), "")
+        """What has not been listed yet, and why; "" when everything has."""
+        return next((cache.fault or f"{cache.kind} not listed yet" for cache in self._caches if not cache.synced), "")
 
     def picture(self) -> Picture:
         """The cluster now."""
         namespaces = self._namespaces.objects()
 
         def classify(labels: Mapping[str, str], namespace: str) -> str:
-            found = self._classes.classify(labels, namespace, namespaces)
-            return found.name if found is not None else ""
+            pod_class = self._classes.classify(labels, namespace, namespaces)
+            return pod_class.name if pod_class is not None else ""
 
         events = {**self._events.objects(), **self._failures.objects()}
         return read_picture(self._nodes.objects(), self._pods.objects(), events, classify, time.time())
 
 
 def watch(client: Client, settings: RecorderSettings, console: Console, *, once: bool) -> str:
-    """Draw until Ctrl-C, or once. Returns what could not be read, "" when all could."""
+    """Draw until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
     stop = threading.Event()
     watcher = Watcher(client, settings)
     watcher.start(stop)

@@ -36,8 +36,8 @@ class PodStory:
     # Within its start, which ends when it is ready or gone, or now.
     gaps: Sequence[Row]
     autoscaler: Sequence[Row]
-    # The pod that it was pre-empted for: uid, namespace, name ("": not recorded), is_reported (False: probably this one,
-    # because the node was nominated for it).
+    # The pod that it was pre-empted for: uid, namespace, name ("": not recorded), is_reported (else: probable, as
+    # the node was nominated for it).
     preemptor: Row | None = None
     # Pods that were pre-empted for it: namespace, name ("": not recorded), node_name.
     victims: Sequence[Row] = ()

@@ -1,8 +1,8 @@
 """Read and write scheduler-sniffer's JSON lines: one object a line with object, name, endpoint, event, node, timestamp.
 
-Its lines name pods and nodes without namespace or uid, repeat themselves at every resync, and often lack a time; what
-can't be placed is counted with the reason, never passed over in silence. What is written has two kinds of line more,
-so that it reads back the same: `Pending`, when the pod was created, and `Deleted`, when and why it went.
+Its lines name pods and nodes without namespace or uid, are repeated at every resync, and often lack a time. Lines that
+cannot be used are counted by reason. What is written has two more kinds of lines, so that it reads back the same:
+`Pending`, when the pod was created, and `Deleted`, when and why it ended.
 Source: converged-computing/scheduler-sniffer, sniffer/pkg/types/types.go, and its recorded run on GKE.
 """
 
@@ -33,12 +33,12 @@ _GO_TIME: Final = re.compile(
 )
 _CONDITIONS: Final = {"PodScheduled": Phase.SCHEDULED, "Initialized": Phase.INITIALIZED, "Ready": Phase.READY}
 _ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
-# Lines of Roost's own: of the pod's creation, and of an end of another kind, with PodRecord.end_reason as `reason`.
+# Roost's own lines: the pod's creation, and an end of another kind, with PodRecord.end_reason as `reason`.
 _PENDING: Final = "Pending"
 _DELETED: Final = "Deleted"
-# Marks uids that were made up from names.
+# Marks uids that are made from names.
 PREFIX: Final = "sniffer:"
-# As much as the schema takes.
+# Lengths that the schema allows.
 _MAX_UID: Final = 64
 _MAX_NAME: Final = 253
 _MAX_REASON: Final = 32
@@ -47,7 +47,7 @@ _MAX_REASON: Final = 32
 @dataclass(slots=True)
 class _Pod:
     name: str
-    # The earliest that is told, and how exactly: the nearest there is to its creation.
+    # The earliest time, and its resolution: the best estimate of its creation. In µs.
     first: tuple[int, int] | None = None
     last_us: int | None = None
     node: str = ""
@@ -58,18 +58,18 @@ class _Pod:
 
 @dataclass(slots=True)
 class SnifferReport:
-    """What a file held."""
+    """What a log contained."""
 
     lines: int = 0
     pods: int = 0
     nodes: int = 0
-    # Why lines were passed over -> how many, and the first such line's number.
+    # Reason -> number of skipped lines, and the number of the first such line.
     skipped: Counter[str] = field(default_factory=Counter)
     first_skipped: dict[str, int] = field(default_factory=dict)
 
 
 def read_lines(lines: Iterable[str], report: SnifferReport) -> Iterator[Record]:
-    """Records of a sniffer's log; `report` is filled in as it goes."""
+    """Records of a log; fills in `report` on the way."""
     pods: dict[str, list[_Pod]] = {}
     nodes: dict[str, NodeRecord] = {}
     for number, line in enumerate(lines, start=1):
@@ -86,35 +86,35 @@ def read_lines(lines: Iterable[str], report: SnifferReport) -> Iterator[Record]:
 
 
 def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeRecord]) -> str:
-    """Take in one line; returns why it was passed over, "" when it wasn't."""
+    """Read one line; returns why it is skipped, "" when it isn't."""
     if not line.strip():
         return "empty"
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
-        # The latter of brackets without end.
-        return "no JSON"
+        # RecursionError: deeply nested brackets.
+        return "not valid JSON"
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
-        return "no object with a name"
+        return "not an object with a name"
     if not all(map(_is_storable, (entry["name"], entry.get("node"), entry.get("reason")))):
-        return "characters that no database takes"
-    if any(isinstance(one, str) and len(one) > _MAX_NAME for one in (entry["name"], entry.get("node"))):
+        return "characters that databases refuse"
+    if any(isinstance(name, str) and len(name) > _MAX_NAME for name in (entry["name"], entry.get("node"))):
         return f"a name of more than {_MAX_NAME} characters"
-    at = _read_moment(entry.get("timestamp"))
+    at = _read_time(entry.get("timestamp"))
     if entry.get("object") == "Node":
         return _read_node(entry, at, nodes)
     if entry.get("object") != "Pod":
-        return f"object {entry.get('object')!r} is not known"
+        return f"unknown object {entry.get('object')!r}"
     return _read_pod(entry, at, _life(entry, at, pods.setdefault(entry["name"], [])))
 
 
 def _is_storable(value: object) -> bool:
-    """False of a text with a NUL or half a surrogate pair."""
-    return not isinstance(value, str) or ("\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value))
+    """False for text with a NUL or half a surrogate pair."""
+    return not isinstance(value, str) or not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value)
 
 
 def _life(entry: dict[str, Any], at: tuple[int, int] | None, lives: list[_Pod]) -> _Pod:
-    """The pod that a line is about: another one of that name, once the last one has ended and it begins anew."""
+    """The pod that a line is about: a new one of that name when the last one has ended and the line is a beginning."""
     is_begin = at is not None and (entry.get("endpoint") == "schedulePod" or entry.get("event") == _PENDING)
     last = lives[-1] if lives else None
     if last is None or (is_begin and at is not None and last.end_reason is not None and at[0] >= (last.last_us or 0)):
@@ -129,13 +129,13 @@ def _read_pod(entry: dict[str, Any], at: tuple[int, int] | None, pod: _Pod) -> s
         pod.node = node
     if event in _ENDS or event == _DELETED:
         reason = entry.get("reason")
-        said = reason if isinstance(reason, str) and reason else "deleted"
-        pod.end_reason = _ENDS[event] if event in _ENDS else said[:_MAX_REASON]
-        # The sniffer itself gives no time here.
+        end_reason = reason if isinstance(reason, str) and reason else "deleted"
+        pod.end_reason = _ENDS[event] if event in _ENDS else end_reason[:_MAX_REASON]
+        # The sniffer itself writes no time here.
         pod.last_us = at[0] if at is not None else pod.last_us
         return ""
     if event in ("Running", "ContainersReady"):
-        # Said again by the conditions that have a time.
+        # The conditions say the same, with a time.
         return "" if event == "Running" or at is not None else "no time"
     if at is None:
         return "no time"
@@ -153,25 +153,25 @@ def _read_pod(entry: dict[str, Any], at: tuple[int, int] | None, pod: _Pod) -> s
     elif event == _PENDING:
         _keep(pod, Phase.CREATED, at)
     elif isinstance(event, str) and event in _CONDITIONS:
-        # `PodCompleted` writes the condition anew: not the start's.
+        # `PodCompleted` sets the condition again, after the start.
         if entry.get("reason") != "PodCompleted":
             _keep(pod, _CONDITIONS[event], at)
     else:
-        return f"event {event!r} is not known"
+        return f"unknown event {event!r}"
     return ""
 
 
 def _keep(pod: _Pod, phase: Phase, at: tuple[int, int]) -> None:
-    """The finer source wins; of equals the earlier moment."""
+    """The finer resolution wins, then the earlier time."""
     before = pod.phases.get((phase, ""))
     if before is None or (at[1], at[0]) < (before[1], before[0]):
         pod.phases[phase, ""] = at
 
 
-def _is_before(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether one moment is earlier; of two within the coarser one's second, the finer is the one to believe."""
-    coarse = max(one[1], other[1])
-    return (one[0] // coarse, one[1], one[0]) < (other[0] // coarse, other[1], other[0])
+def _is_before(at: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether `at` is earlier; within the same second of the coarser one, the finer one counts as earlier."""
+    coarse = max(at[1], other[1])
+    return (at[0] // coarse, at[1], at[0]) < (other[0] // coarse, other[1], other[0])
 
 
 def _read_node(entry: dict[str, Any], at: tuple[int, int] | None, nodes: dict[str, NodeRecord]) -> str:
@@ -197,7 +197,7 @@ def _read_node(entry: dict[str, Any], at: tuple[int, int] | None, nodes: dict[st
 
 
 def _allocatable(extra: dict[str, Any]) -> dict[str, int]:
-    found = {}
+    allocatable = {}
     for key, amount in extra.items():
         kind, _, resource = key.partition("-")
         if kind != "allocatable":
@@ -206,15 +206,15 @@ def _allocatable(extra: dict[str, Any]) -> dict[str, int]:
             value = parse_quantity(amount) * (1000 if resource == "cpu" else 1)
         except ValueError:
             continue
-        found[resource] = -(-value.numerator // value.denominator)
-    return found
+        allocatable[resource] = -(-value.numerator // value.denominator)
+    return allocatable
 
 
 def _uid(name: str) -> str:
     uid = f"{PREFIX}{name}"
     if len(uid) <= _MAX_UID:
         return uid
-    # What names share at their beginning doesn't make them one.
+    # Long names with the same beginning stay different.
     digest = sha256(name.encode()).hexdigest()[:16]
     return f"{uid[: _MAX_UID - len(digest) - 1]}-{digest}"
 
@@ -249,10 +249,10 @@ def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
         )
 
 
-def _read_moment(text: object) -> tuple[int, int] | None:
+def _read_time(text: object) -> tuple[int, int] | None:
     """(µs, resolution in µs) of a time as Go prints it, or of RFC 3339; None for anything else.
 
-    Go's zero time says that there is none, and a day or an hour that doesn't exist tells of none.
+    None for Go's zero time too, and for a day or an hour that doesn't exist.
     """
     if not isinstance(text, str):
         return None
@@ -264,7 +264,7 @@ def _read_moment(text: object) -> tuple[int, int] | None:
     if at_us is None or not 0 < at_us <= MOST_US:
         return None
     try:
-        # Without zone and fraction, of which it takes fewer digits than there may be.
+        # Without zone and fraction, which may have more digits than it accepts.
         datetime.fromisoformat(text[:19].upper())
     except ValueError:
         return None
@@ -275,14 +275,14 @@ def _read_moment(text: object) -> tuple[int, int] | None:
 
 
 def show_time(at_us: int, resolution_us: int) -> str:
-    """A moment as Go prints it, the way the sniffer does."""
-    moment = as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
+    """A time as Go prints it, which is the sniffer's format."""
+    seconds = as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
     fraction = "" if resolution_us >= SECOND_US else f".{at_us % _US:06d}"
-    return f"{moment}{fraction} +0000 UTC"
+    return f"{seconds}{fraction} +0000 UTC"
 
 
 def node_lines(node: Row) -> Iterator[str]:
-    """The lines of one node: its resources, and when it was ready."""
+    """The lines of one node: its resources, and when it became ready."""
     allocatable = json.loads(node["allocatable"] or "{}")
     extra = {
         f"allocatable-{resource}": f"{amount}m" if resource == "cpu" else str(amount)
@@ -300,12 +300,12 @@ def node_lines(node: Row) -> Iterator[str]:
 
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
-    """The lines of one pod: created, decided, bound, its conditions, started, stopped, ended."""
+    """The lines of one pod: its creation, decision, binding, conditions, start, stop and end."""
     name, node = pod["name"], bind["node_name"] if bind is not None else ""
 
     def line(endpoint: str, event: str, row: Row) -> str:
-        moment = show_time(row["at_us"], row["resolution_us"])
-        return _line(object="Pod", name=name, endpoint=endpoint, node=node, event=event, timestamp=moment)
+        timestamp = show_time(row["at_us"], row["resolution_us"])
+        return _line(object="Pod", name=name, endpoint=endpoint, node=node, event=event, timestamp=timestamp)
 
     if bind is not None:
         yield line("schedulePod", "ScheduleSuccess", bind)

@@ -1,6 +1,6 @@
-"""Turn what the streams tell, in order, into records. Pure: time and the model come in as arguments.
+"""Turn the notices of the streams, in order, into records. Pure: time and the model come in as arguments.
 
-Guarantee: telling the same again, after a restart or in a list, gives records of the same keys.
+Guarantee: the same notice again, after a restart or in a list, gives records of the same keys.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from roost.recorder.store.records import (
     DecisionKind,
     DecisionRecord,
     GapRecord,
-    Known,
     Phase,
     PreemptionRecord,
     Record,
+    StoredState,
     Verdict,
 )
 
@@ -43,75 +43,74 @@ if TYPE_CHECKING:
 
     # (labels, namespace) -> a pod class's name, "" for none.
     Classify = Callable[[Mapping[str, str], str], str]
-    # A node's labels -> those with which the image gate says that it holds all images that belong on it.
+    # A node's labels -> the labels that the image gate sets when the node has all its images.
     GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
 
 
 _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
-# Names of nodes that bindings are kept for until they are told.
-_MOST_AWAITED: Final = 1024
+# Most names of nodes that bindings wait for.
+_MAX_AWAITED: Final = 1024
 
 
 class Judge(Protocol):
     """Follows the cluster and judges decisions by the scheduler's own rules; see roost/recorder/recording/model.py."""
 
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
-        """Learn of a node; None: it is gone."""
+        """Update a node; None: it is gone."""
 
     def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
-        """Learn of a pod; None: it is gone."""
+        """Update a pod; None: it is gone."""
 
     def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
-        """Say where the pod would have gone; asked before it is known to be there."""
+        """Judge a binding. Called before `pod_changed` reports the bound pod."""
 
 
 class Assembler:
-    """One cluster's story so far. One thread owns it."""
+    """Follows one cluster and makes its records. Owned by one thread."""
 
     def __init__(
         self,
         classify: Classify,
-        known: Known,
+        known: StoredState,
         judge: Judge | None = None,
         gate_labels: GateLabels = lambda _labels: frozenset(),
     ) -> None:
-        """Prepare."""
         self._classify = classify
         self._gate_labels = gate_labels
         self._judge = judge
         self._pods: dict[str, SeenPod] = {}
-        # What `steps_of` them says.
+        # `steps_of` each pod.
         self._steps: dict[str, dict[tuple[Phase, str], Step]] = {}
         self._nodes: dict[str, SeenNode] = {}
-        # Uids of nodes that once had all their images, or may have had them before they were seen.
+        # Uids of nodes that have had all their images, or may have had them before they were first seen.
         self._with_images = {uid for uid, node in known.nodes.items() if node.has_images}
         self._images: dict[str, dict[str, int]] = {uid: dict(images) for uid, images in known.images.items()}
-        # Those that the database has and no list has shown yet.
+        # Pods and nodes in the database that no list has shown yet.
         self._unseen_pods = dict(known.pods)
         self._unseen_nodes = dict(known.nodes)
         self._listed: dict[str, set[str]] = {}
         self._heard_us = dict(known.heard_us)
-        # Kind -> since when its past is lost, and why.
+        # Kind -> from when changes are lost, and why.
         self._lost: dict[str, tuple[int, str]] = {}
         self._synced: set[str] = set()
-        # Node's name -> bindings to it that were told before it, by id.
+        # Node's name -> bindings that were reported before the node, by id.
         self._nodeless: dict[str, dict[str, DecisionRecord]] = {}
 
     # Streams
 
     def listing(self, kind: str) -> None:
-        """A list begins."""
+        """A list of this kind begins."""
         self._listed[kind] = set()
 
     def lost(self, kind: str, why: str) -> None:
-        """Some of the past, since the stream was last heard of, can't be had any more."""
+        """Changes since the stream's last sign of life can no longer be read."""
         since_us = self._heard_us.get(kind)
         if since_us is not None:
             self._lost.setdefault(kind, (since_us, why))
 
     def synced(self, kind: str, now_us: int) -> list[Record]:
-        """A list is whole: what isn't in it went while nobody watched."""
+        """A list is complete: what is missing from it ended unseen."""
         records: list[Record] = []
         if kind in self._lost:
             since_us, why = self._lost.pop(kind)
@@ -135,11 +134,11 @@ class Assembler:
         return records
 
     def heard(self, kind: str, now_us: int) -> None:
-        """All that happened until now has been told."""
+        """All changes until now have been delivered."""
         self._heard_us[kind] = now_us
 
     def heard_us(self, kind: str) -> int | None:
-        """Until when all that happened has been told; None: nothing yet."""
+        """The time until which all changes have been delivered; None: none yet."""
         return self._heard_us.get(kind)
 
     # Pods
@@ -147,7 +146,7 @@ class Assembler:
     def pod(
         self, key: str, pod: SeenPod | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
     ) -> list[Record]:
-        """A pod as it is now; `listed`: how it came to be so wasn't watched; late_us: so much later it is told."""
+        """A pod in its current state. listed: its changes were not watched. late_us: the longest possible delay."""
         if PODS in self._listed:
             self._listed[PODS].add(key)
         if pod is None:
@@ -161,9 +160,9 @@ class Assembler:
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         if before is None or image_digest(before) != image_digest(pod):
             records.append(pod_record(pod, pod_class))
-        told, steps = self._steps.get(key, {}), steps_of(pod)
+        known_steps, steps = self._steps.get(key, {}), steps_of(pod)
         for (phase, detail), step in steps.items():
-            if told.get((phase, detail)) != step:
+            if known_steps.get((phase, detail)) != step:
                 records.append(phase_record(pod.state.uid, phase, step, "pod", detail))
         if listed and PODS in self._lost:
             late_us = max(MICRO_US, now_us - self._lost[PODS][0])
@@ -178,23 +177,23 @@ class Assembler:
         return records
 
     def pod_deleted(self, key: str, pod: SeenPod | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
-        """A pod is gone; `pod` is how it was last; late_us: it may have gone so much earlier."""
+        """A pod is gone. pod: its last state. late_us: it may have gone so much earlier."""
         records: list[Record] = []
         if pod is not None:
             records += self.pod(key, pod, now_us, late_us=late_us)
         last = self._pods.get(key)
         if last is not None:
-            # It was there until its containers were asked to end, whatever we know of the time after.
+            # It was there at least until its deletion was requested.
             since_us = max(filter(None, (last.created_us, last.accepted_us, last.deletion_us)), default=0)
             late_us = max(MICRO_US, min(late_us, now_us - since_us))
             records += self._pod_gone(key, last, now_us, end_reason(last), late_us)
         return records
 
-    def unreadable(self, kind: str, key: str, uid: str) -> None:
-        """A pod or node that is there and can't be read: how it was last stands."""
+    def malformed(self, kind: str, key: str, uid: str) -> None:
+        """A pod or node that exists but is malformed: its last known state is kept."""
         if kind in self._listed:
             self._listed[kind].add(key)
-        # In the database it stays open, until a list is without it.
+        # In the database it stays until it is missing from a list.
         if kind == PODS:
             self._unseen_pods.pop(uid, None)
         elif kind == NODES:
@@ -214,7 +213,7 @@ class Assembler:
         status, since_us, reason, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
         if state.node_name and (before is None or not before.state.node_name):
             decision_id = f"{state.uid}/bind"
-            told = DecisionRecord(
+            decision = DecisionRecord(
                 id=decision_id,
                 pod_uid=state.uid,
                 kind=DecisionKind.BIND,
@@ -226,13 +225,13 @@ class Assembler:
                 scheduler=state.scheduler_name[:MAX_SCHEDULER],
                 source="watch",
             )
-            self._await_node(told)
+            self._await_node(decision)
             judgement = Judgement(Verdict.UNKNOWN, note="bound before it was watched")
             if watched and not {PODS, NODES} <= self._synced:
                 judgement = Judgement(Verdict.UNKNOWN, note="bound before all pods and nodes were known")
             elif watched and self._judge is not None:
                 judgement = self._judge.judge(decision_id, pod, state.node_name, now_us)
-            yield judged(told, judgement)
+            yield judged(decision, judgement)
             if judgement.candidates is not None:
                 yield judgement.candidates
         elif (
@@ -263,26 +262,26 @@ class Assembler:
         node = self._nodes.get(name)
         return node.state.uid if node is not None else ""
 
-    def _await_node(self, told: DecisionRecord) -> None:
-        """Keep a binding to a node that wasn't told yet: nodes, pods and Events are streams of their own."""
-        if told.node_uid or not told.node_name:
+    def _await_node(self, decision: DecisionRecord) -> None:
+        """Keep a binding to a node that is not known yet: nodes, pods and Events are separate streams."""
+        if decision.node_uid or not decision.node_name:
             return
-        self._nodeless.setdefault(told.node_name, {})[told.id] = told
-        while len(self._nodeless) > _MOST_AWAITED:
+        self._nodeless.setdefault(decision.node_name, {})[decision.id] = decision
+        while len(self._nodeless) > _MAX_AWAITED:
             self._nodeless.pop(next(iter(self._nodeless)))
 
     def _bound_before(self, node: SeenNode) -> Iterator[Record]:
-        """The bindings to a node that were told before it. A machine that came after them is another of its name."""
-        for told in self._nodeless.pop(node.state.fact.name, {}).values():
-            if node.created_us < told.at_us + told.resolution_us:
-                yield replace(told, node_uid=node.state.uid)
+        """Bindings that were reported before their node. A node created after them is another one of that name."""
+        for decision in self._nodeless.pop(node.state.fact.name, {}).values():
+            if node.created_us < decision.at_us + decision.resolution_us:
+                yield replace(decision, node_uid=node.state.uid)
 
     # Nodes
 
     def node(
         self, name: str, node: SeenNode | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
     ) -> list[Record]:
-        """A node as it is now; `listed`: how it came to be so wasn't watched; late_us: so much later it is told."""
+        """A node in its current state. listed: its changes were not watched. late_us: the longest possible delay."""
         if NODES in self._listed:
             self._listed[NODES].add(name)
         if node is None:
@@ -296,7 +295,7 @@ class Assembler:
         stored = self._unseen_nodes.pop(uid, None)
         is_after_gap = listed and NODES in self._lost
         if before is None and not is_after_gap:
-            # A list of the old position tells what is stored.
+            # A list at the stored position shows what is already stored.
             stored = None
         old = as_stored(before) if before is not None else stored
         new = as_stored(node)
@@ -320,8 +319,8 @@ class Assembler:
 
     def _has_all_images(self, node: SeenNode) -> bool:
         labels = node.state.fact.labels
-        wanted = self._gate_labels(labels)
-        return bool(wanted) and all(labels.get(label) == "true" for label in wanted)
+        gate_labels = self._gate_labels(labels)
+        return bool(gate_labels) and all(labels.get(label) == "true" for label in gate_labels)
 
     def node_deleted(self, name: str, now_us: int) -> list[Record]:
         """A node is gone."""
@@ -343,22 +342,22 @@ class Assembler:
 
     def _image_changes(self, node: SeenNode, now_us: int) -> Iterator[Record]:
         known = self._images.setdefault(node.state.uid, {})
-        # By tag where there is one: digests are the same image's other name.
-        there = {name: size for name, size in node.state.images.items() if "@" not in name} or node.state.images
-        for image, size in there.items():
+        # By tag where there is one: the digest is another name of the same image.
+        current = {name: size for name, size in node.state.images.items() if "@" not in name} or node.state.images
+        for image, size in current.items():
             if image not in known:
                 known[image] = now_us
                 yield image_record(node.state.uid, image, now_us, size)
-        for image in [image for image in known if image not in there]:
+        for image in [image for image in known if image not in current]:
             yield image_record(node.state.uid, image, known.pop(image), 0, gone_us=now_us)
 
     # Events
 
     def event(self, event: SeenEvent) -> list[Record]:
-        """An Event as it is now: new, or repeated."""
+        """An Event in its current state: new, or repeated."""
         kind, _, _, uid = event.about
         if kind == "Pod" and not uid:
-            # Some writers leave it out: all their pods would be one.
+            # Some controllers leave the uid out: all their pods would become one.
             return []
         when = Step(event.first_us, event.resolution_us)
         if kind == "Pod" and event.reason == "Scheduled":
@@ -388,9 +387,9 @@ class Assembler:
 
     def _scheduled(self, event: SeenEvent, uid: str, when: Step) -> list[Record]:
         node_name = event.note.rpartition(" to ")[2]
-        told = self._told(event, f"{uid}/bind", DecisionKind.BIND, uid, node_name)
-        self._await_node(told)
-        return [phase_record(uid, Phase.SCHEDULED, when, "event"), told]
+        decision = self._decision(event, f"{uid}/bind", DecisionKind.BIND, uid, node_name)
+        self._await_node(decision)
+        return [phase_record(uid, Phase.SCHEDULED, when, "event"), decision]
 
     def _preempted(self, event: SeenEvent, uid: str) -> Iterator[Record]:
         match = _PREEMPTED_BY.search(event.note)
@@ -400,13 +399,13 @@ class Assembler:
             victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.first_us, kind="preempted"
         )
         if by_uid:
-            made = self._told(event, f"{by_uid}/preempt/{uid}", DecisionKind.PREEMPT, by_uid, node_name)
-            yield replace(made, message=event.note)
+            decision = self._decision(event, f"{by_uid}/preempt/{uid}", DecisionKind.PREEMPT, by_uid, node_name)
+            yield replace(decision, message=event.note)
 
-    def _told(
+    def _decision(
         self, event: SeenEvent, decision_id: str, kind: DecisionKind, pod_uid: str, node_name: str
     ) -> DecisionRecord:
-        """A decision for a node, as an Event tells it."""
+        """A decision for a node, as an Event reports it."""
         return DecisionRecord(
             id=decision_id,
             pod_uid=pod_uid,

@@ -1,4 +1,4 @@
-"""Make records of what schedulers decided, and of what the model says of it. Pure."""
+"""Make records of schedulers' decisions, and of the model's verdicts on them. Pure."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _REASON: Final = re.compile(r"(\d+) (.+)")
-# Bytes of an Event's note; kube-scheduler cuts what is longer, and ends it so.
+# Bytes of an Event's note; kube-scheduler truncates longer ones and ends them like this.
 _MAX_NOTE: Final = 1024
-_CUT: Final = b" ..."
+_ELLIPSIS: Final = b" ..."
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the scheduler's model says of one decision."""
+    """The verdict of the scheduler's model on one decision."""
 
     model: Verdict
     model_node: str = ""
     note: str = ""
     nodes_total: int | None = None
     nodes_feasible: int | None = None
-    # The nodes as they stood.
+    # The nodes at that time.
     candidates: CandidatesRecord | None = None
 
 
-def judged(told: DecisionRecord, judgement: Judgement) -> DecisionRecord:
-    """The decision with what the model says of it."""
+def judged(decision: DecisionRecord, judgement: Judgement) -> DecisionRecord:
+    """The decision with the model's verdict."""
     return replace(
-        told,
+        decision,
         nodes_total=judgement.nodes_total,
         nodes_feasible=judgement.nodes_feasible,
         model=judgement.model,
@@ -61,9 +61,9 @@ def failed_attempt(
     last_us: int | None = None,
     tries: int = 1,
 ) -> DecisionRecord:
-    """A decision of kind fail, from what the scheduler says of it in the pod's condition or in an Event."""
+    """A decision of kind fail, from the scheduler's message in the pod's condition or in an Event."""
     total, reasons = read_reasons(message)
-    # The same words from the pod's condition and from the Event are one failure.
+    # The same message in the pod's condition and in the Event is one failure.
     digest = sha256(_as_note(message)).hexdigest()[:16]
     return DecisionRecord(
         id=f"{uid}/fail/{digest}",
@@ -85,7 +85,7 @@ def failed_attempt(
 
 
 def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
-    """Nodes in all, and how many each reason refused, of a FailedScheduling message."""
+    """The total number of nodes, and how many were rejected for each reason, from a FailedScheduling message."""
     available = _AVAILABLE.search(message)
     total = int(available[1]) if available else None
     reasons: dict[str, int] = {}
@@ -98,6 +98,6 @@ def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
 
 
 def _as_note(message: str) -> bytes:
-    """A message as an Event has it: the pod's condition has all of it."""
-    whole = message.encode()
-    return whole if len(whole) <= _MAX_NOTE else whole[: _MAX_NOTE - len(_CUT)] + _CUT
+    """A message as an Event has it; the pod's condition has all of it."""
+    encoded = message.encode()
+    return encoded if len(encoded) <= _MAX_NOTE else encoded[: _MAX_NOTE - len(_ELLIPSIS)] + _ELLIPSIS

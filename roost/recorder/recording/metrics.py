@@ -1,4 +1,4 @@
-"""Hold every Prometheus metric of the recorder, in a registry of its own."""
+"""The recorder's Prometheus metrics, in a registry of their own."""
 
 from __future__ import annotations
 
@@ -22,62 +22,70 @@ WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
 class Metrics:
-    """All metrics; one object a process."""
+    """All metrics. One object for each process."""
 
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        self._told = Counter(
-            PREFIX + "changes", "Changes that the API server told.", ("kind", "change"), registry=self.registry
+        self._changes = Counter(
+            PREFIX + "changes",
+            "Changes that the API server reported, by kind and change.",
+            ("kind", "change"),
+            registry=self.registry,
         )
-        self._rows = Counter(PREFIX + "rows", "Rows sent to the database.", ("table",), registry=self.registry)
+        self._rows = Counter(
+            PREFIX + "rows", "Rows sent to the database, by table.", ("table",), registry=self.registry
+        )
         self._rows.labels(GapRecord.TABLE)
         self._writes = Histogram(
             PREFIX + "write_duration_seconds",
-            "Time of one transaction.",
+            "Duration of a transaction.",
             buckets=WRITE_BUCKETS,
             registry=self.registry,
         )
-        self._odd = Counter(
-            PREFIX + "odd_objects", "Objects that could not be recorded.", ("kind",), registry=self.registry
+        self._not_recorded = Counter(
+            PREFIX + "odd_objects",
+            "Objects or rows that could not be recorded, by kind.",
+            ("kind",),
+            registry=self.registry,
         )
-        self._waits = Counter(PREFIX + "waits", "Seconds that streams waited for the database.", registry=self.registry)
+        self._waits = Counter(PREFIX + "waits", "Seconds that watches waited for the database.", registry=self.registry)
         self._store_errors = Counter(
-            PREFIX + "store_errors", "Times that the database began to fail.", registry=self.registry
+            PREFIX + "store_errors", "Number of times that the database started to fail.", registry=self.registry
         )
         self._stream_errors = Counter(
-            PREFIX + "stream_errors", "Broken streams, by kind.", ("kind",), registry=self.registry
+            PREFIX + "stream_errors", "Broken watches, by kind.", ("kind",), registry=self.registry
         )
         self._database_fails = Gauge(
-            PREFIX + "database_failing", "1 while the database takes no rows.", registry=self.registry
+            PREFIX + "database_failing", "1 while the database accepts no rows.", registry=self.registry
         )
         self._gap_ended = Gauge(
             PREFIX + "last_gap_timestamp_seconds",
-            "When the last gap was marked, in Unix time; 0: none since the start.",
+            "Unix time at which the last gap was recorded; 0 when there was none since the start.",
             registry=self.registry,
         )
         self._records = Gauge(
             PREFIX + "recording",
-            "1 while all is heard of that should be, and stored.",
+            "1 while all watches deliver and the database stores what they deliver.",
             registry=self.registry,
         )
         self._behind = Gauge(
             PREFIX + "behind_seconds",
-            "Age of the oldest change that was told and is not stored yet; 0: none waits.",
+            "Age of the oldest change that is not stored yet; 0 when none is waiting.",
             registry=self.registry,
         )
-        info = Gauge(PREFIX + "build_info", "1 for the version that runs.", ("version",), registry=self.registry)
+        info = Gauge(PREFIX + "build_info", "1 for the running version.", ("version",), registry=self.registry)
         info.labels(version).set(1)
 
-    def ask(self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]) -> None:
-        """Show, from now on, what these say at each scrape."""
+    def observe(self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]) -> None:
+        """Call these at each scrape."""
         self._records.set_function(is_recording)
         self._behind.set_function(behind_seconds)
 
-    def count_told(self, kind: str, change: str) -> None:
+    def count_change(self, kind: str, change: str) -> None:
         """Count one change."""
-        self._told.labels(kind, change).inc()
+        self._changes.labels(kind, change).inc()
 
     def count_rows(self, records: Sequence[Record], seconds: float) -> None:
         """Count the rows of one transaction."""
@@ -88,9 +96,9 @@ class Metrics:
         self._writes.observe(seconds)
         self._database_fails.set(0)
 
-    def count_odd(self, kind: str) -> None:
+    def count_not_recorded(self, kind: str) -> None:
         """Count one object that could not be recorded."""
-        self._odd.labels(kind).inc()
+        self._not_recorded.labels(kind).inc()
 
     def count_wait(self) -> None:
         """Count one second of waiting."""

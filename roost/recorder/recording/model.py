@@ -1,8 +1,8 @@
-"""Judge decisions by the scheduler's own rules: follow the cluster, and ask the pure model where a pod would have gone.
+"""Judge decisions by the model of kube-scheduler: follow the cluster, and compute where a pod would have gone.
 
-The scheduler decided some milliseconds before its binding was told, on a state that nobody reports. So the verdict on a
-binding that differs is "unknown" where pods or nodes had just changed; otherwise "differs" is a hint to look, not proof
-of a fault.
+The scheduler decided some milliseconds before its binding was reported, on a state that nobody reports. So the verdict
+on a binding that differs is "unknown" when pods or nodes had just changed; otherwise "differs" is a reason to look, not
+proof of a fault.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import NodeState, PodState
     from roost_core.scheduler.profile import Profile
 
-# Nodes kept of each decision: the best by score, the chosen one, and then those that were refused.
+# Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50
 USER, PLACEHOLDER, BUILD = "user", "placeholder", "build"
-# A change told so long before a binding may not have reached the scheduler when it decided.
+# A change this long before a binding, or less, may not have reached the scheduler when it decided.
 UNSEEN_US: Final = 100_000
 _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Model:
-    """Follows nodes and pods. One thread owns it."""
+    """Follows nodes and pods. Owned by one thread."""
 
     def __init__(self, profiles: Mapping[str, Profile], max_candidates: int = MAX_CANDIDATES) -> None:
-        """Prepare. profiles: by schedulerName; pods of other schedulers are not judged, only counted."""
+        """profiles: by schedulerName; pods of other schedulers are counted, but not judged."""
         self._profiles = profiles
-        # All nodes are looked at: which part a scheduler took, that looks at a part only, nobody tells.
-        self._whole_profiles = {
+        # All nodes are scored: a scheduler that scores only a part does not report which.
+        self._full_profiles = {
             name: replace(profile, percentage_of_nodes_to_score=100) for name, profile in profiles.items()
         }
         self._max_candidates = max_candidates
         self._state = ClusterState(stale_images=True)
         self._classes: dict[str, str] = {}
         self._by_class: dict[str, Counter[str]] = {}
-        # When a node, or a pod on one, changed last in a way that schedulers care about.
+        # The last relevant change for schedulers, of a node or of a pod on a node.
         self._changed_us: int | None = None
 
     def namespaces_changed(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Learn the namespaces' labels, which pod terms may ask for."""
+        """Update the namespaces' labels, which pod affinity terms may select."""
         self._state.surroundings = Surroundings(namespaces=labels)
 
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
-        """Learn of a node; None: it is gone."""
+        """Update a node; None: it is gone."""
         row = self._state.rows.get(name)
         before, after = row.node if row is not None else None, node.state if node is not None else None
         if after is not None:
@@ -70,7 +70,7 @@ class Model:
             self._changed_us = at_us
 
     def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
-        """Learn of a pod; None: it is gone."""
+        """Update a pod; None: it is gone."""
         before = self._state.get_pod(key)
         if before is not None:
             if pod is not None and _is_same_pod(before, pod.state) and not pod.state.is_finished:
@@ -89,19 +89,19 @@ class Model:
             self._changed_us = at_us
 
     def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
-        """Say where the pod would have gone, were it not bound yet."""
+        """Compute where the pod would have gone had it not been bound."""
         if pod.state.scheduler_name not in self._profiles:
             return Judgement(Verdict.UNKNOWN, note=f"unknown scheduler profile {pod.state.scheduler_name}")
-        decision = self._ask(pod)
-        preferred, (word, note) = decision.node, self._verdict(decision, pod, node_name)
-        if word == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
-            word, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
+        decision = self._decide(pod)
+        preferred, (verdict, note) = decision.node, self._verdict(decision, pod, node_name)
+        if verdict == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
+            verdict, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
         with self._state.without(pod.state.key):
             if decision.table is None and not decision.rejections and decision.node is not None:
-                # Only the node where room was made for it was looked at: how the others stood is asked apart.
+                # Only the nominated node was evaluated: evaluate the others too.
                 decision = self._schedule(pod, "")
             return Judgement(
-                word,
+                verdict,
                 model_node=preferred or "",
                 note=note,
                 nodes_total=len(self._state.rows),
@@ -109,23 +109,23 @@ class Model:
                 candidates=self._candidates(decision_id, pod, decision, node_name),
             )
 
-    def _ask(self, pod: SeenPod) -> Decision:
+    def _decide(self, pod: SeenPod) -> Decision:
         known = self._state.get_pod(pod.state.key)
         with self._state.without(pod.state.key):
             return self._schedule(pod, known.nominated_node if known is not None else "")
 
     def _schedule(self, pod: SeenPod, nominated: str) -> Decision:
-        asked = replace(pod.state, node_name="", nominated_node=nominated)
-        profile = self._whole_profiles[pod.state.scheduler_name]
-        return schedule(asked, self._state, profile, with_preemption=False)
+        pending = replace(pod.state, node_name="", nominated_node=nominated)
+        profile = self._full_profiles[pod.state.scheduler_name]
+        return schedule(pending, self._state, profile, with_preemption=False)
 
     def _verdict(self, decision: Decision, pod: SeenPod, node_name: str) -> tuple[Verdict, str]:
-        word, note = _verdict(decision, node_name)
-        if word == Verdict.DIFFERS and decision.table is not None and node_name not in decision.rejections:
-            wanted = feasible_wanted(len(self._state.rows), self._profiles[pod.state.scheduler_name])
-            if wanted < len(decision.table.nodes):
-                return Verdict.UNKNOWN, f"the scheduler scores only {wanted} feasible nodes and does not report which"
-        return word, note
+        verdict, note = _verdict(decision, node_name)
+        if verdict == Verdict.DIFFERS and decision.table is not None and node_name not in decision.rejections:
+            scored = feasible_wanted(len(self._state.rows), self._profiles[pod.state.scheduler_name])
+            if scored < len(decision.table.nodes):
+                return Verdict.UNKNOWN, f"the scheduler scores only {scored} feasible nodes and does not report which"
+        return verdict, note
 
     def _count(self, node_name: str, pod_class: str, by: int) -> None:
         counts = self._by_class.setdefault(node_name, Counter())
@@ -137,7 +137,7 @@ class Model:
 
     def _candidates(self, decision_id: str, pod: SeenPod, decision: Decision, chosen: str) -> CandidatesRecord:
         table, rejections = decision.table, decision.rejections
-        # Where a scored node stands in the table.
+        # Name -> index in the table, of scored nodes.
         places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
         totals = table.totals if table is not None else []
         image = pod.state.spec.images[0] if pod.state.spec.images else ""
@@ -151,23 +151,23 @@ class Model:
 
         if len(self._state.rows) > self._max_candidates:
             rows = nsmallest(self._max_candidates, rows, key=rank)
-        kept = list(rows)
-        names = [row.name for row in kept]
+        rows = list(rows)
+        names = [row.name for row in rows]
         counts = [self._by_class.get(name, _NOBODY) for name in names]
-        found = [places.get(name) for name in names]
+        indexes = [places.get(name) for name in names]
         points = table.points if table is not None else {}
         candidates = Candidates(
             node_name=names,
-            users=[one.get(USER, 0) for one in counts],
-            placeholders=[one.get(PLACEHOLDER, 0) for one in counts],
-            builds=[one.get(BUILD, 0) for one in counts],
-            free_cpu_millicores=[row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0) for row in kept],
-            free_memory_bytes=[row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in kept],
-            has_image=[image in row.node.images or full_image in row.node.images for row in kept],
+            users=[by_class.get(USER, 0) for by_class in counts],
+            placeholders=[by_class.get(PLACEHOLDER, 0) for by_class in counts],
+            builds=[by_class.get(BUILD, 0) for by_class in counts],
+            free_cpu_millicores=[row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0) for row in rows],
+            free_memory_bytes=[row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in rows],
+            has_image=[image in row.node.images or full_image in row.node.images for row in rows],
             refused=[", ".join(rejections[name].reasons) if name in rejections else "" for name in names],
-            score_total=[totals[place] if place is not None else None for place in found],
+            score_total=[totals[place] if place is not None else None for place in indexes],
             scores={
-                plugin: [amounts[place] if place is not None else None for place in found]
+                plugin: [amounts[place] if place is not None else None for place in indexes]
                 for plugin, amounts in points.items()
             },
         )
@@ -188,7 +188,7 @@ def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:
 
 
 def _is_same_pod(one: PodState | None, other: PodState | None) -> bool:
-    """Whether schedulers see no difference."""
+    """Whether the two are the same to schedulers."""
     if one is None or other is None:
         return one is other
     return (

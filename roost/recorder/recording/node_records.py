@@ -1,4 +1,4 @@
-"""Make records of what a node's object says: the node, its changes and images. Pure."""
+"""Make records from a node's object: the node, its changes and its images. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def node_record(node: SeenNode, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
-    """A node as it stands."""
+    """A node in its current state."""
     stored = as_stored(node)
     return NodeRecord(
         uid=node.state.uid,
@@ -39,12 +39,12 @@ def node_record(node: SeenNode, gone_us: int | None = None, images_ready_us: int
 
 
 def unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
-    """A node that only the database knows: all but its end is there already, and stays."""
+    """The end of a node that only the database knows; everything else that is stored of it stays."""
     return NodeRecord(uid=uid, name=name, gone_us=now_us)
 
 
 def as_stored(node: SeenNode) -> StoredNode:
-    """What the database keeps of a node, to be compared with what it has."""
+    """The part of a node that the database stores, for comparison with what it holds."""
     state, fact = node.state, node.state.fact
     return StoredNode(
         name=state.name,
@@ -57,30 +57,30 @@ def as_stored(node: SeenNode) -> StoredNode:
 
 
 def node_changes(old: StoredNode, new: StoredNode, node: SeenNode, when: Step) -> Iterator[Record]:
-    """A record for each field in which a node differs from what is stored; what isn't known of it is no change."""
+    """A record for each field in which a node differs from what is stored; an unknown field is not a change."""
     changes: list[tuple[str, str, str]] = []
 
-    def compare(name: str, one: object, other: object) -> None:
-        if one is not None and one != other:
-            changes.append((name, str(one), str(other)))
+    def compare(name: str, before: object, after: object) -> None:
+        if before is not None and before != after:
+            changes.append((name, str(before), str(after)))
 
     compare("ready", old.is_ready, new.is_ready)
     compare("unschedulable", old.is_unschedulable, new.is_unschedulable)
     compare("taints", old.taints, new.taints)
     compare("allocatable", old.allocatable, new.allocatable)
     if old.labels is not None and old.labels != new.labels:
-        before, after = json.loads(old.labels), node.state.fact.labels
-        for label in sorted(before.keys() | after.keys()):
-            compare(f"label:{label}", before.get(label, ""), after.get(label, ""))
-    for name, one, other in changes:
+        old_labels, new_labels = json.loads(old.labels), node.state.fact.labels
+        for label in sorted(old_labels.keys() | new_labels.keys()):
+            compare(f"label:{label}", old_labels.get(label, ""), new_labels.get(label, ""))
+    for name, before, after in changes:
         yield NodeChangeRecord(
             node_uid=node.state.uid,
             resource_version=node.resource_version,
             field=name[:320],
             at_us=when.at_us,
             resolution_us=when.resolution_us,
-            old=one,
-            new=other,
+            old=before,
+            new=after,
         )
 
 

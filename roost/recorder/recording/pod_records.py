@@ -1,4 +1,4 @@
-"""Make records of what a pod's object and its Events say: the pod, its phases, pulls and eviction. Pure."""
+"""Make records from a pod's object and its Events: the pod, its phases, pulls and eviction. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PULLED: Final = re.compile(
-    r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>\S+)(?: \((?P<whole>\S+) including waiting\))?'
+    r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>\S+)(?: \((?P<total>\S+) including waiting\))?'
     r"(?:\. Image size: (?P<bytes>\d+) bytes)?"
 )
 _PRESENT: Final = re.compile(r'[Cc]ontainer image "(?P<image>[^"]+)" already present on machine')
@@ -36,7 +36,7 @@ _EVICTION_REASONS: Final = {
 
 
 def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
-    """Every phase that the pod's object tells of, with the container or image it is about."""
+    """Every phase that the pod's object shows, with the container or gate it is about."""
     steps: dict[tuple[Phase, str], Step] = {(Phase.CREATED, ""): Step(pod.created_us, SECOND_US)}
 
     def put(phase: Phase, at_us: int | None, detail: str = "") -> None:
@@ -49,7 +49,7 @@ def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
     elif reason == "Unschedulable":
         put(Phase.UNSCHEDULABLE, since_us)
     for gate in pod.gates:
-        # The condition names no moment; but a pod has a gate from its beginning or never.
+        # The condition has no time, but gates can be set at creation only.
         put(Phase.GATED, pod.created_us, gate[:MAX_DETAIL])
     put(Phase.ACCEPTED, pod.accepted_us)
     for phase, kind in ((Phase.INITIALIZED, "Initialized"), (Phase.READY, "Ready")):
@@ -62,7 +62,7 @@ def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
 
 
 def end_reason(pod: SeenPod) -> str:
-    """Why a pod that is gone went: a word of PodRecord.end_reason."""
+    """Why a pod ended: a word of PodRecord.end_reason."""
     status, _, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
     if status == "True":
         if reason in _EVICTION_REASONS:
@@ -103,12 +103,12 @@ def pod_record(pod: SeenPod, pod_class: str, deleted_us: int | None = None, reas
 
 
 def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
-    """A pod that only the database knows: all but its end is there already, and stays."""
+    """The end of a pod that only the database knows; everything else that is stored of it stays."""
     return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen")
 
 
 def image_digest(pod: SeenPod) -> str | None:
-    """The digest that the runtime found for the first container that has one to tell; None until it is known."""
+    """The digest of the first main container's image, as the runtime reported it; None until it is known."""
     for container in pod.containers:
         if not container.init:
             _, _, digest = container.image_id.rpartition("@")
@@ -124,7 +124,7 @@ def phase_record(uid: str, phase: Phase, step: Step, source: str, detail: str = 
 
 
 def disruptions(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
-    """That a pod is pre-empted or evicted, when its condition says so for the first time."""
+    """A record when a pod's condition says for the first time that it is pre-empted or evicted."""
     status, since_us, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
     if status != "True" or reason not in _EVICTION_REASONS:
         return
@@ -138,7 +138,7 @@ def disruptions(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
 
 
 def pull_records(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
-    """What a kubelet's Event says of an image that it has pulled, or found there."""
+    """Records of a kubelet's Event about an image that it pulled or already had."""
     pulled, present = _PULLED.search(event.note), _PRESENT.search(event.note)
     if pulled:
         image = pulled["image"][:MAX_IMAGE]
@@ -150,7 +150,7 @@ def pull_records(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
             at_us=when.at_us,
             warm=False,
             pull_us=read_span(pulled["pull"]),
-            pull_and_wait_us=read_span(pulled["whole"] or pulled["pull"]),
+            pull_and_wait_us=read_span(pulled["total"] or pulled["pull"]),
             image_bytes=int(size) if size else None,
         )
     elif present:

@@ -1,6 +1,7 @@
-"""Read pods, nodes and Events as JSON has them into what the recorder needs, and nothing of their secrets.
+"""Reduce the JSON of pods, nodes and Events to what the recorder needs, without secrets.
 
-Of a pod's environment one variable is read, and only where the settings name it as the repository's source.
+Of a pod's environment it reads the variables that the settings name as sources of the repository, and BinderHub's
+BINDER_PERSISTENT_REQUEST.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.placement.pods import OddPodError
-from roost_core.placement.pods import read_pod as read_whole_pod
+from roost_core.placement.pods import read_pod as read_admission_pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import OddNodeError, read_node_state
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
 
 JSONObject = dict[str, Any]
 US: Final = 1_000_000
-# Microseconds that a moment of whole seconds may be wrong by, and one of the API's MicroTime.
+# Resolution in µs of times in whole seconds, and of the API's MicroTime.
 SECOND_US: Final = US
 MICRO_US: Final = 1
 _NOTHING: Final[JSONObject] = {}
 _PERSISTENT_REQUEST: Final = "BINDER_PERSISTENT_REQUEST"
 _REF: Final = "--ref="
 _MAX_REF: Final = 256
-# https://user:token@host/…; git@host:path names nobody.
+# https://user:token@host/…; git@host:path holds no credentials.
 _USERINFO: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
-# Go's way to write spans: 1h2m3.5s, 250ms, 17µs.
+# Durations as Go writes them: 1h2m3.5s, 250ms, 17µs.
 _SPAN_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h)")
 _SPAN_US: Final = {
     "ns": Fraction(1, 1000),
@@ -51,7 +52,7 @@ _SPAN_US: Final = {
 
 
 class Step(NamedTuple):
-    """When a phase was reached, and how exactly that is known."""
+    """When a phase was reached, and the resolution of that time, in µs."""
 
     at_us: int
     resolution_us: int
@@ -59,7 +60,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContainerTimes:
-    """What a kubelet says of one container."""
+    """What a kubelet reports about one container."""
 
     name: str
     image: str
@@ -73,7 +74,7 @@ class ContainerTimes:
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """One pod at one moment."""
+    """One pod at one time."""
 
     state: PodState
     resource_version: str
@@ -82,17 +83,17 @@ class SeenPod:
     created_us: int
     accepted_us: int | None
     deletion_us: int | None
-    # Type -> (status, when it became so, reason, message).
+    # Type -> (status, time of the last transition in µs, reason, message).
     conditions: Mapping[str, tuple[str, int | None, str, str]]
     containers: tuple[ContainerTimes, ...]
     reason: str
-    # Names of the scheduling gates that are left.
+    # Names of the remaining scheduling gates.
     gates: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """One node at one moment."""
+    """One node at one time."""
 
     state: NodeState
     resource_version: str
@@ -101,52 +102,52 @@ class SeenNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A pod or node that is there, of which no more can be read."""
+class Malformed:
+    """A pod or node that exists but is malformed."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent:
-    """One Event (events.k8s.io/v1) as it stands."""
+    """One Event (events.k8s.io/v1) in its current state."""
 
     uid: str
     reason: str
     note: str
     is_warning: bool
-    # Kind, namespace, name, uid of what it is about, and of a second object.
+    # Kind, namespace, name, uid: of `regarding`, and of `related`.
     about: tuple[str, str, str, str]
     related: tuple[str, str, str, str]
-    # A scheduler's profile, kubelet, an autoscaler …
+    # The reporting controller: a scheduler's profile, kubelet, an autoscaler …
     controller: str
-    # A node's name for kubelets.
+    # For kubelets, the node's name.
     host: str
     first_us: int
     last_us: int
-    # 1, or 1,000,000 for writers of the older kind.
+    # 1, or 1,000,000 for writers of the deprecated fields.
     resolution_us: int
     count: int
 
 
 def micros(text: object) -> int | None:
-    """Microseconds since 1970 of an RFC 3339 time, exact to the last digit; None for anything else."""
+    """Microseconds since 1970 of an RFC 3339 time, exact; None for anything else."""
     return _micros(text) if isinstance(text, str) else None
 
 
-# A pod says the same moments again each time that it changes.
+# A pod repeats the same times at each of its changes.
 @lru_cache(maxsize=4096)
 def _micros(text: str) -> int | None:
-    # The fraction apart: a float of seconds since 1970 is exact to a quarter of a microsecond only.
-    whole, point, rest = text.partition(".")
-    zone = rest.lstrip("0123456789")
-    fraction = rest[: len(rest) - len(zone)]
-    seconds = read_moment(whole + zone) if point else read_moment(text)
+    # The fraction separately: a float of seconds since 1970 is exact to a quarter of a microsecond only.
+    date, point, tail = text.partition(".")
+    zone = tail.lstrip("0123456789")
+    fraction = tail[: len(tail) - len(zone)]
+    seconds = read_moment(date + zone) if point else read_moment(text)
     return None if seconds is None else int(seconds) * US + int(fraction[:6].ljust(6, "0"))
 
 
 def read_span(text: str) -> int | None:
-    """Microseconds of a span as Go writes it (`1m2.5s`); None when it isn't one."""
+    """Microseconds of a duration as Go writes it (`1m2.5s`); None for anything else."""
     total, end = Fraction(0), 0
     for match in _SPAN_PART.finditer(text):
         if match.start() != end:
@@ -156,14 +157,14 @@ def read_span(text: str) -> int | None:
     return int(total) if text and end == len(text) else None
 
 
-def unreadable(item: JSONObject) -> Unreadable:
-    """What there is of an object that can't be read."""
+def malformed(item: JSONObject) -> Malformed:
+    """A malformed object, with its uid if it has one."""
     metadata = item.get("metadata")
-    return Unreadable(str((metadata if isinstance(metadata, dict) else _NOTHING).get("uid") or ""))
+    return Malformed(str((metadata if isinstance(metadata, dict) else _NOTHING).get("uid") or ""))
 
 
 def without_userinfo(repo: str) -> str:
-    """A repository's URL without the user and password (or token) that it may hold; anything else as it is."""
+    """A repository's URL without user, password or token; any other text unchanged."""
     return _USERINFO.sub(r"\1", repo)
 
 
@@ -174,31 +175,31 @@ def read_pod(
     *,
     keep_containers: bool = False,
 ) -> SeenPod | None:
-    """What the recorder keeps of a Pod; None when it can't be read. keep_containers: fill in `state.containers`."""
+    """What the recorder needs of a Pod; None when it is malformed. keep_containers: fill in `state.containers`."""
     try:
         state = read_pod_state(item, keep_containers, specs=specs)
         repo = ref = ""
         if key_sources:
-            whole = read_whole_pod(item, state.namespace)
-            repo = without_userinfo(repository_of(whole, key_sources))
-            ref = reference_of(whole) if repo else ""
+            pod = read_admission_pod(item, state.namespace)
+            repo = without_userinfo(repository_of(pod, key_sources))
+            ref = reference_of(pod) if repo else ""
     except OddPodError:
         return None
     metadata, status = item["metadata"], item.get("status") or _NOTHING
     created_us = micros(metadata.get("creationTimestamp")) or 0
     conditions = {
-        str(one.get("type") or ""): (
-            str(one.get("status") or ""),
-            micros(one.get("lastTransitionTime")),
-            str(one.get("reason") or ""),
-            str(one.get("message") or ""),
+        str(condition.get("type") or ""): (
+            str(condition.get("status") or ""),
+            micros(condition.get("lastTransitionTime")),
+            str(condition.get("reason") or ""),
+            str(condition.get("message") or ""),
         )
-        for one in status.get("conditions") or ()
+        for condition in status.get("conditions") or ()
     }
     deletion_us = micros(metadata.get("deletionTimestamp"))
     grace = metadata.get("deletionGracePeriodSeconds")
     if deletion_us is not None and isinstance(grace, int):
-        # The field says when it should be gone at the latest.
+        # The API server adds the grace period to the time of the deletion.
         deletion_us -= grace * US
     return SeenPod(
         state=state,
@@ -211,61 +212,61 @@ def read_pod(
         conditions=conditions,
         containers=tuple(_containers(item, status)),
         reason=str(status.get("reason") or ""),
-        gates=tuple(str(one.get("name") or "") for one in item["spec"]["schedulingGates"]) if state.gated else (),
+        gates=tuple(str(gate.get("name") or "") for gate in item["spec"]["schedulingGates"]) if state.gated else (),
     )
 
 
 def reference_of(pod: Pod) -> str:
-    """The resolved reference (a commit, a record's number) that a pod of BinderHub's is for; "" when it tells none.
+    """The resolved reference (a commit, a record's number) that BinderHub started a pod for; "" when there is none.
 
-    A user's is the end of BINDER_PERSISTENT_REQUEST (`v2/gh/owner/name/commit`), a build's the argument `--ref`.
+    A user's pod has it at the end of BINDER_PERSISTENT_REQUEST (`v2/gh/owner/name/commit`), a build in `--ref=`.
     """
-    found = pod.environment(_PERSISTENT_REQUEST).rpartition("/")[2]
-    if not found and pod.containers:
+    reference = pod.environment(_PERSISTENT_REQUEST).rpartition("/")[2]
+    if not reference and pod.containers:
         arguments = [*(pod.containers[0].get("command") or ()), *(pod.containers[0].get("args") or ())]
-        found = next((str(one).removeprefix(_REF) for one in arguments if str(one).startswith(_REF)), "")
-    return found[:_MAX_REF]
+        reference = next((str(text).removeprefix(_REF) for text in arguments if str(text).startswith(_REF)), "")
+    return reference[:_MAX_REF]
 
 
 def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
-    found = []
+    containers = []
     for key, part, init in (
         ("containerStatuses", "containers", False),
         ("initContainerStatuses", "initContainers", True),
     ):
-        # The status names images as the runtime knows them; the spec as the pod's author does.
-        written = {one.get("name"): str(one.get("image") or "") for one in item["spec"].get(part) or ()}
-        for one in status.get(key) or ():
-            state = one.get("state") or _NOTHING
+        # The status names images as the runtime does; the spec as the pod's author does.
+        spec_images = {one.get("name"): str(one.get("image") or "") for one in item["spec"].get(part) or ()}
+        for container in status.get(key) or ():
+            state = container.get("state") or _NOTHING
             running = state.get("running") or _NOTHING
-            ended = state.get("terminated") or (one.get("lastState") or _NOTHING).get("terminated") or _NOTHING
+            ended = state.get("terminated") or (container.get("lastState") or _NOTHING).get("terminated") or _NOTHING
             started = micros(ended.get("startedAt")) or micros(running.get("startedAt"))
             exit_code = ended.get("exitCode")
-            found.append(
+            containers.append(
                 ContainerTimes(
-                    name=str(one.get("name") or ""),
-                    image=written.get(one.get("name")) or str(one.get("image") or ""),
-                    image_id=str(one.get("imageID") or ""),
+                    name=str(container.get("name") or ""),
+                    image=spec_images.get(container.get("name")) or str(container.get("image") or ""),
+                    image_id=str(container.get("imageID") or ""),
                     started_us=started or None,
                     finished_us=micros(ended.get("finishedAt")) or None,
                     exit_code=exit_code if isinstance(exit_code, int) else None,
                     init=init,
                 )
             )
-    return found
+    return containers
 
 
 def read_node(item: JSONObject) -> SeenNode | None:
-    """What the recorder keeps of a Node; None when it can't be read."""
+    """What the recorder needs of a Node; None when it is malformed."""
     try:
         state = read_node_state(item)
     except OddNodeError:
         return None
     metadata = item["metadata"]
     ready_us = None
-    for one in (item.get("status") or _NOTHING).get("conditions") or ():
-        if one.get("type") == "Ready" and one.get("status") == "True":
-            ready_us = micros(one.get("lastTransitionTime"))
+    for condition in (item.get("status") or _NOTHING).get("conditions") or ():
+        if condition.get("type") == "Ready" and condition.get("status") == "True":
+            ready_us = micros(condition.get("lastTransitionTime"))
     return SeenNode(
         state=state,
         resource_version=str(metadata.get("resourceVersion") or ""),
@@ -275,7 +276,7 @@ def read_node(item: JSONObject) -> SeenNode | None:
 
 
 def read_event(item: JSONObject) -> SeenEvent:
-    """What the recorder keeps of an Event of events.k8s.io/v1."""
+    """What the recorder needs of an Event of events.k8s.io/v1."""
     metadata = item["metadata"]
     series = item.get("series") or _NOTHING
     event_us = micros(item.get("eventTime"))
@@ -300,10 +301,6 @@ def read_event(item: JSONObject) -> SeenEvent:
 
 
 def _object(reference: object) -> tuple[str, str, str, str]:
-    found = reference if isinstance(reference, dict) else _NOTHING
-    return (
-        str(found.get("kind") or ""),
-        str(found.get("namespace") or ""),
-        str(found.get("name") or ""),
-        str(found.get("uid") or ""),
-    )
+    fields = reference if isinstance(reference, dict) else _NOTHING
+    kind, namespace, name, uid = (str(fields.get(key) or "") for key in ("kind", "namespace", "name", "uid"))
+    return kind, namespace, name, uid

@@ -1,8 +1,7 @@
-"""Record one cluster: streams in their threads, one thread that turns what they tell into rows, one database.
+"""Record one cluster: a thread for each stream, one thread that turns their notices into rows, and one database.
 
-Backpressure is the whole of the buffering: when the database is down the rows wait, then the queue fills, then the
-streams stop reading, and go on from where they stood. Nothing is dropped here; what the API server forgets meanwhile is
-marked as a gap.
+While the database is down, rows wait, then the queue fills, then the streams stop reading; afterwards they continue
+where they stopped. Nothing is dropped here; what the API server no longer has by then is recorded as a gap.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.decision_records import Judgement
-from roost.recorder.recording.reading import MICRO_US, Unreadable, read_event, read_node, read_pod, unreadable
+from roost.recorder.recording.reading import MICRO_US, Malformed, malformed, read_event, read_node, read_pod
 from roost.recorder.store.database import Refused, StoreError
 from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord
 from roost.recorder.store.records import Verdict as ModelVerdict
@@ -44,27 +43,27 @@ PATHS: Final[Mapping[str, str]] = {
     PODS: "/api/v1/pods",
     EVENTS: "/apis/events.k8s.io/v1/events",
 }
-# Things told and not yet turned into rows: reduced objects, a few kilobytes each.
+# Most notices that wait to become rows: reduced objects, a few kilobytes each.
 MAX_WAITING: Final = 10_000
-# Rows that wait for the database at most; then nothing more is taken from the queue.
+# Most rows that wait for the database; beyond that, nothing is taken from the queue.
 MAX_ROWS: Final = 20_000
-# A transaction a second at most at rest, so that a burst shares one.
+# Between two transactions, so that a burst shares one.
 FLUSH_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 2.0
-# Specs of pods that are kept; beyond that all are forgotten, and come again.
+# Most pod specs that are cached; beyond that, the cache is emptied.
 MAX_SPECS: Final = 50_000
 STALE_SECONDS: Final = 180.0
 _US: Final = 1_000_000
-# After these, all up to their version has been told.
+# After these, all changes up to their version have been delivered.
 _MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, Change.BOOKMARK)
 
 
 class RecordingError(Exception):
-    """Recording can't go on; the message says why."""
+    """Recording cannot continue; the message says why."""
 
 
 class _Judge:
-    """The model, whose faults cost its judgements and no row."""
+    """The model; when it fails, its verdict is missing but every row is recorded."""
 
     def __init__(self, model: Model, metrics: Metrics) -> None:
         self._model = model
@@ -74,9 +73,9 @@ class _Judge:
     def _counted(self) -> Iterator[None]:
         try:
             yield
-        except Exception:  # whatever the model trips over, what was told of the pod is to be stored
+        except Exception:  # whatever makes the model fail, the pod's rows must be stored
             log.exception("the model failed")
-            self._metrics.count_odd(DecisionRecord.TABLE)
+            self._metrics.count_not_recorded(DecisionRecord.TABLE)
 
     def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
         with self._counted():
@@ -105,7 +104,7 @@ class Recording:
         model: Model | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Prepare: read from the database where an earlier run left off. Raises StoreError."""
+        """Reads from the database where an earlier run stopped. Raises StoreError."""
         self._settings = settings
         self._store = store
         self._metrics = metrics
@@ -113,25 +112,25 @@ class Recording:
         self._queue: queue.Queue[Notice] = queue.Queue(MAX_WAITING)
         self._rows: list[Record] = []
         self._positions: dict[str, tuple[str, int]] = {}
-        # When the oldest thing was told that isn't stored yet; None: nothing waits.
+        # When the oldest notice that is not stored yet arrived; None: nothing waits.
         self._waits_since: float | None = None
         self._stop = threading.Event()
         self._fault = ""
         positions = store.positions()
         self._versions = {kind: version for kind, (version, _) in positions.items()}
-        # Kind -> since when what is told late may have happened.
+        # Kind -> the earliest time at which a late change may have happened.
         self._late_since_us: dict[str, int] = {}
         self._model = model
         self._wall = wall
         judge = _Judge(model, metrics) if model is not None else None
-        self._assembler = Assembler(self._classify, store.known(), judge, settings.gate_labels)
+        self._assembler = Assembler(self._classify, store.read_state(), judge, settings.gate_labels)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
-        # Pods' specs, each kept once.
+        # Pods' specs, each cached once.
         self._specs: dict[PodSpec, PodSpec] = {}
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
-            NODES: lambda item: read_node(item) or unreadable(item),
+            NODES: lambda item: read_node(item) or malformed(item),
             PODS: self._read_pod,
             EVENTS: read_event,
         }
@@ -151,29 +150,29 @@ class Recording:
         ]
 
     def verdict(self) -> Verdict:
-        """Whether every stream has listed and is heard of, and the database takes rows."""
+        """Whether every stream has listed and is alive, and the database accepts rows."""
         for stream in self._streams:
             if not stream.is_listed:
                 return Verdict(False, f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}")
             if stream.age_seconds() > STALE_SECONDS:
-                return Verdict(False, f"nothing heard of {stream.kind} for {stream.age_seconds():.0f} s")
+                return Verdict(False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s")
         return Verdict(not self._fault, self._fault)
 
     def behind_seconds(self) -> float:
-        """How long ago the oldest thing was told that isn't stored yet; 0 while nothing waits. For any thread."""
+        """Age of the oldest notice that is not stored yet; 0 when nothing waits. Safe from any thread."""
         since = self._waits_since
         return 0.0 if since is None else max(0.0, self._wall() - since)
 
     def run(self, stop: threading.Event) -> None:
-        """Record until `stop`; what was told by then is stored, as far as the database takes it.
+        """Record until `stop`, then store what has arrived, as far as the database accepts it.
 
-        Raises RecordingError when it would go on without hearing all.
+        Raises RecordingError when a stream has ended.
         """
         self._stop = stop
         cache = threading.Thread(target=self._namespaces.run, args=(stop,), name="watch-namespaces", daemon=True)
         cache.start()
         while not stop.wait(0.02) and not (self._namespaces.synced or self._namespaces.is_forbidden):
-            # A pod's class may hang on its namespace's labels.
+            # A pod's class may depend on its namespace's labels.
             pass
         threads = [
             threading.Thread(target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True)
@@ -189,25 +188,25 @@ class Recording:
                 flushed_at = time.monotonic()
                 dead = [thread.name for thread in threads if not thread.is_alive()]
                 if dead and not stop.is_set():
-                    # Streams outlive their faults; whatever ended this one, nobody would listen from now on.
-                    raise RecordingError(f"{dead[0]} has ended, and nothing more of it would be recorded: start again")
-        # What has been told already; the streams take nothing more.
+                    # Streams survive their own errors: whatever ended this one, it would deliver nothing more.
+                    raise RecordingError(f"{dead[0]} has ended and would record nothing more: restart the recorder")
+        # What is queued; the streams deliver nothing more.
         while not self._queue.empty() and len(self._rows) < MAX_ROWS:
             self._follow(self._queue.get_nowait())
         self._try_flush()
 
-    def _read_pod(self, item: JSONObject) -> SeenPod | Unreadable:
-        """Called in the pods' stream's thread."""
+    def _read_pod(self, item: JSONObject) -> SeenPod | Malformed:
+        """Called in the thread of the pods' stream."""
         if len(self._specs) > MAX_SPECS:
-            # Mostly of pods that are gone.
+            # Most belong to pods that are gone.
             self._specs.clear()
-        return read_pod(item, self._settings.key_sources, self._specs) or unreadable(item)
+        return read_pod(item, self._settings.key_sources, self._specs) or malformed(item)
 
-    def _take(self, told: Notice) -> None:
+    def _take(self, notice: Notice) -> None:
         """Called in a stream's thread; waits while the queue is full."""
         while not self._stop.is_set():
             try:
-                self._queue.put(told, timeout=1.0)
+                self._queue.put(notice, timeout=1.0)
             except queue.Full:
                 self._metrics.count_wait()
             else:
@@ -217,82 +216,82 @@ class Recording:
         while len(self._rows) < MAX_ROWS:
             wait_seconds = until - time.monotonic()
             try:
-                told = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
+                notice = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
             except queue.Empty:
                 return
             if self._model is not None and self._namespaces.take_changes():
                 self._model.namespaces_changed(self._namespaces.objects())
-            self._follow(told)
+            self._follow(notice)
             if self._stop.is_set():
                 return
 
-    def _follow(self, told: Notice) -> None:
-        now_us = int(told.at * _US)
+    def _follow(self, notice: Notice) -> None:
+        now_us = int(notice.at * _US)
         try:
-            self._rows += self._records(told, now_us, self._late_us(told, now_us))
-        except Exception:  # one odd object must not end the recording; it is counted, and its key is in the log
-            log.exception("not recorded kind=%s key=%s", told.kind, told.key)
-            self._metrics.count_odd(told.kind)
-        self._metrics.count_told(told.kind, told.change.value)
-        # A list of exactly the old position leads no further than that, whenever it was had.
-        if told.change in _MOVING and told.version != self._versions.get(told.kind):
-            self._versions[told.kind] = told.version
-            self._positions[told.kind] = (told.version, now_us)
-            self._assembler.heard(told.kind, now_us)
+            self._rows += self._records(notice, now_us, self._late_us(notice, now_us))
+        except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log
+            log.exception("not recorded kind=%s key=%s", notice.kind, notice.key)
+            self._metrics.count_not_recorded(notice.kind)
+        self._metrics.count_change(notice.kind, notice.change.value)
+        # A list at the stored position leads no further, whenever it was read.
+        if notice.change in _MOVING and notice.version != self._versions.get(notice.kind):
+            self._versions[notice.kind] = notice.version
+            self._positions[notice.kind] = (notice.version, now_us)
+            self._assembler.heard(notice.kind, now_us)
         if self._waits_since is None and (self._rows or self._positions):
-            self._waits_since = told.at
+            self._waits_since = notice.at
 
-    def _late_us(self, told: Notice, now_us: int) -> int:
-        """How much earlier than now it may have been."""
-        if not told.is_late:
-            self._late_since_us.pop(told.kind, None)
+    def _late_us(self, notice: Notice, now_us: int) -> int:
+        """How much earlier than now the change may have happened."""
+        if not notice.is_late:
+            self._late_since_us.pop(notice.kind, None)
             return MICRO_US
-        heard_us = self._assembler.heard_us(told.kind)
-        since_us = self._late_since_us.setdefault(told.kind, now_us if heard_us is None else heard_us)
+        heard_us = self._assembler.heard_us(notice.kind)
+        since_us = self._late_since_us.setdefault(notice.kind, now_us if heard_us is None else heard_us)
         return max(MICRO_US, now_us - since_us)
 
-    def _records(self, told: Notice, now_us: int, late_us: int) -> list[Record]:  # one case a change; each is one line
-        assembler, kind = self._assembler, told.kind
-        if isinstance(told.item, Unreadable):
-            return self._unreadable(told, told.item, now_us, late_us)
-        match told.change:
+    def _records(self, notice: Notice, now_us: int, late_us: int) -> list[Record]:
+        assembler, kind = self._assembler, notice.kind
+        if isinstance(notice.item, Malformed):
+            return self._malformed(notice, notice.item, now_us, late_us)
+        match notice.change:
             case Change.LISTING:
                 assembler.listing(kind)
             case Change.LOST:
-                assembler.lost(kind, str(told.item))
+                assembler.lost(kind, str(notice.item))
             case Change.SYNCED:
                 return assembler.synced(kind, now_us)
             case Change.BOOKMARK:
                 return []
             case Change.DELETED if kind == PODS:
-                return assembler.pod_deleted(told.key, told.item, now_us, late_us=late_us)
+                return assembler.pod_deleted(notice.key, notice.item, now_us, late_us=late_us)
             case Change.DELETED if kind == NODES:
-                return assembler.node_deleted(told.key, now_us)
+                return assembler.node_deleted(notice.key, now_us)
             case Change.DELETED:
-                # An Event that expired says nothing.
+                # Events expire.
                 return []
             case _ if kind == PODS:
-                listed = told.change is Change.LISTED
-                return assembler.pod(told.key, told.item, now_us, listed=listed, late_us=late_us)
+                listed = notice.change is Change.LISTED
+                return assembler.pod(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
             case _ if kind == NODES:
-                listed = told.change is Change.LISTED
-                return assembler.node(told.key, told.item, now_us, listed=listed, late_us=late_us)
-            case _ if told.item is not None:
-                return assembler.event(told.item)
+                listed = notice.change is Change.LISTED
+                return assembler.node(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
+            case _ if notice.item is not None:
+                return assembler.event(notice.item)
         return []
 
-    def _unreadable(self, told: Notice, item: Unreadable, now_us: int, late_us: int) -> list[Record]:
-        log.warning("not recorded kind=%s key=%s: it has not the shape of one", told.kind, told.key)
-        self._metrics.count_odd(told.kind)
-        if told.change is not Change.DELETED:
-            self._assembler.unreadable(told.kind, told.key, item.uid)
+    def _malformed(self, notice: Notice, item: Malformed, now_us: int, late_us: int) -> list[Record]:
+        log.warning("not recorded kind=%s key=%s: malformed object", notice.kind, notice.key)
+        self._metrics.count_not_recorded(notice.kind)
+        if notice.change is not Change.DELETED:
+            self._assembler.malformed(notice.kind, notice.key, item.uid)
             return []
-        if told.kind == PODS:
-            return self._assembler.pod_deleted(told.key, None, now_us, late_us=late_us)
-        return self._assembler.node_deleted(told.key, now_us) if told.kind == NODES else []
+        if notice.kind == PODS:
+            return self._assembler.pod_deleted(notice.key, None, now_us, late_us=late_us)
+        return self._assembler.node_deleted(notice.key, now_us) if notice.kind == NODES else []
 
     def _flush(self) -> None:
-        """Store what waits; try until it is stored or we are stopped."""
+        """Store what waits; retry until it is stored or the recorder stops."""
         while not self._try_flush():
             if self._stop.wait(RETRY_SECONDS):
                 return
@@ -314,7 +313,7 @@ class Recording:
         return True
 
     def _write(self, rows: Sequence[Record], positions: Mapping[str, tuple[str, int]]) -> None:
-        """Store rows; those that the database refuses are left out, counted and told of. Raises StoreError."""
+        """Store rows; those that the database refuses are skipped, counted and logged. Raises StoreError."""
         try:
             self._store.write(rows, positions)
         except Refused as error:
@@ -325,22 +324,22 @@ class Recording:
                 return
             for row in rows:
                 key = "/".join(str(getattr(row, name)) for name in row.KEY)
-                log.error("row left out table=%s key=%.200s: %s", row.TABLE, key, error)  # noqa: TRY400 - it says all
-                self._metrics.count_odd(row.TABLE)
+                log.error("row skipped table=%s key=%.200s: %s", row.TABLE, key, error)  # noqa: TRY400 - the message is enough
+                self._metrics.count_not_recorded(row.TABLE)
             self._store.write([], positions)
 
     def _note_fault(self, fault: str) -> None:
         if fault and fault != self._fault:
-            log.warning("rows wait: %s", fault)
+            log.warning("database fails, rows wait: %s", fault)
             self._metrics.count_store_error()
         elif self._fault and not fault:
-            log.info("rows are stored again")
+            log.info("database works again")
         self._fault = fault
 
     def _classify(self, labels: Mapping[str, str], namespace: str) -> str:
         namespaces = self._namespaces.objects() if self._namespaces.synced else None
-        found = self._classes.classify(labels, namespace, namespaces)
-        return found.name if found is not None else ""
+        pod_class = self._classes.classify(labels, namespace, namespaces)
+        return pod_class.name if pod_class is not None else ""
 
 
 def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
@@ -351,7 +350,7 @@ def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
     def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see Notice.item
         try:
             return read(item)
-        except Exception:  # noqa: BLE001 - one odd object must not hold up all that come after it
-            return unreadable(item)
+        except Exception:  # noqa: BLE001 - one bad object must not block those that come after it
+            return malformed(item)
 
     return read_any

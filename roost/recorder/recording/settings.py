@@ -23,24 +23,24 @@ BINDER_REPOSITORY: Final = KeySource("env", "BINDER_REPO_URL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderSettings:
-    """What `roost record` is told by the values."""
+    """The settings of `roost record`."""
 
     release: str
     namespace: str
     classes: Mapping[str, PodClass]
-    # Where a pod names its repository, in this order.
+    # Where to look for a pod's repository, in this order.
     key_sources: tuple[KeySource, ...]
-    # None where the gate labels no nodes.
+    # Empty when the gate labels no nodes.
     pullers: tuple[Puller, ...]
-    # Days after which what has ended is forgotten; 0: never.
+    # Days after which records of what has ended are deleted; 0: never.
     retention_days: int
     # First 12 hex digits of the document's SHA-256.
     settings_hash: str
 
     def gate_labels(self, node_labels: Mapping[str, str]) -> frozenset[str]:
-        """The labels with which the image gate says that a node with these labels holds all that belongs on it."""
+        """The labels that the image gate sets when a node with these labels has all its images."""
         name = node_labels.get(HOSTNAME_LABEL, "")
-        return frozenset().union(*(one.labels for one in self.pullers if selects(one, name, node_labels)))
+        return frozenset().union(*(puller.labels for puller in self.pullers if selects(puller, name, node_labels)))
 
 
 def load_settings(path: Path) -> RecorderSettings:
@@ -51,7 +51,7 @@ def load_settings(path: Path) -> RecorderSettings:
     except OSError as error:
         raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a JSON object")]) from None
     except ValueError as error:
-        raise SettingsError([Fault(str(path), f"no JSON ({type(error).__name__})", "a JSON object")]) from None
+        raise SettingsError([Fault(str(path), f"invalid JSON ({type(error).__name__})", "a JSON object")]) from None
     if not isinstance(document, dict):
         raise SettingsError([Fault(str(path), describe(document), "a JSON object")])
     return parse_settings(document, sha256(text).hexdigest()[:12])

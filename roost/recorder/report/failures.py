@@ -61,11 +61,11 @@ class Failures:
 
 TABLE: Final = TableOf[Failure](
     "failures",
-    "Tries that found no node, by reason",
+    "Failed scheduling attempts by reason",
     (
         Field("reason", "reason", Unit.TEXT, lambda failure: failure.reason),
-        Field("tries", "tries", Unit.COUNT, lambda failure: failure.tries),
-        Field("nodes", "nodes refused", Unit.COUNT, lambda failure: failure.nodes),
+        Field("tries", "attempts", Unit.COUNT, lambda failure: failure.tries),
+        Field("nodes", "nodes rejected", Unit.COUNT, lambda failure: failure.nodes),
     ),
     lambda report: report[Failures].reasons,
 )
@@ -76,10 +76,10 @@ def _figure(report: Report) -> Figure | None:
         Row(failure.reason, f"{failure.tries:,}", failure.reason, [failure.tries])
         for failure in report[Failures].reasons[:MAX_BARS]
     ]
-    caption = "Tries in which at least one node was refused for this reason; one try may have several."
-    return bars("failures", caption, rows, [("--cold", "tries")], {}, legend=False)
+    caption = "Attempts in which at least one node was rejected for this reason; an attempt may have several reasons."
+    return bars("failures", caption, rows, [("--cold", "attempts")], {}, legend=False)
 
 
 FAILURES: Final = Section(
-    "failures", "Tries that found no node", Failures, (TABLE,), (_figure,), nothing="Every try found a node."
+    "failures", "Failed scheduling attempts", Failures, (TABLE,), (_figure,), nothing="Every attempt found a node."
 )

@@ -1,4 +1,4 @@
-"""Write a report for programs: JSON, CSV, and OpenMetrics histograms of the start phases."""
+"""Write a report for programs: as JSON, as CSV, and as OpenMetrics histograms of the start phases."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def to_json(report: Report) -> str:
 
 
 def to_csv(report: Report) -> str:
-    """All tables in one, a line a cell: table, row (from 1), column, value. Cells without a value have no line."""
+    """All tables in one, a line for each cell: table, row (from 1), column, value. Unknown values have no line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("table", "row", "column", "value"))
@@ -65,7 +65,7 @@ def to_openmetrics(report: Report) -> str:
 
 
 class _Histograms:
-    """What a scrape of the report would give."""
+    """Collects the report's histograms."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -80,7 +80,8 @@ class _Histograms:
         )
         yield _family(
             "roost_image_start_phase_seconds",
-            "The same by image, without placeholders; phase pull: of images that weren't on the node.",
+            "Time that pods took for a phase of their start, by image, without placeholders. Phase pull: images that "
+            "were not on the node.",
             ("phase", "image"),
             (((phase, *image), spans) for image, phases in starts.by_image.items() for phase, spans in phases.items()),
         )

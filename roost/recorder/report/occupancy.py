@@ -1,4 +1,4 @@
-"""Occupancy: how many pods of each kind stood on the nodes, on average in each step."""
+"""Occupancy: how many pods of each kind were on the nodes, on average in each step."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ TABLES: Final = (
     ),
     TableOf(
         "occupancy_by_node",
-        "Pods on each node, on average over the whole time",
+        "Pods on each node, on average over the whole period",
         (NODE, *MEANS),
         lambda report: (_Row(node, 0, mean) for node, mean in report[Occupancy].mean_by_node.items()),
     ),
@@ -224,9 +224,9 @@ def _bars(report: Report, kind: str, values: list[float]) -> JSONObject:
 
 OCCUPANCY: Final = Section(
     "occupancy",
-    "What stood on the nodes",
+    "Pods on the nodes",
     Occupancy,
     TABLES,
     (_over_time_figure, _by_node_figure),
-    nothing="No pod was on a node in this time.",
+    nothing="No pod was on a node in this period.",
 )

@@ -1,4 +1,4 @@
-"""Make the report's page: its sections, and the few numbers at its head."""
+"""Make the report's page: its sections, and the key figures at its head."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TITLE: Final = "How pods started, and where they went"
 
 
 def make_page(report: Report, about: str) -> str:
-    """The whole page. about: which database, by which version."""
+    """The HTML page. about: the footer, which names the database and Roost's version."""
     return render(
         title=TITLE,
         about=_span(report),
@@ -37,8 +37,8 @@ def _span(report: Report) -> str:
     from_us, to_us = report.window
     if report.extent is None:
         return "The database has no records."
-    told = f"{_moment(from_us)} to {_moment(to_us)} UTC ({show_span(to_us - from_us)})."
-    return f"{told} Plots over time are cut into steps of {show_span(report.steps.step_us)}."
+    covered = f"{_moment(from_us)} to {_moment(to_us)} UTC ({show_span(to_us - from_us)})."
+    return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
 
 
 def _moment(at_us: int) -> str:
@@ -47,11 +47,11 @@ def _moment(at_us: int) -> str:
 
 def _notices(report: Report) -> list[str]:
     if report.extent is None:
-        return ["Nothing has been recorded in this database yet. `roost record` writes it."]
+        return ["Nothing has been recorded in this database yet. Run `roost record` to fill it."]
     if report.is_empty:
         from_us, to_us = report.extent
         recorded = f"{_moment(from_us)} to {_moment(to_us)} UTC"
-        return [f"Nothing was recorded in this time. Choose with --since and --until from {recorded}."]
+        return [f"Nothing was recorded in this period. The record covers {recorded}: choose with --since and --until."]
     notices = []
     for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
         spans = unseen(report, kind)
@@ -60,7 +60,7 @@ def _notices(report: Report) -> list[str]:
                 min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us) for span in spans
             )
             where = f"{len(spans)} gap{'' if len(spans) == 1 else 's'}, grey in the plots"
-            notices.append(f"{what} may be missing for {show_span(missing_us)} of this time ({where}).")
+            notices.append(f"{what} may be missing for {show_span(missing_us)} of this period ({where}).")
     return notices
 
 
@@ -70,11 +70,11 @@ def _tiles(report: Report) -> list[Tile]:
     classes = ", ".join(starts.classes) or "all"
     return [
         Tile("Starts", f"{whole.count:,}", f"that became ready; class {classes}"),
-        Tile("Created to ready", _percentile(whole.percentile_us(0.5)), "half took no longer (p50)"),
-        Tile("Slow ones", _percentile(whole.percentile_us(0.95)), "19 of 20 took no longer (p95)"),
+        Tile("Created to ready", _percentile(whole.percentile_us(0.5)), "the median (p50)"),
+        Tile("Slow starts", _percentile(whole.percentile_us(0.95)), "95 % took no longer (p95)"),
         Tile("Warm pulls", show(pulls.warm_share, Unit.SHARE), f"of {pulls.number:,}"),
-        Tile("Failed tries", f"{report[Failures].tries:,}", "to find a node"),
-        Tile("Had to go", f"{report[Removals].by_class.total():,}", "pre-empted or evicted"),
+        Tile("Failed attempts", f"{report[Failures].tries:,}", "to find a node"),
+        Tile("Removed", f"{report[Removals].by_class.total():,}", "pre-empted or evicted"),
         Tile("Model agrees", show(report[Verdicts].agreement, Unit.SHARE), "of the bindings it could judge"),
     ]
 

@@ -188,7 +188,7 @@ def _over_time_figure(report: Report) -> Figure | None:
         step_bars(report, "cold", "--cold", [counts.cold if counts else None for counts in seen]),
     ]
     caption = "Above: share of pulls that found the image on the node. Below: pulls in each step."
-    marks = (Mark("--warm", "warm: there already"), Mark("--cold", "cold: pulled"))
+    marks = (Mark("--warm", "warm: already on the node"), Mark("--cold", "cold: pulled"))
     figure = time_figure(report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=300)
     figure.layout["yaxis"] |= {"domain": [0, 0.5]}
     figure.layout["yaxis2"] = plot_axis(range=[-3, 103], domain=[0.6, 1], anchor="x", **PERCENTS)
@@ -241,8 +241,8 @@ def _waits_figure(report: Report) -> Figure | None:
     ]
     if not any(any(row.values) for row in rows):
         return None
-    marks = [("--cold", "pulling"), ("--evicted", "behind other pulls")]
-    return bars("pull_waits", "Time that pods waited for pulls, summed.", rows, marks, {"ticksuffix": " min"})
+    marks = [("--cold", "pulling"), ("--evicted", "waiting for other pulls")]
+    return bars("pull_waits", "Total time that pods waited for pulls.", rows, marks, {"ticksuffix": " min"})
 
 
 def _drawn_nodes(report: Report) -> list[tuple[str, PullCounts]]:
@@ -255,8 +255,8 @@ WARM_SHARE: Final = Section(
     Pulls,
     (OVER_TIME, _table("image", lambda pulls: pulls.by_image)),
     (_over_time_figure, _by_image_figure),
-    "A pull is warm when the image was on the node already.",
-    "No pull was recorded in this time.",
+    "A pull is warm when the image was already on the node.",
+    "No pull was recorded in this period.",
 )
 BY_NODE: Final = Section(
     "pulls-by-node",
@@ -264,6 +264,6 @@ BY_NODE: Final = Section(
     Pulls,
     (_table("node", lambda pulls: pulls.by_node),),
     (_counts_figure, _bytes_figure, _waits_figure),
-    nothing="No pull was recorded in this time.",
+    nothing="No pull was recorded in this period.",
     beside=True,
 )

@@ -1,4 +1,4 @@
-"""Pods that had to go: pre-emptions and evictions."""
+"""Removals: pods that were pre-empted or evicted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](
     "removals_by_class",
     "Pre-emptions and evictions by class",
     (
-        Field("kind", "what", Unit.TEXT, lambda row: row[0][0]),
+        Field("kind", "removal", Unit.TEXT, lambda row: row[0][0]),
         Field("pod_class", "class", Unit.TEXT, lambda row: row[0][1] or NO_CLASS),
         Field("pods", "pods", Unit.COUNT, lambda row: row[1]),
     ),
@@ -61,7 +61,7 @@ OVER_TIME: Final = TableOf[tuple[int, str, int]](
     "Pre-emptions and evictions over time",
     (
         time_field("from", "from", lambda row: row[0]),
-        Field("kind", "what", Unit.TEXT, lambda row: row[1]),
+        Field("kind", "removal", Unit.TEXT, lambda row: row[1]),
         Field("pods", "pods", Unit.COUNT, lambda row: row[2]),
     ),
     lambda report: sorted(
@@ -79,7 +79,7 @@ def _figure(report: Report) -> Figure | None:
         return None
     data = [step_bars(report, kind, f"--{kind}", without_gaps(report, EVENTS, pods)) for kind, pods in by_step.items()]
     marks = [Mark(f"--{kind}", kind) for kind in by_step]
-    caption = "Pods that had to go, in each step."
+    caption = "Pods removed in each step."
     return time_figure(report, EVENTS, "removals_over_time", caption, marks=marks, data=data, height=220)
 
 
@@ -89,5 +89,5 @@ REMOVALS: Final = Section(
     Removals,
     (BY_CLASS, OVER_TIME),
     (_figure,),
-    nothing="No pod had to go for another, and none was evicted.",
+    nothing="No pod was pre-empted or evicted.",
 )

@@ -30,7 +30,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
 
 
 def tables(report: Report) -> list[Table]:
-    """Every table of the report; those without rows too."""
+    """Every table of the report, including those without rows."""
     return [table.make(report) for section in SECTIONS for table in section.tables]
 
 

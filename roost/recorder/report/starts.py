@@ -287,7 +287,7 @@ def _figure(key: str, groups: Groups) -> Figure | None:
         for phase, of_phase in drawn.items()
     ]
     legend = tuple(Mark(f"--{phase}", PHASE_NAMES[phase], "point") for phase in drawn)
-    caption = "The point is the median (p50), the line ends at p95."
+    caption = "The point is the median (p50); the line ends at p95."
     return Figure(key, caption, legend, data, stack.layout(log_axis(longest)))
 
 
@@ -306,7 +306,7 @@ def _section(
     groups: Callable[[Starts], Groups],
     *,
     about: str = "",
-    nothing: str = "No pod started in this time.",
+    nothing: str = "No pod started in this period.",
     drawn: int | None = None,
 ) -> Section:
     key, title = f"starts_by_{by}", f"Start phases by {heading}"
@@ -330,8 +330,8 @@ BY_CLASS: Final = _section(
         Field("scheduler", "profile", Unit.TEXT, lambda row: row.names[1]),
     ),
     lambda starts: starts.by_class,
-    about="Moments that the API server keeps in whole seconds (creation, containers running, ready) make a phase seem "
-    "up to a second longer or shorter; percentiles are exact to one part in a hundred.",
+    about="The API server stores creation, running containers and readiness in whole seconds, so a phase may appear up "
+    "to a second longer or shorter than it was. Percentiles are at most 1 % too high.",
     drawn=MAX_DRAWN_PAIRS,
 )
 BY_IMAGE: Final = _section(
@@ -339,7 +339,7 @@ BY_IMAGE: Final = _section(
     "image",
     (Field("image", "image", Unit.TEXT, lambda row: row.names[0]),),
     lambda starts: starts.by_image,
-    nothing="No pod with an image started in this time.",
+    nothing="No pod with an image started in this period.",
 )
 BY_NODE_AGE: Final = _section(
     "node_age",
@@ -359,6 +359,5 @@ NEW_NODES: Final = Section(
             lambda report: phase_rows(report[Starts].new_nodes, (READY, IMAGES)),
         ),
     ),
-    nothing="Of nodes that joined in this time and were seen to get every image that the hub's image gate puts on "
-    "them.",
+    nothing="Nodes that joined in this period and were seen to get every image that the hub's image gate requires.",
 )

@@ -1,7 +1,7 @@
-"""Sum up spans and stays in numbers. Pure; the database counts, this turns counts into percentiles, shares and means.
+"""Turn counts from the database into percentiles, shares and means. Pure.
 
-Spans are counted in steps (STEPS), so that a million of them are a few thousand numbers: a percentile is at most one
-part in a hundred above the true one, or 10 ms, and never below it. Whole seconds up to 1000 are exact.
+Spans are counted in steps (STEPS), so that a million spans become a few thousand numbers. A percentile is never below
+the true one, and at most 1 % or 10 ms above it. Whole seconds up to 1000 are exact.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# What is told apart by it.
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 US: Final = 1_000_000
-# (Spans up to this, are counted in steps of this, so many more steps come before than if all were as long).
+# (longest span, its step, how many more steps precede these than if all steps were of this length), in µs.
 STEPS: Final[tuple[tuple[int, int, int], ...]] = (
     (10 * US, 10_000, 0),
     (100 * US, 100_000, 900),
     (1000 * US, US, 1800),
 )
-# The last step holds for all that are longer; 50 days and more are one.
+# The step of all longer spans; 50 days and more are one step.
 LONGEST_STEP_US: Final = 10 * US
 LONGEST_BEFORE: Final = 2700
 _LAST_EDGE_US: Final = 2**42 - 1
@@ -44,44 +43,44 @@ def edge_at(index: int) -> int:
 
 @dataclass(slots=True)
 class Spans:
-    """How long things took: counts by the edge of their step, and the exact sum."""
+    """Durations: counts by the edge of their step in µs, and the exact sum."""
 
     counts: Counter[int] = field(default_factory=Counter)
     sum_us: int = 0
 
     def add(self, edge_us: int, count: int, sum_us: int) -> None:
-        """Count so many more spans of one step."""
+        """Add `count` spans of one step."""
         self.counts[edge_us] += count
         self.sum_us += sum_us
 
     def merge(self, other: Spans) -> None:
-        """Count another's spans too."""
+        """Add the other's spans."""
         self.counts.update(other.counts)
         self.sum_us += other.sum_us
 
     @property
     def count(self) -> int:
-        """How many."""
+        """The number of spans."""
         return self.counts.total()
 
     @property
     def mean_us(self) -> float | None:
-        """Their mean, None of nothing."""
+        """The mean in µs; None without spans."""
         return self.sum_us / self.count if self.counts else None
 
     def percentile_us(self, share: float) -> int | None:
-        """The least edge that at least `share` (0 to 1] of the spans don't exceed; None of nothing."""
-        # The count as a whole number first: 0.95 x 20 is 19, whatever floats make of it.
-        wanted = max(1, ceil(round(share * self.count, 9)))
+        """The smallest edge that at least `share` (0 to 1] of the spans don't exceed; None without spans."""
+        # Rounded first: 0.95 x 20 is 19, whatever floats make of it.
+        rank = max(1, ceil(round(share * self.count, 9)))
         seen = 0
         for edge_us in sorted(self.counts):
             seen += self.counts[edge_us]
-            if seen >= wanted:
+            if seen >= rank:
                 return edge_us
         return None
 
     def at_most(self, bounds_seconds: Sequence[float] = BOUNDS_SECONDS) -> list[int]:
-        """How many are no longer than each bound; exact for bounds that are edges."""
+        """The number of spans no longer than each bound; exact for bounds that are edges."""
         bounds_us = [round(bound * US) for bound in bounds_seconds]
         return [sum(count for edge, count in self.counts.items() if edge <= bound) for bound in bounds_us]
 
@@ -95,20 +94,20 @@ class Steps(NamedTuple):
 
     @property
     def to_us(self) -> int:
-        """Where the last one ends."""
+        """The end of the last step."""
         return self.from_us + self.step_us * self.number
 
     def starts(self) -> list[int]:
-        """Where each begins, in µs."""
+        """The start of each step, in µs."""
         return [self.from_us + index * self.step_us for index in range(self.number)]
 
 
-# People's steps: 10 s to a week.
+# Lengths that people use: 10 s to a week.
 STEP_SECONDS: Final = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
 
 
 def cut(from_us: int, to_us: int, most: int) -> Steps:
-    """The finest steps of people's lengths that cover the time with at most `most` of them, on round moments."""
+    """The finest steps of STEP_SECONDS that cover the time with at most `most` steps and begin at round times."""
     for seconds in STEP_SECONDS:
         step_us = seconds * US
         start_us = from_us // step_us * step_us
@@ -124,7 +123,7 @@ def cut(from_us: int, to_us: int, most: int) -> Steps:
 
 @dataclass(slots=True)
 class Edges:
-    """Arrivals and departures by step: how many, and the sum of their moments after the step's start, in µs."""
+    """Arrivals and departures by step: how many, and the sum of their times after the step's start, in µs."""
 
     counts: Counter[int] = field(default_factory=Counter)
     after_us: Counter[int] = field(default_factory=Counter)
@@ -136,20 +135,19 @@ class Edges:
 
 
 def means(edges: Edges, steps: Steps) -> list[float]:
-    """How many were there on average in each step.
+    """How many were present on average in each step; exact however short the stay.
 
-    Who is there at the start has arrived in step 0 at its very start. Who arrives `after` the start of a step is there
-    for the rest of it, and in every later one: exact however short the stay.
+    What is present at the start arrives at the very start of step 0.
     """
-    found = []
-    there = 0
+    result = []
+    present = 0
     for step in range(steps.number):
-        came = edges.counts[step]
-        mean = there + came - edges.after_us[step] / steps.step_us
+        arrived = edges.counts[step]
+        mean = present + arrived - edges.after_us[step] / steps.step_us
         # Sums of whole numbers; only the division is inexact.
-        found.append(max(0.0, round(mean, 9)))
-        there += came
-    return found
+        result.append(max(0.0, round(mean, 9)))
+        present += arrived
+    return result
 
 
 class Span(NamedTuple):
@@ -160,7 +158,7 @@ class Span(NamedTuple):
 
 
 def unite(spans: Iterable[Span]) -> list[Span]:
-    """The same time as stretches that don't touch, in order."""
+    """The same time as stretches that neither overlap nor touch, in order."""
     united: list[Span] = []
     for span in sorted(spans):
         if united and span.from_us <= united[-1].to_us:
@@ -171,7 +169,7 @@ def unite(spans: Iterable[Span]) -> list[Span]:
 
 
 def covered(steps: Steps, spans: Iterable[Span]) -> list[bool]:
-    """Which steps lie in the spans by half or more: what is said of them would be a guess."""
+    """Whether each step lies in the spans by half or more: any number for it would be a guess."""
     inside = [0] * steps.number
     for span in unite(spans):
         first = max(0, (span.from_us - steps.from_us) // steps.step_us)
@@ -182,11 +180,11 @@ def covered(steps: Steps, spans: Iterable[Span]) -> list[bool]:
     return [2 * amount >= steps.step_us for amount in inside]
 
 
-def share(part: int, rest: int) -> float | None:
-    """part of part and rest, 0 to 1; None of nothing."""
-    return part / (part + rest) if part + rest else None
+def share(part: int, others: int) -> float | None:
+    """The share of `part` in both, 0 to 1; None when both are 0."""
+    return part / (part + others) if part + others else None
 
 
 def busiest(amounts: Mapping[Name, float], most: int) -> list[Name]:
-    """The names with the largest amounts, at most so many, largest first, equals by name."""
+    """At most `most` names with the largest amounts, largest first; equal ones by name."""
     return sorted(amounts, key=lambda name: (-amounts[name], name))[:most]

@@ -56,7 +56,7 @@ def agreement(verdicts: Mapping[str, int]) -> float | None:
 
 TABLE: Final = TableOf[tuple[str, Counter[str]]](
     "model",
-    "The scheduler's model asked again",
+    "Verdicts of the scheduler's model",
     (
         Field("scheduler", "profile", Unit.TEXT, lambda row: row[0]),
         Field("agrees", VERDICT_NAMES[Verdict.AGREES], Unit.COUNT, lambda row: row[1][Verdict.AGREES]),
@@ -73,10 +73,12 @@ def _figure(report: Report) -> Figure | None:
     for scheduler, verdicts in sorted(report[Verdicts].by_scheduler.items()):
         bindings = verdicts.total()
         values = [100 * verdicts[verdict] / bindings for verdict in VERDICT_NAMES]
-        told = f"{show(agreement(verdicts), Unit.SHARE)} of {bindings:,}"
-        rows.append(Row(cut(scheduler), told, scheduler, values))
+        share_text = f"{show(agreement(verdicts), Unit.SHARE)} of {bindings:,}"
+        rows.append(Row(cut(scheduler), share_text, scheduler, values))
     marks = [(f"--{verdict}", name) for verdict, name in VERDICT_NAMES.items()]
-    caption = "Bindings for which the scheduler's rules, asked again on what the watches told, say the same node."
+    caption = (
+        "Bindings for which the scheduler's model, run on the state that the watches delivered, chooses the same node."
+    )
     return bars("model", caption, rows, marks, {"range": [0, 100], **PERCENTS})
 
 
@@ -86,7 +88,8 @@ VERDICTS: Final = Section(
     Verdicts,
     (TABLE,),
     (_figure,),
-    "The model is asked on what the watches told. Where it differs just after a change that the scheduler may not "
-    "have seen, the binding isn't judged. A difference is a hint to look, not proof of a fault.",
-    "No binding was recorded in this time.",
+    "For each binding, Roost's model of kube-scheduler is run on the state that the watches delivered. A binding that "
+    "differs just after a change that the scheduler may not have seen is not judged. A difference is a reason to look, "
+    "not proof of a fault.",
+    "No binding was recorded in this period.",
 )

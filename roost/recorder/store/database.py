@@ -1,7 +1,7 @@
-"""Keep records in SQLite or PostgreSQL: each batch and the watches' positions in one transaction.
+"""Store records in SQLite or PostgreSQL: each batch and the watches' positions in one transaction.
 
-Guarantee: a batch is stored whole or not at all, and storing it again changes nothing; so after a crash everything is
-asked for again from the stored position, and nothing is there twice.
+Guarantee: a batch is stored completely or not at all, and storing it again changes nothing. So after a crash everything
+is read again from the stored position, and nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from roost.recorder.store import schema, start_rows
-from roost.recorder.store.records import DecisionKind, Known, Merge, Record, StoredNode
+from roost.recorder.store.records import DecisionKind, Merge, Record, StoredNode, StoredState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,77 +28,77 @@ if TYPE_CHECKING:
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
-# Rows that are given to the driver at once.
+# Rows that are passed to the driver at once.
 CHUNK: Final = 2_000
-# Pods that are forgotten in one transaction, with all about them.
+# Pods that are deleted in one transaction, with everything about them.
 FORGOTTEN_PODS: Final = 500
-# So much of a file may be free, and so many pages are given back in one transaction.
+# The share of a file that may be free, and the pages that are released in one transaction.
 FREE_SHARE: Final = 0.1
 VACUUMED_PAGES: Final = 2_000
 _INCREMENTAL: Final = 2
-# Of PostgreSQL's client: a server that has gone without a word is noticed. Seconds, seconds, milliseconds.
+# Timeouts of PostgreSQL's client, to notice a dead server. Seconds, seconds, milliseconds.
 _TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000}
-# How long SQLite waits for another process (a reader that checkpoints, a vacuum).
+# How long SQLite waits for another process, such as a checkpoint or a vacuum.
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
 _ACCEPTED: Final = "give a file, or postgresql://user@host/name"
-_ODD_URL: Final = (
-    f"the database's URL can't be read: {_ACCEPTED} (in a user or password @ is written %40, ? %3F and % %25)"
+_BAD_URL: Final = (
+    f"the database's URL is not valid: {_ACCEPTED} (in a user or password, write @ as %40, ? as %3F and % as %25)"
 )
-# SQLite's driver, by the names that a URL may have it.
+# Names of SQLite's driver in a URL.
 _SQLITE_DRIVERS: Final = ("", "pysqlite")
-# PostgreSQL's class of errors of what is too much for it, such as a text too long for an index: it stays so.
+# PostgreSQL's class of errors for exceeded limits, such as a text too long for an index: permanent.
 _LIMIT_EXCEEDED: Final = "54"
-# Where Alembic keeps the schema's revision.
+# Where Alembic stores the schema's revision.
 _VERSION: Final = sa.table("alembic_version", sa.column("version_num"))
 _NEWER: Final = "written by a newer Roost: use that version"
 _DRAFT: Final = (
-    "written by a Roost whose schema this version doesn't read: begin a new database, and export the old one with the "
-    "version that wrote it"
+    "written by a Roost whose schema this version cannot read: start with a new database, and export the old one with "
+    "the version that wrote it"
 )
 
 
 class StoreError(Exception):
-    """The database can't be used; the message says which one, why and what to do. It holds no password."""
+    """The database cannot be used; the message says which one, why and what to do, without passwords."""
 
 
 class Refused(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
-    """The database takes no such rows: a number or a text that doesn't fit. Trying again won't help."""
+    """The database refuses a row, for a number or text that does not fit. Retrying does not help."""
 
 
 class Unavailable(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
-    """The database doesn't answer now; trying again later may help."""
+    """The database does not answer now; retrying later may help."""
 
 
 class Store:
-    """One database. Connections are made as needed, so it may come and go."""
+    """One database. Connections are made as needed, so it may be down for a while."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.shown_url = _shown(engine.url)
-        # Statement, and which fields its parameters are, in their order.
+        # Statement, and the index of the field for each of its parameters.
         self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
 
     @classmethod
     def open(cls, url: str, *, only_reads: bool = False) -> Self:
         """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name). Raises StoreError.
 
-        only_reads: an SQLite file stays as it is, down to its settings.
+        only_reads: an SQLite file's settings are not changed either.
         """
         try:
-            # A file's name isn't written as in a URL: %, ? and # are its own.
+            # A path is not a URL: %, ? and # stand for themselves.
             is_url = "://" in url
             parsed = sa.make_url(url) if is_url else sa.URL.create(SQLITE, database=str(Path(url).absolute()))
             return cls(cls._engine(parsed, only_reads))
         except (sa.exc.ArgumentError, ValueError, TypeError):
-            # Their own words may hold a part of the password.
-            raise StoreError(_ODD_URL) from None
+            # Their messages may contain a part of the password.
+            raise StoreError(_BAD_URL) from None
 
     @staticmethod
     def _engine(parsed: sa.URL, only_reads: bool) -> sa.Engine:
         backend, _, driver = parsed.drivername.partition("+")
-        if _is_torn(parsed):
-            raise StoreError(_ODD_URL)
+        if _is_misparsed(parsed):
+            raise StoreError(_BAD_URL)
         if backend == POSTGRESQL:
             # Psycopg 3, whatever driver the URL's author is used to.
             engine = sa.create_engine(
@@ -111,9 +111,10 @@ class Store:
             if not only_reads:
                 sa.event.listen(engine, "connect", _set_up_sqlite)
         else:
-            is_odd_driver = backend == SQLITE
-            found, accepted = (driver, "SQLite's own driver") if is_odd_driver else (backend, "SQLite or PostgreSQL")
-            # Others' parameters may be secrets of any name.
+            found, accepted = (
+                (driver, "SQLite's own driver") if backend == SQLITE else (backend, "SQLite or PostgreSQL")
+            )
+            # Other databases' parameters may be secrets of any name.
             shown = _shown(parsed.set(query={}))
             raise StoreError(f"database {shown}: found {found!r}, expected {accepted}: {_ACCEPTED}")
         sa.event.listen(engine, "do_connect", _connect)
@@ -121,7 +122,7 @@ class Store:
 
     @classmethod
     def open_for_reading(cls, url: str) -> Self:
-        """Connect to what a recorder of this schema has written; nothing is made or changed. Raises StoreError."""
+        """Connect to a database that a recorder of this schema has written; changes nothing. Raises StoreError."""
         store = cls.open(url, only_reads=True)
         try:
             store._check_written()
@@ -133,26 +134,26 @@ class Store:
     def _check_written(self) -> None:
         url = self.engine.url
         if url.get_backend_name() == SQLITE and "uri" not in url.query and not Path(url.database or "").is_file():
-            # Opening would make it.
-            raise StoreError(f"{url.database}: there is no such file")
+            # Opening would create it.
+            raise StoreError(f"{url.database}: no such file")
         with self.reading() as connection:
             has_version = sa.inspect(connection).has_table(_VERSION.name)
             revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar() if has_version else None
         if revision is None:
-            raise StoreError(f"database {self.shown_url}: no recorder has written here")
-        # Each file begins with its revision.
+            raise StoreError(f"database {self.shown_url}: no recorder has written to it")
+        # The files' names begin with their revision.
         known = sorted(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
         if revision == known[-1]:
             return
         if revision in known:
             raise StoreError(
-                f"database {self.shown_url}: written by an older Roost: start `roost record` of this version on it "
-                "once, it migrates"
+                f"database {self.shown_url}: written by an older Roost: run `roost record` of this version on it once, "
+                "which migrates it"
             )
         raise StoreError(f"database {self.shown_url}: {_DRAFT if revision < known[0] else _NEWER}")
 
     def migrate(self) -> None:
-        """Bring the schema up to date; safe when several do at once. Raises StoreError."""
+        """Bring the schema up to date; safe when several processes do so at once. Raises StoreError."""
         from alembic import command  # noqa: PLC0415 - slow to import, and needed only here
         from alembic.config import Config  # noqa: PLC0415 - likewise
         from alembic.util import CommandError  # noqa: PLC0415 - likewise
@@ -161,62 +162,62 @@ class Store:
         config.set_main_option("script_location", str(MIGRATIONS))
         with self._faults(), self.engine.begin() as connection:
             if self.engine.dialect.name == POSTGRESQL:
-                # One at a time; given back at the end of the transaction. The number is Roost's own, without meaning.
+                # One at a time; released at the end of the transaction. The number is arbitrary.
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7026421)"))
             else:
-                # One at a time, and whole or not at all: the driver begins none for CREATE and DROP.
+                # One at a time, and all or nothing: the driver begins no transaction for CREATE and DROP.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")
             except CommandError:
-                # It stands at a revision that isn't among ours.
+                # Its revision is unknown.
                 revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar_one()
                 is_draft = revision < min(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
                 raise StoreError(f"database {self.shown_url}: {_DRAFT if is_draft else _NEWER}") from None
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
-        """Store records, and where each kind's watch stands: (resourceVersion, µs). Raises StoreError and its kinds."""
+        """Store records and each kind's watch position: (resourceVersion, µs). Raises StoreError and its subclasses."""
         by_kind: dict[type[Record], dict[Any, Sequence[Any]]] = {}
-        started: set[str] = set()
+        started_pods: set[str] = set()
         for record in records:
             kind = type(record)
-            pod_uid = start_rows.concerned(record)
+            pod_uid = start_rows.pod_of(record)
             if pod_uid is not None:
-                started.add(pod_uid)
+                started_pods.add(pod_uid)
             form = _FORMS[kind]
             key, values = form.key_of(record), form.values_of(record)
-            kept = by_kind.setdefault(kind, {})
+            rows = by_kind.setdefault(kind, {})
             # One statement can't touch a row twice.
-            if key not in kept:
-                kept[key] = values
+            if key not in rows:
+                rows[key] = values
             elif form.by_column:
-                kept[key] = form.merged(kept[key], values)
+                rows[key] = form.merged(rows[key], values)
         with self._faults(), self.engine.begin() as connection:
-            for kind, kept in by_kind.items():
-                # In the order of the key, so that neighbours in its tree are written together.
-                self._upsert(connection, kind, [kept[key] for key in sorted(kept)])
-            start_rows.refresh(connection, started)
+            for kind, rows in by_kind.items():
+                # Sorted by key, so that neighbours in the index are written together.
+                self._upsert(connection, kind, [rows[key] for key in sorted(rows)])
+            start_rows.refresh(connection, started_pods)
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)
 
     def positions(self) -> dict[str, tuple[str, int]]:
-        """Where each kind's watch stood, by kind: (resourceVersion, µs)."""
+        """The stored watch positions: kind -> (resourceVersion, µs)."""
         with self.reading() as connection:
             rows = connection.execute(sa.select(schema.checkpoint)).mappings()
             return {row["kind"]: (row["resource_version"], row["at_us"]) for row in rows}
 
-    def known(self) -> Known:
-        """What is stored as still there: where an earlier run left off."""
+    def read_state(self) -> StoredState:
+        """What exists according to the database: where an earlier run stopped."""
         pods, node, images = schema.pod.c, schema.node, schema.image_on_node.c
         with self.reading() as connection:
             alive_pods = connection.execute(sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None)))
             alive_nodes = connection.execute(sa.select(node).where(node.c.gone_us.is_(None)))
-            there = connection.execute(
+            present = connection.execute(
                 sa.select(images.node_uid, images.image, images.first_us).where(images.gone_us.is_(None))
             )
             by_node: dict[str, dict[str, int]] = {}
-            for node_uid, image, first_us in there:
+            for node_uid, image, first_us in present:
                 by_node.setdefault(node_uid, {})[image] = first_us
             known_pods = {row.uid: row.created_us for row in alive_pods}
             known_nodes = {
@@ -232,7 +233,7 @@ class Store:
                 for row in alive_nodes
             }
         heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
-        return Known(known_pods, known_nodes, by_node, heard_us)
+        return StoredState(known_pods, known_nodes, by_node, heard_us)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -241,7 +242,7 @@ class Store:
             yield connection
 
     def start_run(self, cluster: str, version: str, settings_hash: str) -> int:
-        """Note that recording begins; returns the run's id."""
+        """Store that recording begins; returns the run's id."""
         values = {
             "cluster": cluster,
             "version": version,
@@ -249,44 +250,44 @@ class Store:
             "started_us": time.time_ns() // 1000,
         }
         with self._faults(), self.engine.begin() as connection:
-            done = connection.execute(sa.insert(schema.run).values(**values).returning(schema.run.c.id))
-            return int(done.scalar_one())
+            inserted = connection.execute(sa.insert(schema.run).values(**values).returning(schema.run.c.id))
+            return int(inserted.scalar_one())
 
     def end_run(self, run_id: int) -> None:
-        """Note that recording ended in order."""
+        """Store that recording ended normally."""
         with self._faults(), self.engine.begin() as connection:
             connection.execute(
                 sa.update(schema.run).where(schema.run.c.id == run_id).values(stopped_us=time.time_ns() // 1000)
             )
 
-    def forget_before(self, moment_us: int) -> dict[str, int]:
-        """Delete what ended before that moment; returns rows by table. Pods and nodes that are still there stay."""
+    def forget_before(self, time_us: int) -> dict[str, int]:
+        """Delete what ended before that time; returns rows by table. Pods and nodes that still exist stay."""
         counts: Counter[str] = Counter()
         pod, decision, pull = schema.pod.c, schema.decision.c, schema.pull.c
-        ended = sa.select(pod.uid).where(pod.deleted_us < moment_us).limit(FORGOTTEN_PODS)
-        # Of pods that nobody saw, only told of by Events.
+        ended = sa.select(pod.uid).where(pod.deleted_us < time_us).limit(FORGOTTEN_PODS)
+        # Rows of pods that are known from Events only.
         is_known = sa.select(pod.uid)
         orphans = (
             sa.select(decision.pod_uid)
-            # Of all kinds: its index has them one after the other.
-            .where(decision.kind.in_([str(one) for one in DecisionKind]))
-            .where(decision.at_us < moment_us, decision.last_us < moment_us, decision.pod_uid.not_in(is_known))
+            # By kind: the index holds one kind after the other.
+            .where(decision.kind.in_([str(kind) for kind in DecisionKind]))
+            .where(decision.at_us < time_us, decision.last_us < time_us, decision.pod_uid.not_in(is_known))
             .limit(FORGOTTEN_PODS),
-            sa.select(pull.pod_uid).where(pull.at_us < moment_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
+            sa.select(pull.pod_uid).where(pull.at_us < time_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
         )
         for query in (ended, *orphans):
             while uids := self._forget_pods(query, counts):
                 if len(uids) < FORGOTTEN_PODS:
                     break
-        old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < moment_us)
+        old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < time_us)
         deletions: Sequence[tuple[sa.Table, sa.ColumnElement[bool]]] = (
-            (schema.preemption, schema.preemption.c.at_us < moment_us),
-            (schema.autoscaler, schema.autoscaler.c.last_us < moment_us),
-            (schema.gap, schema.gap.c.to_us < moment_us),
-            (schema.node_change, schema.node_change.c.at_us < moment_us),
-            (schema.image_on_node, schema.image_on_node.c.gone_us < moment_us),
+            (schema.preemption, schema.preemption.c.at_us < time_us),
+            (schema.autoscaler, schema.autoscaler.c.last_us < time_us),
+            (schema.gap, schema.gap.c.to_us < time_us),
+            (schema.node_change, schema.node_change.c.at_us < time_us),
+            (schema.image_on_node, schema.image_on_node.c.gone_us < time_us),
             (schema.image_on_node, schema.image_on_node.c.node_uid.in_(old_nodes)),
-            (schema.node, schema.node.c.gone_us < moment_us),
+            (schema.node, schema.node.c.gone_us < time_us),
         )
         for table, condition in deletions:
             with self._faults(), self.engine.begin() as connection:
@@ -297,7 +298,7 @@ class Store:
         return dict(counts)
 
     def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> list[str]:
-        """Delete all about the pods that a query names, in a transaction: a recorder waits no longer than for that."""
+        """Delete everything about the pods of a query, in one transaction: the recorder waits no longer than that."""
         with self._faults(), self.engine.begin() as connection:
             uids = list(connection.execute(query).scalars())
             start_rows.forget(connection, uids)
@@ -312,33 +313,33 @@ class Store:
                 counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
             return uids
 
-    def give_room_back(self) -> int:
-        """Give the room of deleted rows back, but for a tenth that the next ones will use; returns bytes.
+    def release_space(self) -> int:
+        """Release the space of deleted rows, except for a tenth that the next rows will use; returns bytes.
 
-        SQLite only, a few megabytes a transaction: PostgreSQL's autovacuum does its own.
+        SQLite only, a few megabytes in a transaction: PostgreSQL has autovacuum.
         """
         if self.engine.dialect.name != SQLITE:
             return 0
-        given = 0
+        released = 0
         with self._faults(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
 
-            def ask(name: str) -> int:
+            def pragma(name: str) -> int:
                 return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
 
-            while (free := ask("freelist_count")) > (pages := ask("page_count")) * FREE_SHARE:
+            while (free := pragma("freelist_count")) > (pages := pragma("page_count")) * FREE_SHARE:
                 number = min(free, VACUUMED_PAGES)
-                # Of the driver itself: each step of the statement gives a page, and its answer has no columns.
+                # By the driver itself: each step of the statement releases a page, and its result has no columns.
                 driver = cast("sqlite3.Connection", connection.connection.driver_connection)
                 driver.execute(f"PRAGMA incremental_vacuum({number})").fetchall()
-                left = ask("page_count")
-                if left >= pages:
+                remaining = pragma("page_count")
+                if remaining >= pages:
                     break
-                given += (pages - left) * ask("page_size")
+                released += (pages - remaining) * pragma("page_size")
             connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
-        return given
+        return released
 
     def close(self) -> None:
-        """Drop all connections."""
+        """Close all connections."""
         self.engine.dispose()
 
     def _save_position(self, connection: sa.Connection, kind: str, version: str, at_us: int) -> None:
@@ -348,13 +349,13 @@ class Store:
         connection.execute(statement)
 
     def _upsert(self, connection: sa.Connection, kind: type[Record], rows: Sequence[Sequence[Any]]) -> None:
-        found = self._upserts.get(kind)
-        if found is None:
+        upsert = self._upserts.get(kind)
+        if upsert is None:
             compiled = self._upsert_statement(kind).compile(dialect=self.engine.dialect)
-            # Written once and given to the driver as it is: the library's care for each row costs as much as SQLite.
+            # Compiled once and passed straight to the driver: SQLAlchemy's work for each row costs as much as SQLite's.
             places = [_FORMS[kind].names.index(name) for name in compiled.positiontup or compiled.params]
-            found = self._upserts[kind] = str(compiled), places
-        statement, places = found
+            upsert = self._upserts[kind] = str(compiled), places
+        statement, places = upsert
         names = _FORMS[kind].names
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
@@ -400,10 +401,10 @@ class Store:
         except (DataError, IntegrityError) as error:
             raise Refused(f"database {self.shown_url}: {' '.join(str(error.orig).split())}") from None
         except (OverflowError, UnicodeEncodeError) as error:
-            # Drivers, of a number beyond 64 bits, and of half a surrogate pair.
+            # From drivers, for a number beyond 64 bits and for half a surrogate pair.
             raise Refused(f"database {self.shown_url}: {error}") from None
         except DBAPIError as error:
-            # The driver's own words, in one line; statements and values stay out of logs.
+            # The driver's message in one line, without statements and values.
             reason = " ".join(str(error.orig).split())
             kind: type[StoreError] = StoreError
             if str(getattr(error.orig, "sqlstate", "")).startswith(_LIMIT_EXCEEDED):
@@ -412,7 +413,7 @@ class Store:
                 kind = Unavailable
             raise kind(f"database {self.shown_url}: {reason}") from None
         except sqlite3.Error as error:
-            # Of statements that are given to the driver itself.
+            # From statements that are passed to the driver itself.
             kind = Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
             raise kind(f"database {self.shown_url}: {error}") from None
         except SQLAlchemyError as error:
@@ -422,20 +423,20 @@ class Store:
 
 
 class _Form:
-    """How records of one kind are told apart and merged."""
+    """How records of one kind are identified and merged."""
 
     __slots__ = ("by_column", "key_of", "kind", "names", "resolution", "values_of")
 
     def __init__(self, kind: type[Record]) -> None:
         self.kind = kind
-        self.names = tuple(one.name for one in fields(kind))
+        self.names = tuple(column.name for column in fields(kind))
         self.key_of: Callable[[Record], Any] = attrgetter(*kind.KEY)
         self.values_of: Callable[[Record], tuple[Any, ...]] = attrgetter(*self.names)
         self.by_column = tuple((self.names.index(name), merge) for name, merge in kind.MERGE.items())
         self.resolution = self.names.index("resolution_us") if Merge.FINER in kind.MERGE.values() else None
 
     def merged(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-        """What the values of two records of one key come to, by the same rules as in the database."""
+        """The merged values of two records with the same key, by the same rules as in the database."""
         values = list(old)
         is_finer = self.resolution is not None and new[self.resolution] < old[self.resolution]
         for at, merge in self.by_column:
@@ -456,8 +457,8 @@ class _Form:
 _FORMS: Final[Mapping[type[Record], _Form]] = {kind: _Form(kind) for kind in get_args(Record)}
 
 
-def _is_torn(url: sa.URL) -> bool:
-    """Whether a password with an @ of its own, as itself or as a parameter, was taken for host and database."""
+def _is_misparsed(url: sa.URL) -> bool:
+    """Whether an unescaped @ in a password was parsed as a part of host or database."""
     places = (url.host, None if url.get_backend_name() == SQLITE else url.database)
     return any("@" in (place or "") for place in places) or (
         "@" in (url.username or "") and "?" in str(url.password or "")
@@ -465,24 +466,24 @@ def _is_torn(url: sa.URL) -> bool:
 
 
 def _shown(url: sa.URL) -> str:
-    """A URL without its passwords; drivers take them as parameters, too."""
+    """A URL without its passwords, which may also be parameters."""
     query = {key: "hidden" if "password" in key.lower() else value for key, value in url.query.items()}
     return url.set(query=query).render_as_string(hide_password=True)
 
 
 def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any:  # noqa: ANN401 - the library's
-    """Connect as usual; what the driver can't make sense of in the URL is said without its words."""
+    """Connect; errors about the URL are raised without the driver's message, which may hold a password."""
     try:
         return dialect.connect(*arguments, **named)
     except (ValueError, TypeError, OverflowError):
-        raise StoreError(_ODD_URL) from None
+        raise StoreError(_BAD_URL) from None
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
     cursor = connection.cursor()
-    # Of a new file only, and before anything is in it: deleted rows' room can be given back by and by.
+    # Takes effect on an empty file only: lets the space of deleted rows be released in steps.
     cursor.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
-    # Readers don't stop the writer, and a kill leaves a whole database.
+    # Readers don't block the writer, and a kill leaves a consistent database.
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()

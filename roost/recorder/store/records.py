@@ -1,6 +1,6 @@
-"""Name the facts that are stored, one class a table, each with the key that makes storing it twice storing it once.
+"""The records that are stored: a class for each table, with the key that makes storing a record twice harmless.
 
-All moments are microseconds since 1970, UTC, of the clock of whoever says so: API server, scheduler or kubelet.
+All times are microseconds since 1970, UTC, by the clock of their source: API server, scheduler or kubelet.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 JSONObject = dict[str, Any]
-_MOST: Final = 2**63 - 1
-
-
-# What is watched: kinds of gaps and positions.
+_MAX_INTEGER: Final = 2**63 - 1
+# What is watched; also the kinds of gaps and positions.
 PODS: Final = "pods"
 NODES: Final = "nodes"
 EVENTS: Final = "events"
-# Characters that the schema takes.
+# Most characters that the schema allows.
 MAX_ID: Final = 160
 MAX_DETAIL: Final = 512
 MAX_IMAGE: Final = 512
@@ -30,24 +28,24 @@ MAX_SCHEDULER: Final = 63
 
 
 class Merge(StrEnum):
-    """What becomes of a column when a record of the same key is there already. NULL never replaces anything."""
+    """How a column of two records with the same key is merged. NULL never replaces anything."""
 
-    # What came first stays.
+    # The first value stays.
     FIRST = "first"
-    # What came last stays.
+    # The last value stays.
     LAST = "last"
-    # The earliest moment, the latest moment.
+    # The smallest, the largest value.
     MIN = "min"
     MAX = "max"
-    # That of the record with the smaller `resolution_us`; the first of equals.
+    # The value of the record with the smaller `resolution_us`; the first of equal ones.
     FINER = "finer"
-    # What came first stays, unless it was "".
+    # The first value stays, unless it is "".
     FILLED = "filled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecord:
-    """One pod. `hub`, `repo` and the like are what its labels said when it was seen first; "" and 0: not known."""
+    """One pod. `hub`, `repo` and the like are from when it was first seen; "" and 0: not known."""
 
     TABLE: ClassVar[str] = "pod"
     KEY: ClassVar[tuple[str, ...]] = ("uid",)
@@ -60,31 +58,31 @@ class PodRecord:
     uid: str
     namespace: str = ""
     name: str = ""
-    # A key of the values' `podClasses`; "" for a pod of none.
+    # A key of the values' `podClasses`; "" for a pod without a class.
     pod_class: str = ""
     # The release that the pod belongs to, by its labels.
     hub: str = ""
-    # BinderHub's: the repository, and the resolved reference within it, such as a commit.
+    # For BinderHub: the repository, and the resolved reference within it, such as a commit.
     repo: str = ""
     ref: str = ""
     # Of the first main container.
     image: str = ""
-    # sha256:… as the kubelet reported it; None until then.
+    # sha256:…; None until the kubelet reports it.
     image_digest: str | None = None
     scheduler: str = ""
     priority: int = 0
     cpu_millicores: int = 0
     memory_bytes: int = 0
     created_us: int
-    # When it was seen to be gone (phase `gone` says how exactly); None while it is there.
+    # When it was seen to be gone (phase `gone` has the resolution); None while it exists.
     deleted_us: int | None = None
-    # deleted, preempted, evicted, finished, failed, node-gone, unseen (it went while nobody watched).
+    # deleted, preempted, evicted, finished, failed, node-gone, unseen (it ended while nobody watched).
     end_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """One node; `node_change` tells how it came to stand so."""
+    """One node in its current state; `node_change` has its history."""
 
     TABLE: ClassVar[str] = "node"
     KEY: ClassVar[tuple[str, ...]] = ("uid",)
@@ -104,14 +102,14 @@ class NodeRecord:
     # 0: not known.
     created_us: int = 0
     ready_us: int | None = None
-    # When the hub's image gate was first seen to have labelled it with every image that belongs on it; None: nobody saw
-    # that, or the gate labels no nodes.
+    # When the image gate was first seen to have labelled it for every image that it needs; None: not seen, or the gate
+    # labels no nodes.
     images_ready_us: int | None = None
     gone_us: int | None = None
-    # As it was told last; None: not known. JSON objects as text: resource -> amount; key -> value.
+    # As last reported; None: not known. JSON objects as text: resource -> amount; key -> value.
     allocatable: str | None = None
     labels: str | None = None
-    # `key=value:effect`, by commas.
+    # `key=value:effect`, separated by commas.
     taints: str | None = None
     is_ready: bool | None = None
     is_unschedulable: bool | None = None
@@ -119,7 +117,7 @@ class NodeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChangeRecord:
-    """One change of a node: ready, cordoned, taints, a label, what it has to give."""
+    """One change of a node: ready, cordoned, taints, a label, allocatable resources."""
 
     TABLE: ClassVar[str] = "node_change"
     KEY: ClassVar[tuple[str, ...]] = ("node_uid", "resource_version", "field")
@@ -129,9 +127,9 @@ class NodeChangeRecord:
     resource_version: str
     # ready, unschedulable, taints, allocatable, label:KEY.
     field: str
-    # When it was told.
+    # When it was reported.
     at_us: int
-    # So much earlier it may have been: 1, or the time for which nobody watched.
+    # It may have happened so much earlier: 1, or the time for which nobody watched.
     resolution_us: int
     old: str
     new: str
@@ -141,15 +139,15 @@ class Phase(StrEnum):
     """A step of a pod's start, in the usual order."""
 
     CREATED = "created"
-    # It may not be scheduled; one for each gate, in `detail`.
+    # A scheduling gate keeps it from being scheduled; one for each gate, in `detail`.
     GATED = "gated"
-    # The last gate was taken away.
+    # The last gate was removed.
     UNGATED = "ungated"
     # The scheduler found no node; the first time.
     UNSCHEDULABLE = "unschedulable"
     NOMINATED = "nominated"
     SCHEDULED = "scheduled"
-    # status.startTime: the kubelet has taken it up.
+    # status.startTime: the kubelet has accepted it.
     ACCEPTED = "accepted"
     # Of one image, in `detail`.
     PULLED = "pulled"
@@ -167,17 +165,17 @@ class PhaseRecord:
 
     TABLE: ClassVar[str] = "phase"
     KEY: ClassVar[tuple[str, ...]] = ("pod_uid", "phase", "detail")
-    # An Event tells to the microsecond what the pod itself tells to the second.
+    # Events have microseconds where the pod itself has seconds.
     MERGE: ClassVar[dict[str, Merge]] = {"at_us": Merge.FINER, "source": Merge.FINER, "resolution_us": Merge.FINER}
 
     pod_uid: str
     phase: Phase
-    # The image or the container; "" for the pod as a whole.
+    # The image, the container or the gate; "" for the whole pod.
     detail: str = ""
     at_us: int
-    # How exact `at_us` is: 1 or 1,000,000; for what was seen late, so much earlier it may have been.
+    # Resolution of `at_us`: 1 or 1,000,000; for what was seen late, how much earlier it may have happened.
     resolution_us: int
-    # pod (its object), event, watch (the moment we saw it).
+    # pod (its object), event, watch (when the recorder saw it).
     source: str
 
 
@@ -191,12 +189,12 @@ class DecisionKind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What the scheduler's model says of a binding."""
+    """The verdict of the scheduler's model on a binding."""
 
-    # It takes that node too, or has as many points for it as for its own.
+    # It chooses that node too, or gives it the same score as its own choice.
     AGREES = "agrees"
     DIFFERS = "differs"
-    # Not asked, or not to be said; `model_note` says why.
+    # Not judged; `model_note` says why.
     UNKNOWN = "unknown"
 
 
@@ -212,9 +210,9 @@ class DecisionRecord:
         "at_us": Merge.FINER,
         "source": Merge.FINER,
         "resolution_us": Merge.FINER,
-        # The pod, or its Event, may come before its node.
+        # The pod, or its Event, may be seen before its node.
         "node_uid": Merge.FILLED,
-        # The Event may come before the pod: what the model says comes with the pod.
+        # The Event may come before the pod, which brings the model's verdict.
         "nodes_total": Merge.FIRST,
         "nodes_feasible": Merge.FIRST,
         "model": Merge.FIRST,
@@ -222,7 +220,7 @@ class DecisionRecord:
         "model_note": Merge.FIRST,
     }
 
-    # `<pod uid>/<kind>/<what tells it from others of its kind>`: the same for whoever sees it.
+    # `<pod uid>/<kind>/<what is unique among its kind>`: the same whatever it is learnt from.
     id: str
     pod_uid: str
     kind: DecisionKind
@@ -230,9 +228,9 @@ class DecisionRecord:
     node_name: str
     node_uid: str
     at_us: int
-    # How exact `at_us` is: 1 or 1,000,000.
+    # Resolution of `at_us`: 1 or 1,000,000.
     resolution_us: int
-    # Of the last repeat, and how many tries the scheduler's event counted (a lower bound).
+    # Of the last repetition, and the number of tries that the scheduler's Event counted (a lower bound).
     last_us: int
     tries: int = 1
     scheduler: str
@@ -243,7 +241,7 @@ class DecisionRecord:
     # JSON object as text: reason -> number of nodes.
     reasons: str = "{}"
     message: str = ""
-    # A Verdict on a binding; None where it was not to be judged.
+    # A Verdict on a binding; None for other kinds.
     model: str | None = None
     model_node: str | None = None
     model_note: str | None = None
@@ -251,20 +249,20 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatesRecord:
-    """The nodes as they stood when a decision was made, all in one: they are many, and always asked for together."""
+    """The nodes at the time of a decision, all in one row: they are many, and always read together."""
 
     TABLE: ClassVar[str] = "candidates"
     KEY: ClassVar[tuple[str, ...]] = ("decision_id",)
     MERGE: ClassVar[dict[str, Merge]] = {}
 
     decision_id: str
-    # How many are told of, and the JSON object of lists, see `Candidates`.
+    # The number of nodes, and a JSON object of lists, see `Candidates`.
     number: int
     nodes: str
 
 
 class Candidates(NamedTuple):
-    """Nodes as they stood when a decision was made: lists of one length, the n-th of each about the n-th node."""
+    """Nodes at the time of a decision: lists of equal length, the n-th item of each about the n-th node."""
 
     node_name: Sequence[str]
     users: Sequence[int]
@@ -273,9 +271,9 @@ class Candidates(NamedTuple):
     free_cpu_millicores: Sequence[int]
     free_memory_bytes: Sequence[int]
     has_image: Sequence[bool]
-    # Why the model's filters refuse it; "" when they don't.
+    # Why the model's filters reject it; "" when they don't.
     refused: Sequence[str]
-    # None where nothing was scored.
+    # None for nodes that were not scored.
     score_total: Sequence[int | None]
     # Plugin -> weighted points.
     scores: Mapping[str, Sequence[int | None]]
@@ -287,9 +285,9 @@ def pack_candidates(decision_id: str, candidates: Candidates) -> CandidatesRecor
     try:
         nodes = orjson.dumps(columns, option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:
-        # A pod may ask for more CPU than 64 bits count; then there is less than nothing free.
+        # Requests may exceed 64 bits, which makes what is free very negative.
         for name in ("free_cpu_millicores", "free_memory_bytes"):
-            columns[name] = [max(-_MOST, min(_MOST, amount)) for amount in columns[name]]
+            columns[name] = [max(-_MAX_INTEGER, min(_MAX_INTEGER, amount)) for amount in columns[name]]
         nodes = orjson.dumps(columns, option=orjson.OPT_SORT_KEYS).decode()
     return CandidatesRecord(decision_id=decision_id, number=len(candidates.node_name), nodes=nodes)
 
@@ -298,29 +296,29 @@ def unpack_candidates(nodes: str) -> list[JSONObject]:
     """Each candidate with its fields by name; `scores` (plugin -> points) has the plugins that scored it."""
     columns = orjson.loads(nodes)
     scores = columns.pop("scores")
-    found = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    for index, candidate in enumerate(found):
+    candidates = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    for index, candidate in enumerate(candidates):
         candidate["scores"] = {plugin: points[index] for plugin, points in scores.items() if points[index] is not None}
-    return found
+    return candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRecord:
-    """One image of one pod, as its kubelet told."""
+    """One image of one pod, as its kubelet reported."""
 
     TABLE: ClassVar[str] = "pull"
     KEY: ClassVar[tuple[str, ...]] = ("pod_uid", "image")
-    # A restarted container finds its image warm: that is no news about the start.
+    # The first one stays: a restarted container finds its image warm.
     MERGE: ClassVar[dict[str, Merge]] = {}
 
     pod_uid: str
     image: str
     node_name: str
-    # When it was there.
+    # When the image was ready to use.
     at_us: int
-    # It was there already.
+    # The node already had it.
     warm: bool
-    # Without and with the wait in the kubelet's queue; None for warm ones.
+    # Without and with the wait in the kubelet's queue; None for warm pulls.
     pull_us: int | None = None
     pull_and_wait_us: int | None = None
     image_bytes: int | None = None
@@ -328,7 +326,7 @@ class PullRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRecord:
-    """An image on a node, as its `status.images` has it (a kubelet lists 50 at most)."""
+    """An image on a node, from its `status.images` (a kubelet lists 50 at most)."""
 
     TABLE: ClassVar[str] = "image_on_node"
     KEY: ClassVar[tuple[str, ...]] = ("node_uid", "image", "first_us")
@@ -343,14 +341,14 @@ class ImageRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionRecord:
-    """A pod that had to go for another, or was evicted."""
+    """A pod that was pre-empted for another, or evicted."""
 
     TABLE: ClassVar[str] = "preemption"
     KEY: ClassVar[tuple[str, ...]] = ("victim_uid",)
     MERGE: ClassVar[dict[str, Merge]] = {"by_uid": Merge.LAST, "at_us": Merge.MIN}
 
     victim_uid: str
-    # None when nobody said (an eviction, or an event that was lost).
+    # None when not known (an eviction, or a lost Event).
     by_uid: str | None = None
     node_name: str
     at_us: int
@@ -360,7 +358,7 @@ class PreemptionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalerRecord:
-    """What an autoscaler said."""
+    """An Event of an autoscaler."""
 
     TABLE: ClassVar[str] = "autoscaler"
     KEY: ClassVar[tuple[str, ...]] = ("event_uid",)
@@ -378,7 +376,7 @@ class AutoscalerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRecord:
-    """A time in which something may have happened that nobody saw."""
+    """A time in which changes may have been missed."""
 
     TABLE: ClassVar[str] = "gap"
     KEY: ClassVar[tuple[str, ...]] = ("kind", "from_us")
@@ -408,7 +406,7 @@ Record = (
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """A node as its row has it; None: not known. See NodeRecord."""
+    """A node as stored; None: not known. See NodeRecord."""
 
     name: str
     is_ready: bool | None = None
@@ -420,13 +418,13 @@ class StoredNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the database holds as still there, when recording begins."""
+class StoredState:
+    """What exists according to the database when recording begins."""
 
-    # uid -> when it was created.
+    # uid -> creation time.
     pods: Mapping[str, int] = field(default_factory=dict)
     nodes: Mapping[str, StoredNode] = field(default_factory=dict)
-    # Node uid -> image -> since when.
+    # Node uid -> image -> when it was first seen.
     images: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    # Kind -> when its stream was last heard of.
+    # Kind -> its stream's last sign of life.
     heard_us: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Lay out the tables, the same in SQLite and PostgreSQL; records.py says what the columns mean."""
+"""The tables, the same in SQLite and PostgreSQL; records.py says what the columns mean."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME: Final = sa.String(253)
 _TIME: Final = sa.BigInteger
 
 
-def _moment(name: str, *, optional: bool = False) -> sa.Column[int]:
+def _time(name: str, *, optional: bool = False) -> sa.Column[int]:
     return sa.Column(name, _TIME, nullable=optional)
 
 
@@ -21,7 +21,7 @@ def _text(name: str, kind: sa.types.TypeEngine[str] | None = None, *, optional: 
     return sa.Column(name, kind or sa.Text, nullable=optional)
 
 
-# One line a start of `roost record`.
+# A row for each start of `roost record`.
 run = sa.Table(
     "run",
     metadata,
@@ -29,16 +29,16 @@ run = sa.Table(
     _text("cluster"),
     _text("version", sa.String(64)),
     _text("settings_hash", sa.String(64)),
-    _moment("started_us"),
-    _moment("stopped_us", optional=True),
+    _time("started_us"),
+    _time("stopped_us", optional=True),
 )
-# Where each watch stood when the records before it were stored: written in their transaction.
+# The position of each watch, written in the same transaction as the records up to it.
 checkpoint = sa.Table(
     "checkpoint",
     metadata,
     sa.Column("kind", sa.String(32), primary_key=True),
     _text("resource_version", sa.String(64)),
-    _moment("at_us"),
+    _time("at_us"),
 )
 pod = sa.Table(
     "pod",
@@ -56,8 +56,8 @@ pod = sa.Table(
     sa.Column("priority", sa.BigInteger, nullable=False),
     sa.Column("cpu_millicores", sa.BigInteger, nullable=False),
     sa.Column("memory_bytes", sa.BigInteger, nullable=False),
-    _moment("created_us"),
-    _moment("deleted_us", optional=True),
+    _time("created_us"),
+    _time("deleted_us", optional=True),
     _text("end_reason", sa.String(32), optional=True),
     sa.Index("pod_by_name", "namespace", "name", "created_us"),
     sa.Index("pod_by_time", "created_us"),
@@ -68,10 +68,10 @@ node = sa.Table(
     metadata,
     sa.Column("uid", _UID, primary_key=True),
     _text("name", _NAME),
-    _moment("created_us"),
-    _moment("ready_us", optional=True),
-    _moment("images_ready_us", optional=True),
-    _moment("gone_us", optional=True),
+    _time("created_us"),
+    _time("ready_us", optional=True),
+    _time("images_ready_us", optional=True),
+    _time("gone_us", optional=True),
     _text("allocatable", optional=True),
     _text("labels", optional=True),
     _text("taints", optional=True),
@@ -85,7 +85,7 @@ node_change = sa.Table(
     sa.Column("node_uid", _UID, primary_key=True),
     sa.Column("resource_version", sa.String(64), primary_key=True),
     sa.Column("field", sa.String(320), primary_key=True),
-    _moment("at_us"),
+    _time("at_us"),
     sa.Column("resolution_us", sa.BigInteger, nullable=False),
     _text("old"),
     _text("new"),
@@ -97,10 +97,10 @@ phase = sa.Table(
     sa.Column("pod_uid", _UID, primary_key=True),
     sa.Column("phase", sa.String(16), primary_key=True),
     sa.Column("detail", sa.String(512), primary_key=True),
-    _moment("at_us"),
+    _time("at_us"),
     sa.Column("resolution_us", sa.BigInteger, nullable=False),
     _text("source", sa.String(8)),
-    # Its rows are asked for by their key, and there are more of them than of anything else.
+    # The largest table, and always read by its key.
     sqlite_with_rowid=False,
 )
 decision = sa.Table(
@@ -111,9 +111,9 @@ decision = sa.Table(
     _text("kind", sa.String(8)),
     _text("node_name", _NAME),
     _text("node_uid", _UID),
-    _moment("at_us"),
+    _time("at_us"),
     sa.Column("resolution_us", sa.BigInteger, nullable=False),
-    _moment("last_us"),
+    _time("last_us"),
     sa.Column("tries", sa.Integer, nullable=False),
     _text("scheduler", sa.String(63)),
     _text("source", sa.String(8)),
@@ -127,7 +127,7 @@ decision = sa.Table(
     sa.Index("decision_by_pod", "pod_uid"),
     sa.Index("decision_by_kind", "kind", "at_us", "scheduler", "model"),
 )
-# What reports count of pods, kept by start_rows.py: all of it is told by the tables above, too.
+# What reports count, kept by start_rows.py; it all follows from the tables above.
 start_kind = sa.Table(
     "start_kind",
     metadata,
@@ -152,17 +152,17 @@ start = sa.Table(
     sa.Column("created_us", _TIME, primary_key=True),
     sa.Column("pod_uid", _UID, primary_key=True),
     sa.Column("kind_id", sa.Integer, nullable=False),
-    # Where it was bound to; None: nowhere yet.
+    # Where it was bound; None: not yet.
     sa.Column("place_id", sa.Integer, nullable=True),
     # None: not known.
-    _moment("node_created_us", optional=True),
-    _moment("bound_us", optional=True),
-    # Its last container.
-    _moment("started_us", optional=True),
-    _moment("ready_us", optional=True),
-    _moment("deleted_us", optional=True),
+    _time("node_created_us", optional=True),
+    _time("bound_us", optional=True),
+    # When its last container started.
+    _time("started_us", optional=True),
+    _time("ready_us", optional=True),
+    _time("deleted_us", optional=True),
     sa.Index("start_by_end", "deleted_us", "created_us"),
-    # Read in the order of time.
+    # Read in order of time.
     sqlite_with_rowid=False,
 )
 candidates = sa.Table(
@@ -178,12 +178,12 @@ pull = sa.Table(
     sa.Column("pod_uid", _UID, primary_key=True),
     sa.Column("image", sa.String(512), primary_key=True),
     _text("node_name", _NAME),
-    _moment("at_us"),
+    _time("at_us"),
     sa.Column("warm", sa.Boolean, nullable=False),
     sa.Column("pull_us", sa.BigInteger, nullable=True),
     sa.Column("pull_and_wait_us", sa.BigInteger, nullable=True),
     sa.Column("image_bytes", sa.BigInteger, nullable=True),
-    # All that reports count, so that no row is looked at.
+    # Covers all that reports count, so that no row is read.
     sa.Index("pull_by_time", "at_us", "warm", "node_name", "image", "pull_us", "pull_and_wait_us", "image_bytes"),
 )
 image_on_node = sa.Table(
@@ -193,7 +193,7 @@ image_on_node = sa.Table(
     sa.Column("image", sa.String(512), primary_key=True),
     sa.Column("first_us", _TIME, primary_key=True),
     sa.Column("image_bytes", sa.BigInteger, nullable=False),
-    _moment("gone_us", optional=True),
+    _time("gone_us", optional=True),
 )
 preemption = sa.Table(
     "preemption",
@@ -201,7 +201,7 @@ preemption = sa.Table(
     sa.Column("victim_uid", _UID, primary_key=True),
     _text("by_uid", _UID, optional=True),
     _text("node_name", _NAME),
-    _moment("at_us"),
+    _time("at_us"),
     _text("kind", sa.String(16)),
     sa.Index("preemption_by_time", "at_us"),
 )
@@ -209,8 +209,8 @@ autoscaler = sa.Table(
     "autoscaler",
     metadata,
     sa.Column("event_uid", _UID, primary_key=True),
-    _moment("at_us"),
-    _moment("last_us"),
+    _time("at_us"),
+    _time("last_us"),
     sa.Column("count", sa.Integer, nullable=False),
     _text("reason", sa.String(128)),
     _text("about"),
@@ -222,6 +222,6 @@ gap = sa.Table(
     metadata,
     sa.Column("kind", sa.String(32), primary_key=True),
     sa.Column("from_us", _TIME, primary_key=True),
-    _moment("to_us"),
+    _time("to_us"),
     _text("why"),
 )

@@ -1,7 +1,7 @@
-"""Keep one short row a pod of what reports count, brought up to date in the transaction that changes what it tells.
+"""Keep a short row for each pod with what reports count, updated in the transaction that changes its sources.
 
-Guarantee: nothing is only here. A pod's row says what pod, node, decision and phase say of its start; a report over a
-million pods reads one row of numbers each, in the order of time, and looks nothing up.
+Guarantee: everything here follows from the tables pod, node, decision and phase. A report over a million pods reads one
+row of numbers for each, in order of time, and looks nothing up.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from roost.recorder.store.records import Record
 
 SQLITE: Final = "sqlite"
-_TOLD_BY: Final = frozenset({Phase.STARTED, Phase.READY})
-# PostgreSQL's advisory lock of kinds and places, Roost's own number beside the one of migrations.
+_PHASES: Final = frozenset({Phase.STARTED, Phase.READY})
+# Number of PostgreSQL's advisory lock for kinds and places; arbitrary, different from that of migrations.
 _LOCK: Final = 7026422
-# How a list of uids is given to the database, as one parameter.
+# How a list of uids is passed as one parameter.
 _AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", "postgresql": "= ANY(:uids)"}
 
-# In the order of their keys, so that two writers don't wait for each other in a circle.
+# Sorted by key, so that two writers cannot deadlock.
 _KINDS: Final = f"""
 INSERT INTO start_kind (pod_class, scheduler, image)
 SELECT DISTINCT pod.pod_class, pod.scheduler, substr(pod.image, 1, {MAX_IMAGE}) FROM pod
@@ -64,22 +64,22 @@ WHERE pod.uid {{among}}
 ORDER BY 1, 2
 ON CONFLICT (created_us, pod_uid) DO UPDATE SET {{updates}}
 """  # noqa: S608 - our own names
-# What was known stays known, whatever another writer hasn't seen yet.
+# Known values stay, whatever another writer hasn't seen yet.
 _UPDATED: Final = ("place_id", "node_created_us", "bound_us", "started_us", "ready_us", "deleted_us")
 _UPDATES: Final = ", ".join(f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED)
-# Kinds and places that no start is of any more.
+# Kinds and places that may no longer be used.
 _UNUSED: Final = (
     (schema.start_kind, schema.start_kind.c.id, schema.start.c.kind_id),
     (schema.start_place, schema.start_place.c.id, schema.start.c.place_id),
 )
 
 
-def concerned(record: Record) -> str | None:
-    """The uid of the pod whose start a record tells of; None when it tells of none."""
+def pod_of(record: Record) -> str | None:
+    """The uid of the pod whose start a record is about; None when it is about none."""
     match record:
         case PodRecord():
             return record.uid
-        case PhaseRecord() if record.phase in _TOLD_BY:
+        case PhaseRecord() if record.phase in _PHASES:
             return record.pod_uid
         case DecisionRecord() if record.kind == DecisionKind.BIND:
             return record.pod_uid
@@ -87,29 +87,29 @@ def concerned(record: Record) -> str | None:
 
 
 def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
-    """Make the starts of these pods say what the other tables say, within the transaction that wrote them."""
+    """Update the starts of these pods from the other tables, within the transaction that wrote those."""
     if not uids:
         return
     dialect = connection.dialect.name
-    chosen = sorted(uids)
-    given = {"uids": json.dumps(chosen) if dialect == SQLITE else chosen}
+    ordered = sorted(uids)
+    parameters = {"uids": json.dumps(ordered) if dialect == SQLITE else ordered}
     if dialect != SQLITE:
-        # No kind or place is taken away while starts are made of it; SQLite has one writer anyway.
+        # Keeps kinds and places from being deleted while starts refer to them; SQLite has one writer anyway.
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock_shared({_LOCK})"))
     for statement in _STATEMENTS[dialect]:
-        connection.execute(statement, given)
+        connection.execute(statement, parameters)
 
 
 def forget(connection: sa.Connection, uids: Collection[str]) -> int:
     """Delete the starts of pods that are about to be deleted; returns how many."""
     start, pod = schema.start, schema.pod.c
     keys = sa.select(pod.created_us, pod.uid).where(pod.uid.in_(uids))
-    gone = sa.delete(start).where(sa.tuple_(start.c.created_us, start.c.pod_uid).in_(keys))
-    return connection.execute(gone).rowcount
+    deletion = sa.delete(start).where(sa.tuple_(start.c.created_us, start.c.pod_uid).in_(keys))
+    return connection.execute(deletion).rowcount
 
 
 def forget_unused(connection: sa.Connection) -> None:
-    """Delete the kinds and places that no start is of any more."""
+    """Delete the kinds and places that no start refers to."""
     if connection.dialect.name != SQLITE:
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     for table, number, used in _UNUSED:
@@ -117,6 +117,6 @@ def forget_unused(connection: sa.Connection) -> None:
 
 
 _STATEMENTS: Final = {
-    dialect: tuple(sa.text(one.format(among=among, updates=_UPDATES)) for one in (_KINDS, _PLACES, _STARTS))
+    dialect: tuple(sa.text(text.format(among=among, updates=_UPDATES)) for text in (_KINDS, _PLACES, _STARTS))
     for dialect, among in _AMONG.items()
 }

@@ -250,7 +250,7 @@ def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsy
     assert command.take_in(str(tmp_path / "sniffer.db"), str(log)) == 0
     said = capsys.readouterr()
     assert said.out == "17 lines: 1 pods, 1 nodes\n"
-    assert f"{log}:15: 2 lines passed over: no JSON" in said.err
-    assert f"{log}:17: 1 lines passed over: no time" in said.err
+    assert f"{log}:15: 2 lines skipped: not valid JSON" in said.err
+    assert f"{log}:17: 1 lines skipped: no time" in said.err
     assert command.export(str(tmp_path / "sniffer.db"), "sniffer", 0) == 0
     assert len(read_back(capsys.readouterr().out.splitlines())[0]) == len(read_back(AS_THE_SNIFFER_WRITES)[0])

@@ -60,7 +60,7 @@ def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration
     ("text", "says"),
     [
         (None, "found no readable file (No such file or directory), expected a JSON object.\n"),
-        ("[", "found no JSON (JSONDecodeError), expected a JSON object.\n"),
+        ("[", "found invalid JSON (JSONDecodeError), expected a JSON object.\n"),
         ("[]", "found [], expected a JSON object.\n"),
         ('{"version": 2}', "version: found 2, expected 1.\n"),
     ],

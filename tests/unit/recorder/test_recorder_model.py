@@ -14,7 +14,7 @@ from roost.recorder.store.records import (
     PODS,
     CandidatesRecord,
     DecisionRecord,
-    Known,
+    StoredState,
     Verdict,
     unpack_candidates,
 )
@@ -151,7 +151,7 @@ def test_more_than_64_bits_count_on_a_node_is_told_as_the_most_that_they_do() ->
 
 
 def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> None:
-    assembler = Assembler(lambda _labels, _namespace: "user", Known(), Story(a=4, b=4).model)
+    assembler = Assembler(lambda _labels, _namespace: "user", StoredState(), Story(a=4, b=4).model)
     for kind in (PODS, NODES):
         assembler.listing(kind)
         assembler.synced(kind, 1)

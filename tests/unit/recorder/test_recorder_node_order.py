@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_event, read_node, read_pod
 from roost.recorder.store import schema
-from roost.recorder.store.records import Known
+from roost.recorder.store.records import StoredState
 from tests.recorded import empty_store
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def node(created: str) -> dict[str, Any]:
 def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], set[bool]]:
     """Uids of nodes that bindings name, and whether starts know their node's age."""
     store = empty_store(folder)
-    assembler = Assembler(lambda _labels, _namespace: "user", Known())
+    assembler = Assembler(lambda _labels, _namespace: "user", StoredState())
     for one in order:
         if one == "node":
             store.write(assembler.node("n", read_node(node(created)), 1, listed=True), {})

@@ -12,7 +12,7 @@ from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_node
 from roost.recorder.recording.settings import RecorderSettings, parse_settings
 from roost.recorder.store import schema
-from roost.recorder.store.records import NODES, Known, NodeChangeRecord, NodeRecord
+from roost.recorder.store.records import NODES, NodeChangeRecord, NodeRecord, StoredState
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.settings_reader import SettingsError
 from tests.recorded import empty_store
@@ -61,7 +61,7 @@ class Run:
 
     def __init__(self, store: Store, *, listed: Object, at_us: int, lost: str = "") -> None:
         self.store = store
-        self.assembler = Assembler(no_class, store.known(), None, gated_settings().gate_labels)
+        self.assembler = Assembler(no_class, store.read_state(), None, gated_settings().gate_labels)
         self.relist(listed, at_us, lost)
 
     def relist(self, listed: Object, at_us: int, lost: str = "") -> None:
@@ -154,7 +154,7 @@ def test_the_row_of_a_node_says_how_it_stands_and_keeps_that_after_its_end(store
     assert json.loads(row["labels"]) == {"zone": "b"}
     assert (row["is_ready"], row["is_unschedulable"], row["taints"]) == (False, True, "k=v:NoSchedule")
     # It goes while nobody watches.
-    later = Assembler(no_class, store.known())
+    later = Assembler(no_class, store.read_state())
     later.listing(NODES)
     store.write(later.synced(NODES, LATER_US), {})
     assert one_row(store, schema.node) == {**row, "gone_us": LATER_US}
@@ -213,7 +213,7 @@ def test_faults_of_the_gate_are_told_with_their_keys() -> None:
 
 
 def test_records_of_a_node_are_told_with_the_row_before_its_changes() -> None:
-    assembler = Assembler(no_class, Known())
+    assembler = Assembler(no_class, StoredState())
     assembler.node("n", read_node(node(1)), 1)
     told = assembler.node("n", read_node(node(2, unschedulable=True)), 2)
     assert [type(one) for one in told] == [NodeRecord, NodeChangeRecord]

@@ -15,7 +15,7 @@ from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_event, read_node, read_pod
 from roost.recorder.store import schema
 from roost.recorder.store.database import Refused, Store, StoreError, Unavailable
-from roost.recorder.store.records import NODES, PODS, CandidatesRecord, GapRecord, Known, PullRecord, Record
+from roost.recorder.store.records import NODES, PODS, CandidatesRecord, GapRecord, PullRecord, Record, StoredState
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.postgres import Postgres
@@ -74,7 +74,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     ],
 )
 def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
-    with pytest.raises(StoreError, match="the database's URL can't be read: give a file, or postgresql://") as caught:
+    with pytest.raises(StoreError, match="the database's URL is not valid: give a file, or postgresql://") as caught:
         Store.open(url)
     assert "secret" not in str(caught.value)
     assert "sec" not in str(caught.value)
@@ -123,7 +123,7 @@ def test_a_postgresql_is_asked_by_our_driver_whatever_the_url_names(driver: str)
 
 def test_what_only_the_driver_refuses_of_a_url_is_said_without_any_of_it(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path}/roost.db?cached_statements={10**30}")
-    with pytest.raises(StoreError, match="the database's URL can't be read") as caught:
+    with pytest.raises(StoreError, match="the database's URL is not valid") as caught:
         store.migrate()
     assert "int" not in str(caught.value)
 
@@ -131,9 +131,9 @@ def test_what_only_the_driver_refuses_of_a_url_is_said_without_any_of_it(tmp_pat
 def test_a_text_that_the_database_cannot_take_is_refused_and_nothing_of_its_batch_is_stored(store: Store) -> None:
     with pytest.raises(Refused):
         store.write([pod_record("a"), pod_record("b", name="\ud800")], {})
-    assert not store.known().pods
+    assert not store.read_state().pods
     store.write([pod_record("a")], {})
-    assert set(store.known().pods) == {"a"}
+    assert set(store.read_state().pods) == {"a"}
 
 
 def test_a_text_that_no_index_of_the_database_takes_is_refused(server: Postgres) -> None:
@@ -142,7 +142,7 @@ def test_a_text_that_no_index_of_the_database_takes_is_refused(server: Postgres)
     long = PullRecord(pod_uid="p", image=LONG, node_name=LONG[:253], at_us=1, warm=True)
     with pytest.raises(Refused, match="index row size"):
         store.write([pod_record("a"), long], {})
-    assert not store.known().pods
+    assert not store.read_state().pods
     # Of each alone there is room.
     store.write([replace(long, node_name="n"), replace(long, image="i")], {})
     store.close()
@@ -224,7 +224,7 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
     word, name = "w" * 63, ".".join(["n" * 63] * 3 + ["n" * 61])
     label = f"{name}/{word}"
     image = f"registry.example/{'/'.join(['p' * 100] * 20)}:{'t' * 128}@sha256:{'a' * 64}"
-    assembler = Assembler(lambda _labels, _namespace: word, Known())
+    assembler = Assembler(lambda _labels, _namespace: word, StoredState())
     for kind in (NODES, PODS):
         assembler.listing(kind)
         assembler.synced(kind, 1)

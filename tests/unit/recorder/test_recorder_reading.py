@@ -12,7 +12,7 @@ from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.decision_records import read_reasons
 from roost.recorder.recording.pod_records import end_reason, steps_of
 from roost.recorder.recording.reading import micros, read_event, read_node, read_pod, read_span
-from roost.recorder.store.records import DecisionRecord, Known, Phase, PhaseRecord, PreemptionRecord
+from roost.recorder.store.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord, StoredState
 from roost_core.placement.settings import KeySource
 
 Object = dict[str, Any]
@@ -164,7 +164,7 @@ def test_a_pod_of_another_shape_is_none(body: Object) -> None:
 @pytest.mark.parametrize("reason", ["DeletionByTaintManager", "TerminationByKubelet"])
 def test_what_node_controllers_and_kubelets_take_away_is_evicted(reason: str) -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
-    assembler = Assembler(lambda _labels, _namespace: "", Known())
+    assembler = Assembler(lambda _labels, _namespace: "", StoredState())
     told = assembler.pod("hub/p", read_pod(pod(status={"conditions": [condition]}), (), {}), 1)
     assert [one.kind for one in told if isinstance(one, PreemptionRecord)] == ["evicted"]
 
@@ -179,7 +179,7 @@ def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
     body["spec"].pop("nodeName")
     about = {"kind": "Pod", "namespace": "hub", "name": "jupyter-a", "uid": "uid-a"}
     event = {"metadata": {"uid": "e"}, "reason": "FailedScheduling", "note": note, "regarding": about}
-    assembler = Assembler(lambda _labels, _namespace: "", Known())
+    assembler = Assembler(lambda _labels, _namespace: "", StoredState())
     told = [*assembler.pod("hub/p", read_pod(body, (), {}), 1), *assembler.event(read_event(event))]
     ids = [one.id for one in told if isinstance(one, DecisionRecord)]
     assert len(ids) == 2
@@ -226,7 +226,7 @@ def test_the_reference_within_the_repository_is_read_of_users_and_builds(contain
 def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went() -> None:
     body = pod(status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]})
     del body["spec"]["nodeName"]
-    assembler = Assembler(lambda _labels, _namespace: "", Known())
+    assembler = Assembler(lambda _labels, _namespace: "", StoredState())
 
     def told(*gates: str, at_us: int) -> set[tuple[str, str, int]]:
         body["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]

@@ -19,7 +19,7 @@ from roost.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost.recorder.recording.settings import parse_settings
 from roost.recorder.store import schema
 from roost.recorder.store.database import Store, Unavailable
-from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, Known, Verdict, unpack_candidates
+from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, StoredState, Verdict, unpack_candidates
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
 from roost_core.scheduler.plugins import NEWEST_MINOR
@@ -117,7 +117,7 @@ class Run:
         )
         self.metrics = Metrics("test")
         self.recording = Recording(cast("Client", cluster), settings, store, self.metrics, model=model)
-        self.metrics.ask(
+        self.metrics.observe(
             is_recording=lambda: self.recording.verdict().passed, behind_seconds=self.recording.behind_seconds
         )
 
@@ -293,7 +293,7 @@ class Sure:
 
 def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
     def words(*synced: str) -> list[str | None]:
-        assembler = Assembler(lambda _labels, _namespace: "", Known(), Sure())
+        assembler = Assembler(lambda _labels, _namespace: "", StoredState(), Sure())
         for kind in synced:
             assembler.listing(kind)
             assembler.synced(kind, 1)

@@ -87,7 +87,7 @@ def test_times_that_can_not_be_read_are_wrong_usage(
 def test_a_database_that_is_not_there_is_said_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "typo.db"
     assert main(["report", "--database", str(path)]) == 1
-    assert "typo.db: there is no such file" in capsys.readouterr().err
+    assert "typo.db: no such file" in capsys.readouterr().err
     assert not path.exists()
 
 
@@ -95,7 +95,7 @@ def test_a_database_of_something_else_is_said(tmp_path: Path, capsys: pytest.Cap
     path = tmp_path / "other.db"
     path.touch()
     assert main(["report", "--database", str(path)]) == 1
-    assert "no recorder has written here" in capsys.readouterr().err
+    assert "no recorder has written to it" in capsys.readouterr().err
 
 
 def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -365,9 +365,9 @@ def test_forgetting_many_gives_a_files_room_back_while_it_is_written_to(tmp_path
         # A reader's state of the file is kept, and nobody waits for it.
         assert reader.execute(sa.select(sa.func.count()).select_from(schema.pod)).scalar_one() == len(pods)
         assert store.forget_before(20)["pod"] == len(pods)
-        assert store.give_room_back() > before // 2
+        assert store.release_space() > before // 2
         store.write([PodRecord(uid="next", created_us=1)], {})
-    assert store.give_room_back() == 0
+    assert store.release_space() == 0
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert path.stat().st_size < before // 2
@@ -428,7 +428,7 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     shutil.copytree(database.MIGRATIONS, migrations)
     (migrations / "versions/0008_next.py").touch()
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
-    expected = {"0007": "older Roost: start `roost record`", "0006": "begin a new database", "9999": "a newer Roost"}
+    expected = {"0007": "older Roost: run `roost record`", "0006": "start with a new database", "9999": "a newer Roost"}
     for revision, says in expected.items():
         path.write_bytes(written)
         stamp(path, revision)
@@ -436,11 +436,11 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
         assert says in capsys.readouterr().err
     missing = tmp_path / "typo.db"
     assert read(str(missing)) == 1
-    assert "typo.db: there is no such file" in capsys.readouterr().err
+    assert "typo.db: no such file" in capsys.readouterr().err
     assert not missing.exists()
 
 
-@pytest.mark.parametrize(("revision", "says"), [("9999", "newer Roost: use that version"), ("0001", "begin a new")])
+@pytest.mark.parametrize(("revision", "says"), [("9999", "newer Roost: use that version"), ("0001", "start with a new")])
 def test_a_recorder_does_not_touch_a_database_that_it_cannot_read(revision: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "roost.db"
     path.write_bytes(empty_database())
@@ -525,7 +525,7 @@ def story() -> list[tuple[str, str, Object | None]]:
 
 def tell(store: Store, told: list[tuple[str, str, Object | None]]) -> None:
     """One run of the recorder over what is told, stored change by change."""
-    assembler = Assembler(lambda _labels, _namespace: "user", store.known())
+    assembler = Assembler(lambda _labels, _namespace: "user", store.read_state())
     for kind, key, item in told:
         now_us = 1_800_000_000 * SECOND
         if kind == NODES:
@@ -565,7 +565,7 @@ def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(open
     store = open_store()
     tell(store, story())
     store.write([], {PODS: ("5", 1_800_000_001 * SECOND)})
-    assembler = Assembler(lambda _labels, _namespace: "user", store.known())
+    assembler = Assembler(lambda _labels, _namespace: "user", store.read_state())
     later_us = 1_800_000_100 * SECOND
     assembler.lost(PODS, "it was told so")
     assembler.listing(PODS)
@@ -576,6 +576,6 @@ def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(open
     assert (pod["deleted_us"], pod["end_reason"], pod["name"]) == (later_us, "unseen", "p")
     assert gap["why"] == "it was told so"
     assert (gap["from_us"], gap["to_us"], gap["kind"]) == (1_800_000_001 * SECOND, later_us, PODS)
-    known = store.known()
+    known = store.read_state()
     assert {uid: node.name for uid, node in known.nodes.items()} == {"node-uid": "n"}
     assert (known.pods, known.images, known.heard_us) == ({}, {}, {PODS: 1_800_000_001 * SECOND})

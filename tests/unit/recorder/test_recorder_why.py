@@ -150,7 +150,7 @@ def test_a_pod_that_waits_still_is_told_of_scale_ups_after_its_last_phase(tmp_pa
         *(scale_up(number, number * MINUTE) for number in range(5)),
         scale_up(5, 20 * MINUTE, count=3),
     )
-    assert "  a node, after at least 1 failed try:\n" in words
+    assert "  a node, after at least 1 failed attempt:\n" in words
     assert "2027-01-15 08:00:00 UTC: NotTriggerScaleUp: pod triggered scale-up 0\n" in words
     assert "… 3 more messages of an autoscaler …\n" in words
     times = "(3 times, last 2027-01-15 08:22:00 UTC)"
@@ -179,7 +179,7 @@ def test_a_pod_that_was_deleted_while_it_waited_has_waited_until_then_in_vain(tm
     )
     assert "it never became ready.\n" in words
     assert "Where it went: nowhere; no scheduler has bound it.\n" in words
-    assert "  5 min for a node, in vain, after at least 4 failed tries:\n" in words
+    assert "  5 min for a node, in vain, after at least 4 failed attempts:\n" in words
     assert "TriggeredScaleUp: pod triggered scale-up 1\n" in words
     assert "Gone 2027-01-15 08:05:00 UTC: it was deleted.\n" in words
 
@@ -205,7 +205,11 @@ VICTIM = pod_record("v", priority=-10, deleted_us=BEGIN + MINUTE, end_reason="pr
             "it was pre-empted for a pod of higher priority, probably hub/p.\n",
         ),
         # Too late, for another node, of no higher priority.
-        (None, [pod_record("p", priority=10), nominated("p", HOUR)], "it was pre-empted for a pod of higher priority.\n"),
+        (
+            None,
+            [pod_record("p", priority=10), nominated("p", HOUR)],
+            "it was pre-empted for a pod of higher priority.\n",
+        ),
         (None, [pod_record("p", priority=10), nominated("p", MINUTE, "m")], "a pod of higher priority.\n"),
         (None, [pod_record("p", priority=-10), nominated("p", MINUTE)], "a pod of higher priority.\n"),
     ],
