@@ -576,5 +576,5 @@ def test_a_pod_that_asks_for_more_than_a_database_can_count_stops_nobody(world: 
             world.namespace,
         )
     world.settle()
-    assert "left out" in world.recorder.process.log()
+    assert "row skipped" in world.recorder.process.log()
     assert world.recorder.metric("roost_recorder_odd_objects_total") > 0

@@ -85,7 +85,7 @@ def test_one_bad_line_is_counted_and_the_others_are_stored(
     assert command.take_in(database, str(log)) == 0
     said = capsys.readouterr()
     assert said.out == "3 lines: 2 pods, 0 nodes\n"
-    assert said.err == f"{log}:2: 1 lines passed over: {reason}\n"
+    assert said.err == f"{log}:2: 1 lines skipped: {reason}\n"
 
 
 def test_a_report_of_a_log_with_times_that_mean_none_is_made(
