@@ -440,7 +440,9 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     assert not missing.exists()
 
 
-@pytest.mark.parametrize(("revision", "says"), [("9999", "newer Roost: use that version"), ("0001", "start with a new")])
+@pytest.mark.parametrize(
+    ("revision", "says"), [("9999", "newer Roost: use that version"), ("0001", "start with a new database")]
+)
 def test_a_recorder_does_not_touch_a_database_that_it_cannot_read(revision: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "roost.db"
     path.write_bytes(empty_database())
