@@ -1,0 +1,221 @@
+"""The gate: when a pod is kept off nodes that are pulling its images, and when it only prefers holders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roost_core.placement.labels import pulled_label
+from roost_core.placement.lease_state import LeaseState
+from roost_core.placement.selectors import Taint
+from roost_core.placement.settings import CONTROLLERS
+from tests.builders import (
+    IMAGE,
+    NAMESPACE,
+    RELEASE,
+    Desk,
+    Object,
+    build_pod,
+    expression,
+    facts,
+    held,
+    node,
+    node_terms,
+    place,
+    placeholder_pod,
+    required_terms,
+    requires_nodes,
+    settings,
+    user_pod,
+)
+from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_HOLDER
+from webhook.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.placement.nodes import NodeFact
+    from roost_core.placement.settings import Settings
+
+OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
+
+
+(OTHER_LABEL,) = held(OTHER_IMAGE)
+
+HOLDS_OTHER = {"key": OTHER_LABEL, "operator": "In", "values": ["true"]}
+KEEPS_OFF_OTHER = {"key": OTHER_LABEL, "operator": "NotIn", "values": ["pulling"]}
+BOTH = [IMAGE, OTHER_IMAGE]
+
+
+def two_images(**changes: object) -> Settings:
+    return settings(prePuller={"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}, **changes)
+
+
+def test_a_user_keeps_off_nodes_that_pull_the_image_and_rather_goes_to_one_that_holds_it_while_there_are_some() -> None:
+    placed = place(user_pod(), HERE)
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
+    assert PREFERS_HOLDER in node_terms(placed)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"memory": "60Gi"}, {"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "8001m"}],
+)
+def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted_apart(asked: dict[str, str]) -> None:
+    # zero-to-jupyterhub's recipe for GPUs has no node selector: the extended resource alone says where such pods go.
+    small = node("n1", IMAGE, allocatable={"cpu": 8000, "memory": 16 * 2**30, "pods": 110})
+    body = user_pod()
+    body["spec"]["containers"][0]["resources"] = {"requests": asked}
+    placed, degraded, warnings = degraded_outcome(body, facts(small))
+    assert (required_terms(placed), degraded) == (None, "no-holder-fits")
+    assert any("large enough" in warning for warning in warnings)
+    large = node("n2", IMAGE, allocatable={"cpu": 9000, "memory": 64 * 2**30, "nvidia.com/gpu": 1, "pods": 110})
+    placed, degraded, _ = degraded_outcome(body, facts(small, large))
+    assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
+
+
+@pytest.mark.parametrize("when", ["prefer", "wait"])
+@pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.UNKNOWN])
+def test_unless_the_controllers_are_known_to_work_nothing_is_required_as_a_node_might_be_closed_for_ever(
+    when: str, state: LeaseState
+) -> None:
+    known = replace(HERE, leases={CONTROLLERS: state})
+    placed, degraded, warnings = degraded_outcome(user_pod(), known, settings(imageGate={"whenNoHolder": when}))
+    assert (required_terms(placed), degraded) == (None, "controllers-stale")
+    assert PREFERS_HOLDER in node_terms(placed)
+    assert any("Lease" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("leases", [{CONTROLLERS: LeaseState.HELD}, {}])
+def test_controllers_that_hold_their_lease_or_that_nobody_watches_let_the_gate_require(
+    leases: Mapping[str, LeaseState],
+) -> None:
+    placed, degraded, _ = degraded_outcome(user_pod(), replace(HERE, leases=leases))
+    assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
+
+
+def test_a_requirement_is_added_to_every_term_as_terms_are_ored() -> None:
+    zone, purpose = expression("zone", "a"), expression("hub.jupyter.org/node-purpose", "user")
+    body = user_pod(affinity=requires_nodes({"matchExpressions": [zone]}, {"matchExpressions": [purpose]}))
+    here = facts(node("n1", IMAGE, labels={"zone": "a"}))
+    assert required_terms(place(body, here)) == [
+        {"matchExpressions": [zone, KEEPS_OFF]},
+        {"matchExpressions": [purpose, KEEPS_OFF]},
+    ]
+
+
+def test_an_empty_term_goes_on_matching_nothing() -> None:
+    zone = {"matchExpressions": [expression("zone", "a")]}
+    body = user_pod(affinity=requires_nodes({}, zone, {"matchExpressions": []}))
+    terms = required_terms(place(body, facts(node("n1", IMAGE, labels={"zone": "a"}))))
+    assert terms == [{}, {"matchExpressions": [expression("zone", "a"), KEEPS_OFF]}, {"matchExpressions": []}]
+
+
+def test_a_term_of_fields_only_gets_its_expression_beside_them() -> None:
+    fields = [expression("metadata.name", "n2", operator="NotIn")]
+    placed = place(user_pod(affinity=requires_nodes({"matchFields": fields})), HERE)
+    assert required_terms(placed) == [{"matchFields": fields, "matchExpressions": [KEEPS_OFF]}]
+
+
+def test_an_image_that_the_puller_doesnt_bring_holds_nobody_back() -> None:
+    placed = place(user_pod("example.org/own:1"), facts(node("n1", "example.org/own:1")))
+    assert required_terms(placed) is None
+
+
+def test_an_image_is_known_however_its_reference_is_written() -> None:
+    rules = settings(singleuser={"image": {"name": "jupyter/base-notebook", "tag": ""}})
+    here = facts(node("n1", "jupyter/base-notebook"))
+    label = pulled_label(RELEASE, NAMESPACE, "jupyter/base-notebook")
+    assert required_terms(
+        place(user_pod("docker.io/jupyter/base-notebook:latest", "jupyter/base-notebook"), here, rules)
+    ) == [{"matchExpressions": [{"key": label, "operator": "NotIn", "values": ["pulling"]}]}]
+
+
+def degraded_outcome(body: Object, known: Facts, rules: Settings | None = None) -> tuple[Object, str, list[str]]:
+    desk = Desk(rules, known)
+    response = desk.answer(body)
+    (decision,) = desk.decisions
+    return desk.place(body), decision.degraded, response.get("warnings", [])
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        node("n1", IMAGE, labels={"pool": "cpu"}),
+        node("n1", IMAGE, labels={"pool": "gpu"}, taints=(Taint("gpu", "", "NoSchedule"),)),
+        node("n1", IMAGE, labels={"pool": "gpu"}, unschedulable=True),
+        node("n1", IMAGE, labels={"pool": "gpu"}, ready=False),
+    ],
+)
+def test_a_holder_that_the_pods_own_rules_shut_out_is_no_holder(holder: NodeFact) -> None:
+    # Else a pool at zero, whose new nodes lack the label, would never start: its pods would wait for ever.
+    body = user_pod(nodeSelector={"pool": "gpu"})
+    placed, degraded, _ = degraded_outcome(body, facts(holder, node("n2", labels={"pool": "gpu"})))
+    assert required_terms(placed) is None
+    assert degraded == "no-holder"
+
+
+def test_the_pods_own_required_terms_shut_out_holders_too() -> None:
+    body = user_pod(affinity=requires_nodes({"matchExpressions": [expression("zone", "b")]}))
+    placed, degraded, _ = degraded_outcome(body, facts(node("n1", IMAGE, labels={"zone": "a"})))
+    assert required_terms(placed) == [{"matchExpressions": [expression("zone", "b")]}]
+    assert degraded == "no-holder"
+
+
+def test_init_containers_images_count() -> None:
+    body = user_pod("example.org/own:1", initContainers=[{"name": "init", "image": IMAGE}])
+    assert required_terms(place(body, HERE)) == [{"matchExpressions": [KEEPS_OFF]}]
+
+
+def test_in_mode_prefer_the_image_is_preferred_at_its_weight_and_nothing_is_degraded() -> None:
+    rules = settings(imageGate={"mode": "prefer", "preferWeight": 7})
+    placed, degraded, _ = degraded_outcome(user_pod(), HERE, rules)
+    assert {"weight": 7, "preference": {"matchExpressions": [HOLDS]}} in node_terms(placed)
+    assert (required_terms(placed), degraded) == (None, "")
+
+
+@pytest.mark.parametrize("mode", ["off", "startupTaint"])
+def test_other_modes_leave_pods_alone(mode: str) -> None:
+    assert LABEL not in str(place(user_pod(), HERE, settings(imageGate={"mode": mode})))
+
+
+def test_builds_and_placeholders_are_not_gated() -> None:
+    for body in (build_pod(), placeholder_pod()):
+        body["spec"]["containers"][0]["image"] = IMAGE
+        assert LABEL not in str(place(body, HERE))
+
+
+def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_holders_are_gone() -> None:
+    placed = place(user_pod(), HERE)
+    again, degraded, _ = degraded_outcome(placed, facts(node("n1")))
+    assert (again, degraded) == (placed, "")
+
+
+@pytest.mark.parametrize(
+    ("images", "known", "when", "required", "degraded"),
+    [
+        ([IMAGE], facts(node("n1")), "prefer", [], "no-holder"),
+        ([IMAGE], facts(node("n1", labels={LABEL: "pulling"})), "prefer", [], "no-holder"),
+        ([IMAGE], facts(node("n1", labels={LABEL: "open"})), "prefer", [], "no-holder"),
+        ([IMAGE], facts(node("n1")), "wait", [KEEPS_OFF], ""),
+        ([IMAGE], Facts(), "prefer", [], "nodes-unknown"),
+        ([IMAGE], Facts(), "wait", [], "nodes-unknown"),
+        # Each is held somewhere and both together nowhere: with both required the pod would stay pending.
+        (BOTH, facts(node("n1", IMAGE), node("n2", OTHER_IMAGE)), "prefer", [KEEPS_OFF], "no-holder"),
+        (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE)), "prefer", [KEEPS_OFF_OTHER], "no-holder"),
+        (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE, IMAGE)), "prefer", [KEEPS_OFF, KEEPS_OFF_OTHER], ""),
+    ],
+)
+def test_the_gate_requires_what_one_node_has_prefers_all_and_says_what_it_left_out(
+    images: list[str], known: Facts, when: str, required: list[Object], degraded: str
+) -> None:
+    rules = two_images(imageGate={"whenNoHolder": when})
+    placed, reason, warnings = degraded_outcome(user_pod(*images), known, rules)
+    assert required_terms(placed) == ([{"matchExpressions": required}] if required else None)
+    assert reason == degraded
+    for label, keeps_off in list(zip((LABEL, OTHER_LABEL), (KEEPS_OFF, KEEPS_OFF_OTHER), strict=True))[: len(images)]:
+        has_image = {"matchExpressions": [{"key": label, "operator": "In", "values": ["true"]}]}
+        assert {"weight": 100, "preference": has_image} in node_terms(placed)
+        assert (label in " ".join(warnings)) == (keeps_off not in required)

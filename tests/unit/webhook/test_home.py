@@ -1,0 +1,213 @@
+"""The home of a repository's builds: the ring, BinderHub's own terms, and the bound on load."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION
+from tests.builders import (
+    NAMESPACE,
+    PREFERRED,
+    REPOSITORY,
+    Desk,
+    build_pod,
+    builder_nodes,
+    expression,
+    facts,
+    homes_of,
+    node,
+    node_terms,
+    place,
+    pod_terms,
+    prefers_nodes,
+    required_terms,
+    settings,
+    spread_term,
+    sticky_term,
+    user_pod,
+)
+from tests.unit.webhook.small_hub import FIVE, HERE, RING
+from webhook.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from roost_core.placement.nodes import NodeFact
+
+
+def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights() -> None:
+    placed = place(build_pod(), FIVE)
+    assert homes_of(placed) == list(zip([100, 50, 25], RING, strict=False))
+    assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
+
+
+def test_each_term_names_exactly_one_node() -> None:
+    for term in node_terms(place(build_pod(), FIVE)):
+        (field,) = term["preference"]["matchFields"]
+        assert len(field["values"]) == 1
+
+
+def test_nodes_may_be_named_by_their_hostname_label_which_may_differ_from_their_name() -> None:
+    rules = settings(podClasses={"build": {"home": {"matchBy": "hostname", "weights": [100]}}})
+    here = facts(node("node-0", labels={"kubernetes.io/hostname": "ip-10-0-0-1"}), builders="node-0")
+    placed = place(build_pod(), here, rules)
+    assert node_terms(placed) == [sticky_term("ip-10-0-0-1")]
+    assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == "node-0"
+    assert place(placed, here, rules) == placed
+
+
+def test_binderhubs_sticky_term_gives_way_by_its_shape_only() -> None:
+    keep = [
+        {**sticky_term("node-x"), "weight": 99},
+        {"weight": 100, "preference": {"matchExpressions": [expression("kubernetes.io/hostname", "a", "b")]}},
+        {"weight": 100, "preference": {"matchExpressions": [expression("zone", "a")]}},
+        {
+            "weight": 100,
+            "preference": {"matchExpressions": [expression("kubernetes.io/hostname", "a", operator="NotIn")]},
+        },
+    ]
+    body = build_pod(affinity=prefers_nodes(keep[0], sticky_term("node-x"), *keep[1:], sticky_term("node-y")))
+    placed = place(body, FIVE)
+    assert node_terms(placed)[:4] == keep
+    assert len(homes_of(placed)) == 3
+
+
+def test_binderhubs_spreading_term_gives_way_by_its_shape_only() -> None:
+    keep = [{**spread_term(), "weight": 50}, copy.deepcopy(spread_term())]
+    keep[1]["podAffinityTerm"]["topologyKey"] = "topology.kubernetes.io/zone"
+    required = [{"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}]
+    terms = {PREFERRED: [keep[0], spread_term(), keep[1]], "requiredDuringSchedulingIgnoredDuringExecution": required}
+    placed = place(build_pod(affinity={"podAntiAffinity": terms}), FIVE)
+    assert placed["spec"]["affinity"]["podAntiAffinity"] == {**terms, PREFERRED: keep}
+
+
+def test_binderhubs_terms_stay_in_classes_without_a_home() -> None:
+    body = user_pod(affinity={**prefers_nodes(sticky_term("n1")), "podAntiAffinity": {PREFERRED: [spread_term()]}})
+    placed = place(body, HERE)
+    assert sticky_term("n1") in node_terms(placed)
+    assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
+
+
+def test_with_no_ready_builder_binderhubs_sticky_choice_stays() -> None:
+    body = build_pod(affinity=prefers_nodes(sticky_term("node-x")))
+    placed = place(body, facts(*builder_nodes()))
+    assert node_terms(placed) == [sticky_term("node-x")]
+    assert HOME_TARGET_ANNOTATION not in placed["metadata"]["annotations"]
+
+
+def test_with_no_ready_builder_a_repositorys_builds_still_meet_instead_of_scattering() -> None:
+    body = build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}})
+    placed = place(body, facts(*builder_nodes()))
+    assert pod_terms(placed, "podAntiAffinity") == []
+    assert homes_of(placed) == list(zip([100, 50, 25], RING, strict=False))
+
+
+def test_with_nothing_known_at_all_a_build_is_neither_held_back_nor_scattered() -> None:
+    body = build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}})
+    placed = place(body, Facts())
+    assert pod_terms(placed, "podAntiAffinity") == []
+    assert (node_terms(placed), required_terms(placed)) == ([], None)
+
+
+def test_without_node_rights_the_ring_comes_from_builder_pods_alone() -> None:
+    known = Facts(builder_nodes={"build": frozenset(f"node-{index}" for index in range(5))})
+    assert homes_of(place(build_pod(), known)) == list(zip([100, 50, 25], RING, strict=False))
+
+
+def test_a_node_that_the_builds_own_selector_shuts_out_is_no_home() -> None:
+    nodes = [node(name, labels={"pool": "builds" if name in RING[2:] else "users"}) for name in RING]
+    placed = place(build_pod(nodeSelector={"pool": "builds"}), facts(*nodes, builders=" ".join(RING)))
+    assert [name for _, name in homes_of(placed)] == RING[2:5]
+
+
+def test_an_overloaded_first_node_is_passed_by() -> None:
+    busy = {f"{NAMESPACE}/b-{index}": RING[0] for index in range(4)}
+    placed = place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy))
+    assert homes_of(placed) == [(100, RING[1]), (50, RING[2])]
+
+
+def test_a_build_reviewed_again_keeps_its_home_whatever_the_load_is_by_then() -> None:
+    desk = Desk(known=FIVE)
+    placed = desk.place(build_pod())
+    busy = {f"{NAMESPACE}/b-{index}": RING[0] for index in range(40)}
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=busy)
+    assert desk.place(placed) == placed
+
+
+def test_a_copied_annotation_without_its_terms_is_no_home() -> None:
+    body = build_pod()
+    body["metadata"]["annotations"][HOME_TARGET_ANNOTATION] = "node-of-another-life"
+    placed = place(body, FIVE)
+    assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
+
+
+def test_a_build_of_no_known_repository_keeps_binderhubs_terms() -> None:
+    body = build_pod("", affinity=prefers_nodes(sticky_term("node-x")))
+    assert node_terms(place(body, FIVE)) == [sticky_term("node-x")]
+
+
+def test_an_authors_loud_term_beside_the_home_is_warned_of() -> None:
+    loud = {"weight": 50, "preference": {"matchExpressions": [expression("zone", "a")]}}
+    assert any(
+        "outvote" in text for text in Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(loud)))["warnings"]
+    )
+    quiet = {**loud, "weight": 49}
+    assert "warnings" not in Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(quiet)))
+
+
+def test_losing_a_node_moves_only_its_own_builds() -> None:
+    repositories = [f"https://github.com/org/repo-{index}" for index in range(40)]
+
+    def first_homes(*names: str) -> dict[str, str]:
+        known = facts(*map(node, names), builders=" ".join(names))
+        return {repo: homes_of(place(build_pod(repo), known))[0][1] for repo in repositories}
+
+    before, after = first_homes(*RING), first_homes(*RING[1:])
+    assert {repo for repo in repositories if before[repo] != after[repo]} == {
+        repo for repo in repositories if before[repo] == RING[0]
+    }
+
+
+def test_a_users_home_can_be_known_from_its_environment() -> None:
+    home = {
+        "key": [{"env": "BINDER_REPO_URL"}, {"image": "repository"}],
+        "builders": {"labels": None},
+        "matchBy": "name",
+        "weights": [10],
+        "minLoad": 1,
+        "maxLoad": 0,
+    }
+    rules = settings(podClasses={"user": {"home": home}})
+    body = user_pod()
+    body["spec"]["containers"][0]["env"] = [{"name": "BINDER_REPO_URL", "value": REPOSITORY}]
+    assert homes_of(place(body, facts(*builder_nodes()), rules)) == [(10, RING[0])]
+
+
+def test_ring_sizes_follow_the_nodes() -> None:
+    desk = Desk(known=FIVE)
+    nodes = FIVE.nodes
+    assert nodes is not None
+    steps: list[tuple[dict[str, NodeFact | None], int]] = [
+        ({}, 5),
+        ({"node-0": node("node-0", ready=False), "node-9": node("node-9")}, 4),
+        ({"node-0": node("node-0", unschedulable=True), "node-1": None}, 3),
+        ({"node-0": node("node-0"), "node-1": node("node-1")}, 5),
+        ({f"node-{index}": None for index in range(5)}, 1),
+    ]
+    for change, size in steps:
+        nodes = nodes.updated(change)
+        desk.facts = Facts(nodes=nodes, builder_nodes=FIVE.builder_nodes)
+        # With no builder's node left, the ring is made of what nodes there are.
+        assert desk.reviewer.ring_sizes() == {"build": size}
+
+
+@pytest.mark.parametrize(
+    ("first", "builders"),
+    [(node(RING[0], ready=False), RING), (node(RING[0], unschedulable=True), RING), (node(RING[0]), RING[1:])],
+)
+def test_a_node_that_isnt_ready_is_cordoned_or_lacks_a_ready_builder_is_not_in_the_ring(
+    first: NodeFact, builders: list[str]
+) -> None:
+    placed = place(build_pod(), facts(first, *map(node, RING[1:]), builders=" ".join(builders)))
+    assert [name for _, name in homes_of(placed)] == RING[1:4]

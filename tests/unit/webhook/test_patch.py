@@ -1,0 +1,108 @@
+"""Patches that apply whatever the pod lacks, and that leave what its author wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from roost_core.placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    POLICY_REVISION_ANNOTATION,
+)
+from tests.builders import (
+    PREFERRED,
+    REQUIRED,
+    Desk,
+    Object,
+    build_pod,
+    expression,
+    homes_of,
+    node_terms,
+    place,
+    pod_terms,
+    required_terms,
+    requires_nodes,
+    settings,
+    user_pod,
+)
+from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
+from webhook.rules.patch import MAX_ANNOTATIONS_BYTES, pointer, same_node_preference
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        None,
+        {},
+        {"nodeAffinity": None, "podAffinity": None},
+        {"nodeAffinity": {}, "podAffinity": {}},
+        {"nodeAffinity": {PREFERRED: None, REQUIRED: None}, "podAffinity": {PREFERRED: None}},
+        {"nodeAffinity": {PREFERRED: []}, "podAffinity": {PREFERRED: []}},
+    ],
+)
+def test_a_patch_applies_whatever_parents_are_missing_null_or_empty(affinity: object) -> None:
+    # The API server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore.
+    placed = place(user_pod(affinity=affinity), HERE)
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
+    assert node_terms(placed) == [PREFERS_HOLDER, PURPOSE]
+    assert pod_terms(placed, "podAffinity") == [pair({"component": "singleuser-server"}, 100)]
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"own": "text"}])
+def test_annotations_are_added_beside_what_is_there(annotations: dict[str, str] | None) -> None:
+    body = user_pod()
+    body["metadata"]["annotations"] = annotations
+    expected = {**(annotations or {}), POLICY_REVISION_ANNOTATION: "revision0001"}
+    assert place(body)["metadata"]["annotations"] == expected
+
+
+def annotated(room_bytes: int, more: dict[str, str] | None = None) -> Object:
+    """A build whose annotations leave so much room."""
+    body = build_pod()
+    more = {**body["metadata"]["annotations"], **(more or {})}
+    # Of two bytes a letter.
+    used_bytes = sum(len(key) + len(value) for key, value in more.items()) + len("notes1")
+    left_bytes = MAX_ANNOTATIONS_BYTES - used_bytes - room_bytes
+    body["metadata"]["annotations"] = {"notes": "é" * (left_bytes // 2) + "1" + "x" * (left_bytes % 2), **more}
+    return body
+
+
+def test_annotations_for_which_a_pod_has_no_room_are_left_out_with_a_warning() -> None:
+    revision = settings().revision
+    need = len(POLICY_REVISION_ANNOTATION) + len(revision)
+    for room_bytes, fitting in ((0, set()), (need - 1, {HOME_TARGET_ANNOTATION}), (need, {POLICY_REVISION_ANNOTATION})):
+        body, desk = annotated(room_bytes), Desk(known=FIVE)
+        placed = desk.place(body)
+        found = placed["metadata"]["annotations"]
+        assert found.keys() - body["metadata"]["annotations"].keys() == fitting
+        assert sum(len(f"{key}{value}".encode()) for key, value in found.items()) <= MAX_ANNOTATIONS_BYTES
+        assert homes_of(placed)[0][1] == RING[0]
+        (warning,) = desk.answer(body)["warnings"]
+        assert [key in warning for key in (POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION)] == [
+            key not in fitting for key in (POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION)
+        ]
+
+
+def test_an_older_annotation_of_ours_makes_room_for_the_new_one() -> None:
+    more = {POLICY_REVISION_ANNOTATION: "x" * 12, HOME_TARGET_ANNOTATION: "x" * len(RING[0])}
+    found = place(annotated(0, more), FIVE)["metadata"]["annotations"]
+    assert found[POLICY_REVISION_ANNOTATION] == settings().revision
+    assert found[HOME_TARGET_ANNOTATION] == RING[0]
+
+
+def test_a_required_affinity_that_is_invalid_by_itself_stays_so() -> None:
+    # It is the API server's to refuse; to mend it would place a pod where its author never said.
+    assert required_terms(place(user_pod(affinity=requires_nodes()), HERE)) == []
+
+
+def test_node_terms_are_the_same_rule_whatever_their_order() -> None:
+    first, second = (expression("metadata.name", name, operator="NotIn") for name in ("n1", "n2"))
+    assert same_node_preference({"matchFields": [first, second]}, {"matchFields": [second, first]})
+    assert not same_node_preference({"matchFields": [first]}, {"matchFields": [second]})
+    one = {"matchExpressions": [expression("zone", "a", "b"), expression("pool", "x")]}
+    other = {"matchExpressions": [expression("pool", "x"), expression("zone", "b", "a")], "matchFields": []}
+    assert same_node_preference(one, other)
+    assert not same_node_preference(one, {"matchFields": one["matchExpressions"]})
+
+
+def test_slashes_and_tildes_in_a_pointers_step_are_escaped() -> None:
+    assert pointer("a/b~c") == "a~1b~0c"

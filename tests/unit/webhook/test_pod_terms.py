@@ -1,0 +1,118 @@
+"""Terms about other pods and about nodes: join, avoid, preferred nodes, the marked node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from roost_core.placement.labels import (
+    PLACEHOLDER_SET_LABEL,
+    attract_label,
+)
+from tests.builders import (
+    IMAGE,
+    NAMESPACE,
+    PREFERRED,
+    RELEASE,
+    Desk,
+    Object,
+    expression,
+    facts,
+    node,
+    node_terms,
+    place,
+    placeholder_pod,
+    pod_terms,
+    prefers_nodes,
+    required_terms,
+    settings,
+    user_pod,
+)
+from tests.unit.webhook.small_hub import HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, pair
+
+USERS = {"component": "singleuser-server"}
+BUILDS = {"component": "binderhub-build"}
+
+
+def test_users_join_users() -> None:
+    assert pod_terms(place(user_pod()), "podAffinity") == [pair({"component": "singleuser-server"}, 100)]
+
+
+def test_placeholders_avoid_users_and_the_pair_is_said_on_one_side_only() -> None:
+    assert pod_terms(place(placeholder_pod()), "podAntiAffinity") == [pair({"component": "singleuser-server"}, 1)]
+    assert pod_terms(place(user_pod()), "podAntiAffinity") == []
+
+
+def test_an_operators_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling() -> None:
+    own = pair({}, 5)
+    own["podAffinityTerm"]["labelSelector"] = {"matchExpressions": [expression("component", "singleuser-server")]}
+    placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
+    assert pod_terms(placed, "podAffinity") == [own]
+
+
+@pytest.mark.parametrize("more", [{"namespaces": ["other"]}, {"namespaceSelector": {}}, {"topologyKey": "zone"}])
+def test_a_pair_term_about_other_namespaces_or_places_is_another_term(more: dict[str, object]) -> None:
+    own = pair({"component": "singleuser-server"}, 100, **more)
+    placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
+    assert pod_terms(placed, "podAffinity") == [own, pair({"component": "singleuser-server"}, 100)]
+
+
+def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
+    labels, selector = {"component": "singleuser-server"}, {"matchLabels": {"hub": "jhub"}}
+    rules = settings(podClasses={"user": {"match": {"labels": labels, "namespaceSelector": selector}}})
+    known = facts(node("n1", IMAGE), namespaces={"user-ada": {"hub": "jhub"}})
+    placed = Desk(rules, known).place(user_pod(), namespace="user-ada")
+    assert pod_terms(placed, "podAffinity") == [pair(labels, 100, namespaceSelector=selector)]
+    assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
+
+
+def test_from_another_namespace_a_class_of_the_releases_own_is_named_by_it() -> None:
+    match = {"labels": {"component": "user-placeholder"}, "namespaceSelector": {}}
+    rules = settings(podClasses={"placeholder": {"match": match}})
+    placed = Desk(rules).place(placeholder_pod(), namespace="seats")
+    assert pod_terms(placed, "podAntiAffinity") == [pair({"component": "singleuser-server"}, 1, namespaces=[NAMESPACE])]
+
+
+def test_an_equal_preferred_node_term_is_not_doubled_whatever_its_weight() -> None:
+    own = {**PURPOSE, "weight": 3}
+    assert node_terms(place(user_pod(affinity=prefers_nodes(own)), HERE)) == [own, PREFERS_HOLDER]
+    assert node_terms(place(user_pod(), HERE)) == [PREFERS_HOLDER, PURPOSE]
+
+
+def attraction(name: str) -> Object:
+    key = attract_label(RELEASE, NAMESPACE, name)
+    return {"weight": 100, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
+
+
+def test_a_placeholder_is_drawn_to_the_node_marked_for_its_set() -> None:
+    marked = [attraction(name) for name in ("gpu", "default")]
+    assert [term for term in node_terms(place(placeholder_pod({PLACEHOLDER_SET_LABEL: "gpu"}))) if term in marked] == [
+        attraction("gpu")
+    ]
+    assert [term for term in node_terms(place(placeholder_pod())) if term in marked] == [attraction("default")]
+    unnamed = place(placeholder_pod(), rules=settings(placeholders=None))
+    assert "attract-placeholders" not in str(unnamed)
+
+
+SHARED = {"matchLabels": {"pool": "users"}}
+
+
+def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair() -> None:
+    rules = settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}})
+    term = {"topologyKey": "kubernetes.io/hostname", "namespaces": [NAMESPACE], "namespaceSelector": SHARED}
+    users = {"weight": 100, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": USERS}}}
+    builds = {"weight": 3, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": BUILDS}}}
+    placed = place(user_pod(), HERE, rules)
+    assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == ([users], [builds])
+    # Twice is once.
+    assert place(placed, HERE, rules) == placed
+
+
+def test_of_a_class_in_other_namespaces_the_shared_ones_count() -> None:
+    elsewhere = {"match": {"labels": USERS, "namespaceSelector": {"matchLabels": {"team": "a"}}}}
+    rules = settings(sharedNamespaces=SHARED, podClasses={"user": elsewhere})
+    known = replace(HERE, namespaces={"of-ada": {"team": "a"}})
+    (term,) = pod_terms(Desk(rules, known).place(user_pod(), "of-ada"), "podAffinity")
+    assert term["podAffinityTerm"]["namespaceSelector"] == SHARED
+    assert term["podAffinityTerm"]["namespaces"] == [NAMESPACE]

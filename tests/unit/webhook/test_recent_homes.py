@@ -1,0 +1,164 @@
+"""Builds that were sent to a home lately count before the watch shows them, and what never comes doesn't."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.builders import (
+    NAMESPACE,
+    Desk,
+    build_pod,
+    builder_nodes,
+    facts,
+    homes_of,
+    place,
+)
+from tests.unit.webhook.small_hub import FIVE, RING
+from webhook.rules.facts import HomePod, Homes
+from webhook.rules.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed
+
+
+def test_a_burst_counts_before_the_watch_shows_it() -> None:
+    desk = Desk(known=FIVE)
+    homes = [homes_of(desk.place(build_pod(name=f"build-{index}")))[0][1] for index in range(11)]
+    # With ten running the bound has grown from 4 to ceil(2 x 11 / 5) = 5, so the first node has room again.
+    assert homes == [RING[0]] * 4 + [RING[1]] * 4 + [RING[2]] * 2 + [RING[0]]
+
+
+def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(3):
+        desk.place(build_pod(name=f"other-{index}"))
+    assert {homes_of(desk.place(build_pod()))[0][1] for _ in range(20)} == {RING[0]}
+    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(2)} | {f"{NAMESPACE}/build-1": RING[0]}
+    desk.reviewer.pod_seen(NAMESPACE, "other-2")
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
+    assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
+
+
+def test_a_dry_run_leaves_no_trace() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(4):
+        desk.place(build_pod(name=f"build-{index}"), dryRun=True)
+    assert homes_of(desk.place(build_pod(name="real")))[0][1] == RING[0]
+    assert all(outcome.is_dry_run for outcome in desk.outcomes[:-1])
+
+
+def test_what_the_watch_never_shows_is_forgotten_within_seconds() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(4):
+        desk.place(build_pod(name=f"build-{index}"))
+    assert homes_of(desk.place(build_pod(name="sooner")))[0][1] == RING[1]
+    desk.now += CONFIRM_SECONDS + 0.1
+    assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
+
+
+def test_while_the_watch_is_broken_decisions_count_for_longer_and_cast_no_doubt() -> None:
+    desk = Desk(known=dataclasses.replace(FIVE, shows_new_pods=False))
+    for index in range(4):
+        desk.place(build_pod(name=f"build-{index}"))
+    desk.now += CONFIRM_SECONDS + 0.1
+    assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[1]
+    desk.now += EXPIRY_SECONDS
+    for index in range(4):
+        assert homes_of(desk.place(build_pod(name=f"next-{index}")))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="last")))[0][1] == RING[1]
+
+
+@pytest.mark.slow
+def test_reviews_of_pods_that_never_come_move_no_home_once_it_is_seen() -> None:
+    desk = Desk(known=FIVE)
+    moved = 0
+    for second in range(600):
+        desk.now += 1
+        for index in range(5):
+            desk.answer(build_pod(name=f"made-up-{second}-{index}"))
+        real = desk.place(build_pod(name=f"asked-{second}"), dryRun=True)
+        moved += homes_of(real)[0][1] != RING[0]
+    assert 0 < moved <= CONFIRM_SECONDS
+
+
+def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(10):
+        desk.place(build_pod(name=f"made-up-{index}"))
+    desk.now += CONFIRM_SECONDS + 0.1
+    for index in range(8):
+        desk.place(build_pod(name=f"real-{index}"))
+        desk.reviewer.pod_seen(NAMESPACE, f"real-{index}")
+    homes = [homes_of(desk.place(build_pod(name=f"build-{index}")))[0][1] for index in range(5)]
+    assert homes == [RING[0]] * 4 + [RING[1]]
+
+
+def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_running() -> None:
+    # Four at home are at the floor of the bound; with eight more somewhere it is ceil(2 x 13 / 5) = 6.
+    lost = {f"{NAMESPACE}/lost-{index}": "" for index in range(8)}
+    busy = {f"{NAMESPACE}/busy-{index}": RING[0] for index in range(4)}
+    assert homes_of(place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy)))[0][1] == RING[1]
+    both = facts(*builder_nodes(), builders=" ".join(RING), builds=busy | lost)
+    assert homes_of(place(build_pod(), both))[0][1] == RING[0]
+
+
+def test_as_many_decisions_as_are_remembered_count_until_the_watch_shows_them() -> None:
+    ledger = Ledger()
+    for index in range(4096):
+        ledger.record(f"a/{index}", HomePod("build", f"n{index % 3}"), 0.0)
+    assert ledger.total("build") == 4096
+    assert sum(ledger.load(HomePod("build", f"n{index}")) for index in range(3)) == 4096
+    ledger.follow(Homes({f"a/{index}": HomePod("build", "n0") for index in range(1000)}), 1.0)
+    assert ledger.total("build") == 3096
+    ledger.follow(Homes(), 31.0)
+    assert ledger.total("build") == 0
+
+
+def test_a_flood_of_decisions_is_bounded_stays_quick_and_counts_no_more() -> None:
+    ledger = Ledger()
+    for index in range(10_000):
+        ledger.record(f"a/{index}", HomePod("build", f"n{index % 3}"), 0.0)
+    assert len(ledger._decisions) == 4096
+    assert not ledger.is_trusted
+    assert ledger.total("build") == 0
+
+
+def test_what_the_watch_shows_counts_once_and_what_it_showed_the_end_of_counts_no_more() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(4):
+        desk.place(build_pod(name=f"build-{index}"))
+    shown = {f"{NAMESPACE}/build-{index}": RING[0] for index in range(3)}
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
+    desk.reviewer.pod_seen(NAMESPACE, "build-3")
+    assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
+
+
+def test_pods_whose_names_are_yet_to_be_made_are_told_apart() -> None:
+    desk = Desk(known=FIVE)
+    body = build_pod()
+    body["metadata"] |= {"name": None, "generateName": "build-"}
+    homes = [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)]
+    assert homes == [RING[0]] * 4 + [RING[1]]
+
+
+def test_a_pod_whose_name_was_made_counts_once_when_the_watch_shows_it() -> None:
+    desk = Desk(known=FIVE)
+    body = build_pod()
+    body["metadata"] |= {"name": None, "generateName": "build-"}
+    for index in range(3):
+        desk.place(body, uid=f"uid-{index}")
+    shown = {f"{NAMESPACE}/build-x7k2{index}": RING[0] for index in range(3)}
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
+    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
+
+
+def test_pods_that_were_there_before_are_not_taken_for_one_whose_name_was_made_since() -> None:
+    ledger, before = Ledger(), Homes({"a/build-abcde": HomePod("build", "n0")})
+    ledger.follow(before, 0.0)
+    ledger.record(f"a/{unnamed('build-', 'uid')}", HomePod("build", "n1"), 0.0)
+    ledger.follow(before.updated({"a/other-abcde": HomePod("build", "n0")}), 0.1)
+    assert ledger.total("build") == 1
+    ledger.follow(before.updated({"a/build-fghij": HomePod("build", "n1")}), 0.2)
+    assert ledger.total("build") == 0

@@ -1,0 +1,96 @@
+"""Requests for pods that have none, DaemonSets included."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from tests.builders import (
+    Desk,
+    Object,
+    build_pod,
+    expression,
+    patch_of,
+    place,
+    requires_nodes,
+    settings,
+    user_pod,
+)
+from tests.unit.webhook.small_hub import FIVE
+
+
+def resources_of(container: Object, whole: Object | None = None) -> Object:
+    body = build_pod(containers=[{"name": "builder", "image": "a", **container}], resources=whole)
+    found: Object = place(body, FIVE)["spec"]["containers"][0].get("resources", {})
+    return found
+
+
+DEFAULT_REQUESTS = {"cpu": "100m", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    "container", [{}, {"resources": None}, {"resources": {}}, {"resources": {"requests": {}, "limits": {}}}]
+)
+def test_a_container_that_asks_for_nothing_gets_the_classs_requests(container: Object) -> None:
+    assert resources_of(container)["requests"] == DEFAULT_REQUESTS
+
+
+def test_a_container_that_asks_for_something_keeps_what_it_asks_for() -> None:
+    own = {"requests": {"cpu": "1"}}
+    assert resources_of({"resources": own}) == own
+
+
+def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
+    containers = [
+        {"name": "builder", "image": "a"},
+        {"name": "helper", "image": "b", "resources": {"requests": {"cpu": "1"}}},
+    ]
+    for ordered in (containers, containers[::-1]):
+        assert place(build_pod(containers=ordered), FIVE)["spec"]["containers"] == ordered
+
+
+BUILDERS = {
+    "builder": {"match": {"labels": {"component": "image-builder"}}, "profile": "", "resources": {"cpu": "2"}},
+    "user": {"resources": {"cpu": "100m"}},
+}
+
+
+def daemon(**labels: str) -> Object:
+    body = user_pod(affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}))
+    body["metadata"] |= {"ownerReferences": [{"kind": "DaemonSet", "controller": True, "name": "x"}]}
+    body["metadata"]["labels"] |= labels
+    body["spec"]["containers"][0]["resources"] = {}
+    return body
+
+
+def test_a_daemon_sets_pod_gets_its_classs_requests_and_nothing_else() -> None:
+    desk = Desk(settings(podClasses=BUILDERS), known=FIVE)
+    for body in (daemon(), daemon(component="image-builder")):
+        placed = desk.place(body)
+        requests = {"cpu": "2"} if body["metadata"]["labels"]["component"] == "image-builder" else {"cpu": "100m"}
+        changed = copy.deepcopy(body)
+        changed["spec"]["containers"][0]["resources"] = {"requests": requests}
+        assert placed == changed
+    assert [decision.result for decision in desk.decisions] == ["patched", "patched"]
+    desk.place(placed)
+    assert desk.decisions[-1][:3] == ("skipped", "builder", "daemon-set")
+
+
+def test_roosts_own_daemon_sets_get_no_requests() -> None:
+    own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "image-puller"}
+    desk = Desk(settings(podClasses=BUILDERS), known=FIVE)
+    assert patch_of(desk.answer(daemon(**own))) == []
+    assert desk.decisions[0].reason == "own-pod"
+
+
+def test_a_request_is_never_above_a_limit() -> None:
+    # What is limited and not requested is requested at its limit by Kubernetes itself.
+    own = {"limits": {"memory": "512Mi"}}
+    assert resources_of({"resources": own}) == {**own, "requests": {"cpu": "100m"}}
+    both = {"limits": {"cpu": "1m", "memory": "1Mi"}}
+    assert resources_of({"resources": both}) == both
+
+
+def test_a_pod_with_resources_of_its_own_as_a_whole_is_left_so() -> None:
+    assert resources_of({}, whole={"requests": {"memory": "512Mi"}}) == {}
