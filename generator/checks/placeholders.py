@@ -1,4 +1,4 @@
-"""Lint `placeholders` and `placeholder.defaults`: names, sizes, and whether they keep room where users go."""
+"""Lint `placeholders` and `placeholder.defaults`: names, and whether they keep room where users go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tell which class a pod belongs to: by its labels and its namespace, the most specific first."""
+"""Tell which class a pod belongs to: by its labels and its namespace alone, the most specific first."""
 
 from __future__ import annotations
 

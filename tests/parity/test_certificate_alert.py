@@ -1,4 +1,4 @@
-"""The alerts as they are rendered."""
+"""When the alert on a certificate that nears its end fires."""
 
 from __future__ import annotations
 
