@@ -1,35 +1,35 @@
 """Parts of figures for Plotly, as plain JSON objects: bars under names, axes, legends. Pure.
 
-Colours are names of CSS variables ("--user"): the page puts in those of the reader's scheme. Every text that comes from
-outside is escaped, for Plotly reads some HTML in texts. Names stand above what they name, not beside it, so that a
-phone's width is left to the plot.
+Colours are names of CSS variables ("--user"), which the page's script replaces by the colours of the reader's scheme.
+Texts from outside are escaped, because Plotly interprets some HTML in texts. Names stand above what they name, not
+beside it, to leave a phone's width to the plot.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
 from math import log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.pages.moments import as_date
+from roost.pages.moments import US, as_date
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 JSONObject = dict[str, Any]
-US: Final = 1_000_000
 NAME_LENGTH: Final = 26
-# Characters of a line that fit a phone.
+# Characters in a line that fits a phone.
 LINE_LENGTH: Final = 36
-# Of a reason; the table has it whole.
-MOST_LINES: Final = 4
-# Heights in px: a line of text, a bar, room between names, an axis with its labels, one node's plot.
+# Most lines of a long name; the table shows it in full.
+MAX_LINES: Final = 4
+# Heights in px: a line of text, a bar, the gap between names, an axis with its labels, one node's plot.
 LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
-# Below this, spans can't be told apart on the logarithmic axis.
-LEAST_SECONDS: Final = 0.01
-# Seconds on a logarithmic axis, and how they are called.
+# Shorter times are drawn like this one on the logarithmic axis.
+MIN_SECONDS: Final = 0.01
+# Seconds on a logarithmic axis, and their labels.
 TICKS: Final = (
     (0.01, "≤10 ms"),
     (0.1, "0.1 s"),
@@ -42,7 +42,7 @@ TICKS: Final = (
     (360_000, "100 h"),
 )
 
-MOST_TICKS: Final = 5
+MAX_TICKS: Final = 5
 _DAY: Final = 86_400
 _TICK_SECONDS: Final = (
     *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
@@ -57,13 +57,13 @@ class Mark:
 
     colour: str
     name: str
-    # point, area or gap; a point may be square or diamond too.
+    # point (also square, diamond), area or gap.
     shape: str = "area"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One plot: its key in the page, what it shows in a sentence, its legend, and Plotly's data and layout."""
+    """One plot: its key in the page, its caption (a sentence), its legend, and Plotly's data and layout."""
 
     key: str
     caption: str
@@ -77,27 +77,23 @@ class Figure:
         return int(self.layout["height"])
 
     def as_json(self) -> JSONObject:
-        """What the page's script draws."""
+        """Data and layout, for the page's script."""
         return {"data": list(self.data), "layout": self.layout}
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Names that fit a phone: an image's last part where that tells it from the others, else its end."""
-    wanted = list(names)
-    lasts = [name.rpartition("/")[2] for name in wanted]
-    short = {}
-    for name, last in zip(wanted, lasts, strict=True):
-        one = last if lasts.count(last) == 1 else name
-        short[name] = cut(one)
-    return short
+    """Names that fit a phone: an image's last part if it is unique, otherwise the name's end."""
+    last_parts = {name: name.rpartition("/")[2] for name in names}
+    counts = Counter(last_parts.values())
+    return {name: cut(last if counts[last] == 1 else name) for name, last in last_parts.items()}
 
 
 def log_axis(longest: float) -> JSONObject:
-    """A logarithmic axis of spans up to so many seconds, above the plot, for that may be longer than a screen."""
+    """A logarithmic axis up to `longest` seconds, above the plot, which may be higher than a screen."""
     ticks = [(seconds, text) for seconds, text in TICKS if seconds <= longest * 1.5]
     return {
         "type": "log",
-        "range": [log10(LEAST_SECONDS) - 0.3, log10(longest) + 0.15],
+        "range": [log10(MIN_SECONDS) - 0.3, log10(longest) + 0.15],
         "tickvals": [seconds for seconds, _ in ticks],
         "ticktext": [text for _, text in ticks],
         "side": "top",
@@ -105,33 +101,33 @@ def log_axis(longest: float) -> JSONObject:
 
 
 def time_ticks(from_us: int, to_us: int) -> JSONObject:
-    """At most five round moments with short names: as many as a phone's width holds."""
+    """At most five round times with short labels: as many as fit a phone's width."""
     for seconds in _TICK_SECONDS:
         step_us = seconds * US
-        moments = range(-(-from_us // step_us) * step_us, to_us + 1, step_us)
-        if len(moments) <= MOST_TICKS:
+        times_us = range(-(-from_us // step_us) * step_us, to_us + 1, step_us)
+        if len(times_us) <= MAX_TICKS:
             break
     texts = []
     before = ""
-    for moment_us in moments:
-        moment = as_date(moment_us)
-        day = f"{moment.day} {moment:%b}"
-        texts.append(day if seconds >= _DAY else f"{moment:%H:%M}" + (f"<br>{day}" if day != before else ""))
+    for time_us in times_us:
+        date = as_date(time_us)
+        day = f"{date.day} {date:%b}"
+        texts.append(day if seconds >= _DAY else f"{date:%H:%M}" + (f"<br>{day}" if day != before else ""))
         before = day
-    return {"tickvals": [time_text(moment_us) for moment_us in moments], "ticktext": texts}
+    return {"tickvals": [time_text(time_us) for time_us in times_us], "ticktext": texts}
 
 
 def time_text(at_us: int) -> str:
-    """A moment as Plotly reads it, UTC."""
+    """A time as Plotly reads it, UTC."""
     return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One name with its bar: what stands left and right above it, its full name, the stacked values."""
+    """One bar: the texts above it at the left and at the right, its full name, the stacked values."""
 
     name: str
-    told: str
+    value_text: str
     full_name: str
     values: Sequence[float]
 
@@ -145,13 +141,13 @@ def bars(
     *,
     legend: bool = True,
 ) -> Figure | None:
-    """Stacked bars under their names; None of no rows. marks: colour and name of each of a row's values."""
+    """Stacked bars under their names; None without rows. marks: colour and name of each of a row's values."""
     if not rows:
         return None
     stack = Stack()
     places = []
     for row in rows:
-        stack.name(row.name, row.told)
+        stack.name(row.name, row.value_text)
         places.append(stack.bar())
         stack.end()
     highest = max(sum(row.values) for row in rows)
@@ -164,7 +160,7 @@ def bars(
             "width": BAR - 1,
             "name": name,
             "marker": {"color": colour, "line": {"width": 0}},
-            "hovertext": [f"{escape(row.full_name)}<br>{escape(row.told)}" for row in rows],
+            "hovertext": [f"{escape(row.full_name)}<br>{escape(row.value_text)}" for row in rows],
             "hoverinfo": "text",
         }
         for index, (colour, name) in enumerate(marks)
@@ -176,35 +172,37 @@ def bars(
 
 
 class Stack:
-    """Lays names and bars under each other, in px from the top."""
+    """Lays out names and bars from top to bottom, in px."""
 
     def __init__(self) -> None:
         self._depth = 0
         self._notes: list[JSONObject] = []
 
-    def name(self, name: str, told: str) -> None:
-        """A name at the left, what is told of it at the right."""
-        length = LINE_LENGTH - len(told) - 1
-        lines = wrap(name, length, break_on_hyphens=False)[:MOST_LINES] if " " in name else [cut(name, length)]
+    def name(self, name: str, value_text: str) -> None:
+        """Add a name at the left and a value at the right."""
+        length = LINE_LENGTH - len(value_text) - 1
+        lines = wrap(name, length, break_on_hyphens=False)[:MAX_LINES] if " " in name else [cut(name, length)]
         middle = self._depth + LINE / 2
         for index, line in enumerate(lines):
             self._notes.append(note(line, 0, -(middle + index * LINE), xanchor="left", yanchor="middle", yref="y"))
-        if told:
-            self._notes.append(note(told, 1, -middle, xanchor="right", yanchor="middle", yref="y", colour="--quiet"))
+        if value_text:
+            self._notes.append(
+                note(value_text, 1, -middle, xanchor="right", yanchor="middle", yref="y", colour="--quiet")
+            )
         self._depth += LINE * len(lines)
 
     def bar(self) -> float:
-        """Room for a bar; where its middle is."""
+        """Add a bar; returns the position of its middle."""
         middle = -(self._depth + BAR / 2)
         self._depth += BAR
         return middle
 
     def end(self) -> None:
-        """Room before the next name."""
+        """Add the gap before the next name."""
         self._depth += BETWEEN
 
     def layout(self, axis: JSONObject) -> JSONObject:
-        """Plotly's layout of it all; axis: more of the values' axis."""
+        """Plotly's layout of the whole stack. axis: further settings of the values' axis."""
         layout = plot_layout(self._depth + AXIS)
         layout["annotations"] = self._notes
         layout["xaxis"] = plot_axis(**axis)
@@ -224,7 +222,7 @@ def note(
     yref: str = "paper",
     colour: str = "--ink",
 ) -> JSONObject:
-    """A text in the plot."""
+    """A text in the plot, an annotation of Plotly's."""
     return {
         "text": escape(text),
         "x": x,
@@ -239,8 +237,8 @@ def note(
     }
 
 
-def plot_axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's own words
-    """An axis in the page's looks."""
+def plot_axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's attributes
+    """An axis in the page's style."""
     return {
         "fixedrange": False,
         "zeroline": False,
@@ -255,7 +253,7 @@ def plot_axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's own words
 
 
 def plot_layout(height: int) -> JSONObject:
-    """A layout in the page's looks, so many px high."""
+    """A layout in the page's style, `height` px high."""
     return {
         "height": height,
         "margin": {"l": 6, "r": 14, "t": 4, "b": AXIS - 12, "pad": 2},
@@ -270,5 +268,5 @@ def plot_layout(height: int) -> JSONObject:
 
 
 def cut(name: str, length: int = NAME_LENGTH) -> str:
-    """A name that is too long by its end, where names of one kind differ."""
+    """The name, or its end if it is too long: names of one kind differ at their end."""
     return name if len(name) <= length else "…" + name[-length + 1 :]

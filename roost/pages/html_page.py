@@ -1,7 +1,7 @@
-"""Make one HTML file of sections with plots and tables, that asks no network for anything.
+"""Make one HTML file of sections with plots and tables, which loads nothing from the network.
 
-Texts are escaped by the template, and a content security policy lets only the page's own two scripts run, known by
-their hashes, and nothing be loaded.
+The template escapes texts. A content security policy allows the page's own two scripts, by their hashes, and nothing
+else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Tile(NamedTuple):
-    """One number at the head of the page."""
+    """One key figure at the head of the page."""
 
     name: str
     value: str
@@ -33,15 +33,15 @@ class Tile(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A section as it is planned."""
+    """A section of the page, as declared."""
 
     key: str
     title: str
     about: str
-    # None: nothing to draw.
+    # None: there is nothing to draw.
     figures: Sequence[Figure | None]
     tables: Sequence[Table]
-    # What stands there when there is nothing to draw.
+    # The text when there is nothing to draw.
     nothing: str
     beside: bool = False
 
@@ -64,17 +64,17 @@ def render(
     show: Callable[[Cell, Unit], str],
     more_css: str = "",
 ) -> str:
-    """The whole page, of the parts that have something in them. show: a cell for people.
+    """The whole page; parts without figures and rows are left out.
 
-    more_css: variables of colours of its own.
+    show: formats a cell for people. more_css: further CSS variables for colours.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
-    template = environment.from_string(_own("page.html.j2"))
+    template = environment.from_string(_resource("page.html.j2"))
     sections = [section for part in parts if (section := _section(part)) is not None]
-    # The end of a script element, were it in one of its strings, would end ours.
-    plotly = _own("plotly-basic.min.js").replace("</script", "<\\/script") if sections else ""
-    script = _own("page.js") if sections else ""
+    # A string that contains the end of a script element would end ours.
+    plotly = _resource("plotly-basic.min.js").replace("</script", "<\\/script") if sections else ""
+    script = _resource("page.js") if sections else ""
     return template.render(
         title=title,
         about=about,
@@ -83,7 +83,7 @@ def render(
         sections=sections,
         footer=footer,
         policy=_policy(plotly, script),
-        css=_own("page.css") + more_css,
+        css=_resource("page.css") + more_css,
         plotly=plotly,
         script=script,
         figures=_script_safe({figure.key: figure.as_json() for section in sections for figure in section["figures"]}),
@@ -91,12 +91,12 @@ def render(
 
 
 def _section(part: Part) -> dict[str, Any] | None:
-    listed = [table for table in part.tables if not table.only_data]
-    if not part.figures and not any(table.rows for table in listed):
+    tables = [table for table in part.tables if not table.only_data]
+    if not part.figures and not any(table.rows for table in tables):
         return None
     shown = [
         _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])
-        for table in listed
+        for table in tables
     ]
     return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}
 
@@ -108,9 +108,9 @@ def _policy(*scripts: str) -> str:
 
 
 def _script_safe(value: object) -> str:
-    # JSON in a script element: no text may look like its end, or like a comment.
+    # JSON in a script element: no text may look like its end or like a comment.
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _own(name: str) -> str:
+def _resource(name: str) -> str:
     return (resources.files("roost.pages") / name).read_text(encoding="utf-8")

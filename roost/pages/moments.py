@@ -1,4 +1,4 @@
-"""Make dates of stored moments: every number gives one, so that none can end a report."""
+"""Convert stored times to dates. Every number has a date, so that no record can break a report."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 US: Final = 1_000_000
-# 9999-12-31T23:59:59.999999Z, the last that a date can tell.
-MOST_US: Final = 253_402_300_800 * US - 1
+# 9999-12-31T23:59:59.999999Z, the last time of a date.
+MAX_US: Final = 253_402_300_800 * US - 1
 
 
 def as_date(at_us: int) -> datetime:
-    """The date (UTC) of µs since 1970; what lies before 1970 or after 9999 is shown as the nearest within."""
-    seconds, rest_us = divmod(min(max(at_us, 0), MOST_US), US)
-    # By whole numbers: a float would round the last moments into the year 10000.
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest_us)
+    """The date (UTC) of µs since 1970; times before 1970 or after 9999 become the nearest one in between."""
+    seconds, fraction_us = divmod(min(max(at_us, 0), MAX_US), US)
+    # In integers: a float would round the last microseconds up to the year 10000.
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=fraction_us)

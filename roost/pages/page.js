@@ -1,4 +1,4 @@
-// Draws the figures of the page with Plotly, in the colours of the reader's scheme.
+// Draws the page's figures with Plotly, in the colours of the reader's scheme.
 "use strict";
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -6,14 +6,14 @@
   const hasMouse = matchMedia("(pointer: fine)").matches;
   const config = { displayModeBar: false, responsive: true, displaylogo: false };
 
-  // Colours are given as names of CSS variables, under these keys only: texts are never touched.
+  // Colours are names of CSS variables, under these keys only: texts are never changed.
   const colourKeys = new Set(["color", "fillcolor", "gridcolor", "linecolor", "tickcolor", "bgcolor", "bordercolor"]);
   function paint(value, style) {
-    if (Array.isArray(value)) return value.map((one) => paint(one, style));
+    if (Array.isArray(value)) return value.map((item) => paint(item, style));
     if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => {
-      const isName = colourKeys.has(key) && typeof one === "string" && one.startsWith("--");
-      return [key, isName ? style.getPropertyValue(one).trim() : paint(one, style)];
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => {
+      const isName = colourKeys.has(key) && typeof item === "string" && item.startsWith("--");
+      return [key, isName ? style.getPropertyValue(item).trim() : paint(item, style)];
     }));
   }
 
@@ -21,7 +21,7 @@
     const style = getComputedStyle(document.documentElement);
     for (const plot of document.querySelectorAll("[data-figure]")) {
       const figure = paint(figures[plot.dataset.figure], style);
-      // A finger on a plot scrolls the page.
+      // On a touch screen, a plot scrolls the page.
       figure.layout.dragmode = hasMouse ? "zoom" : false;
       await Plotly.react(plot, figure.data, figure.layout, config);
     }

@@ -1,37 +1,36 @@
-"""Write moments, spans and amounts for people."""
+"""Format times, durations and sizes for people."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from roost.pages.moments import as_date
+from roost.pages.moments import US, as_date
 
 _HOUR_SECONDS: Final = 3600
-_US: Final = 1_000_000
-_ODD: Final = "\N{REPLACEMENT CHARACTER}"
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 
 
 def show_moment(at_us: int) -> str:
-    """A moment for people: UTC, to the second."""
+    """A time for people: UTC, to the second."""
     return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def show_span(span_us: int) -> str:
-    """A span for people: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min."""
-    if span_us < _US:
+    """A duration for people: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min."""
+    if span_us < US:
         return f"{max(0, span_us) // 1000} ms"
-    seconds = span_us / _US
+    seconds = span_us / US
     if seconds < 60:
         return f"{seconds:.1f} s".replace(".0 s", " s")
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, left_seconds = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+        return f"{minutes} min {left_seconds} s" if left_seconds else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def show_bytes(amount: int) -> str:
-    """An amount of bytes for people, by powers of 1024."""
+    """A size for people, in powers of 1024."""
     size = float(amount)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(size) < 1024 or unit == "GiB":
@@ -41,15 +40,15 @@ def show_bytes(amount: int) -> str:
 
 
 def show_plain(text: str) -> str:
-    """A text of the cluster's for a terminal, in one line: what would steer it is shown as a replacement mark."""
+    """A text from the cluster as one line for a terminal: control characters become replacement marks."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else " " if one.isspace() else _ODD for one in text)
+    return "".join(char if char.isprintable() else " " if char.isspace() else _REPLACEMENT for char in text)
 
 
 def show_seconds(seconds: float) -> str:
-    """A span for people, short: 350 ms, 4.2 s, 3:05 min, 2:10 h."""
-    # Sums of many equal spans look like each of them.
+    """A duration for people, short: 350 ms, 4.2 s, 3:05 min, 2:10 h."""
+    # Sums of many equal durations must look like exact ones.
     seconds = round(seconds, 9)
     if round(seconds, 1) < 60:
         return f"{seconds * 1000:.0f} ms" if 0 < seconds < 0.9995 else f"{seconds:.1f} s".replace(".0 s", " s")

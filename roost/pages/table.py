@@ -1,4 +1,4 @@
-"""Tables for people and for programs: columns with units, and how a cell of each unit is shown."""
+"""Tables for people and for programs: columns with units, and how cells of each unit are shown."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.moments import as_date
+from roost.pages.moments import US, as_date
 from roost.pages.phrases import show_bytes, show_span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-US: Final = 1_000_000
 Cell = str | int | float | bool | None
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 class Unit(StrEnum):
-    """What a column's values are; decides how people see them."""
+    """The unit of a column's values, which decides how they are shown."""
 
     TEXT = "text"
-    # A word that is named otherwise for people.
+    # A key that has a name for people.
     PHASE = "phase"
     # Microseconds since 1970; ISO 8601 in JSON and CSV.
     MOMENT = "moment"
@@ -47,13 +46,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. A cell is None where nothing is known."""
+    """One table. An unknown cell is None."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: Sequence[tuple[Cell, ...]]
-    # Too long for the page; JSON and CSV have it.
+    # In JSON and CSV only: too long for the page.
     only_data: bool = False
 
 
@@ -71,7 +70,7 @@ def show(cell: Cell, unit: Unit) -> str:
         case Unit.BYTES:
             return show_bytes(int(cell))
         case Unit.SHARE:
-            # 100 % means all of them.
+            # 100.0 % means all.
             text = f"{cell * 100:.1f}"
             return f"{'99.9' if text == '100.0' and cell < 1 else text} %"
         case Unit.MEAN:
@@ -81,7 +80,7 @@ def show(cell: Cell, unit: Unit) -> str:
 
 
 def moment(at_us: int) -> str:
-    """ISO 8601, UTC, of any number."""
+    """ISO 8601, UTC; any number is accepted."""
     return as_date(at_us).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -93,9 +92,9 @@ def data_cell(cell: Cell, unit: Unit) -> Cell:
 
 
 def csv_cell(cell: Cell) -> Cell:
-    """A cell of `data_cell` for CSV: text that a spreadsheet would take for a formula gets an apostrophe in front.
+    """A cell of `data_cell` for CSV: text that a spreadsheet would read as a formula is prefixed with an apostrophe.
 
-    Pods choose names of images and repositories, and whoever opens the report runs what they hold.
+    Users choose names of images and repositories, and a formula in one would run when somebody opens the file.
     Source: OWASP, "CSV Injection".
     """
     if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(cell):

@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.phrases import _US, show_bytes, show_moment, show_plain, show_span
+from roost.pages.moments import US
+from roost.pages.phrases import show_bytes, show_moment, show_plain, show_span
 from roost.recorder.store.records import DecisionKind, Phase, Verdict
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _head(story: PodStory) -> Iterator[str]:
     if ready_us is not None:
         # Both times are in whole seconds.
         span_us = ready_us - pod["created_us"]
-        yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= _US else 'within the same second'}."
+        yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
     else:
         yield f"{created}; {'it never became ready' if pod['deleted_us'] else 'not ready yet'}."
 
@@ -177,7 +178,7 @@ def _waits(story: PodStory) -> Iterator[str]:
     )
     # A step in whole seconds may seem to come before the one that it follows.
     for what, from_us, to_us in steps:
-        if from_us is not None and to_us is not None and to_us - from_us >= _US:
+        if from_us is not None and to_us is not None and to_us - from_us >= US:
             yield f"  about {show_span(to_us - from_us)} {what}"
 
 
@@ -225,7 +226,7 @@ def _pull(row: Row) -> str:
     size = f", {show_bytes(row['image_bytes'])}" if row["image_bytes"] else ""
     total_us = row["pull_and_wait_us"] or 0
     queued_us = total_us - (row["pull_us"] or total_us)
-    queue = f", {show_span(queued_us)} of it behind other pulls" if queued_us >= _US // 10 else ""
+    queue = f", {show_span(queued_us)} of it behind other pulls" if queued_us >= US // 10 else ""
     return f"{show_span(total_us)} for image {row['image']} to be pulled to {row['node_name']}{size}{queue}"
 
 

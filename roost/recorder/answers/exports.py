@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from roost.pages.moments import as_date
+from roost.pages.moments import US, as_date
 from roost.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost.recorder.store import schema
 from roost.recorder.store.records import Phase
@@ -22,7 +22,6 @@ LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"
 LAUNCH_VERSION: Final = 2
 # Pods whose rows are fetched together.
 CHUNK: Final = 500
-_US: Final = 1_000_000
 
 
 def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
@@ -110,7 +109,7 @@ def _ready(store: Store, uids: list[str]) -> dict[str, int]:
 
 
 def _after(created_us: int, at_us: int | None) -> float | None:
-    return None if at_us is None else (at_us - created_us) / _US
+    return None if at_us is None else (at_us - created_us) / US
 
 
 def _image_sizes(store: Store) -> dict[str, int]:

@@ -16,6 +16,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from roost.pages.moments import US
 from roost.pages.phrases import show_plain, show_span
 from roost.recorder.recording.reading import SeenEvent, SeenNode, SeenPod, read_event, read_node, read_pod
 from roost_core.kube.watch_cache import WatchCache
@@ -56,7 +57,6 @@ REFRESH_SECONDS: Final = 1.0
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
 FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SYNC_SECONDS: Final = 30.0
-_US: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ def _decisions(events: Sequence[SeenEvent], columns: int) -> list[Text]:
         rows.append(
             (
                 show_plain("/".join(event.about[1:3])),
-                time.strftime("%H:%M:%S", time.gmtime(event.last_us / _US)),
+                time.strftime("%H:%M:%S", time.gmtime(event.last_us / US)),
                 BOUND if is_bound else show_plain(event.reason),
                 show_plain(event.note.rpartition(" to ")[2] if is_bound else event.note),
             )
@@ -307,7 +307,7 @@ def _cut(name: str, width: int) -> str:
 
 
 def _show_age(seconds: float) -> str:
-    return show_span(round(seconds) * _US) if seconds >= 1 else "0 s"
+    return show_span(round(seconds) * US) if seconds >= 1 else "0 s"
 
 
 def bar(counts: Mapping[str, int], width: int) -> Text:

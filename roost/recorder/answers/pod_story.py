@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
+from roost.pages.moments import US
 from roost.recorder.store import schema
 from roost.recorder.store.records import DecisionKind, Phase, unpack_candidates
 
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 _MANY: Final = 500
-_US: Final = 1_000_000
 # A scheduler nominates a node in the same try in which it pre-empts; victims report that time in whole seconds.
-NOMINATION_US: Final = 10 * _US
+NOMINATION_US: Final = 10 * US
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.pages.moments import MOST_US, as_date
+from roost.pages.moments import MAX_US, US, as_date
 from roost.recorder.recording.reading import MICRO_US, SECOND_US, micros
 from roost.recorder.store.records import DecisionKind, DecisionRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
 from roost_core.placement.quantities import parse_quantity
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from roost.recorder.answers.pod_story import Row
 
-_US: Final = 1_000_000
 # 2024-04-23 19:51:07.300887638 +0000 UTC m=+82.837503147
 _GO_TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)? ([+-]\d\d)(\d\d) \S+(?: m=[+-][\d.]+)?", re.ASCII
@@ -261,7 +260,7 @@ def _read_time(text: object) -> tuple[int, int] | None:
         day, clock, fraction, hours, minutes = match.groups()
         text = f"{day}T{clock}{fraction or ''}{hours}:{minutes}"
     at_us = micros(text)
-    if at_us is None or not 0 < at_us <= MOST_US:
+    if at_us is None or not 0 < at_us <= MAX_US:
         return None
     try:
         # Without zone and fraction, which may have more digits than it accepts.
@@ -277,7 +276,7 @@ def _read_time(text: object) -> tuple[int, int] | None:
 def show_time(at_us: int, resolution_us: int) -> str:
     """A time as Go prints it, which is the sniffer's format."""
     seconds = as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
-    fraction = "" if resolution_us >= SECOND_US else f".{at_us % _US:06d}"
+    fraction = "" if resolution_us >= SECOND_US else f".{at_us % US:06d}"
     return f"{seconds}{fraction} +0000 UTC"
 
 

@@ -187,21 +187,21 @@ def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:
     return Verdict.DIFFERS, f"the model prefers {decision.node}"
 
 
-def _is_same_pod(one: PodState | None, other: PodState | None) -> bool:
+def _is_same_pod(before: PodState | None, after: PodState | None) -> bool:
     """Whether the two are the same to schedulers."""
-    if one is None or other is None:
-        return one is other
+    if before is None or after is None:
+        return before is after
     return (
-        one.node_name == other.node_name
-        and one.nominated_node == other.nominated_node
-        and one.leaving == other.leaving
-        and one.priority == other.priority
-        and (one.spec is other.spec or one.spec == other.spec)
-        and one.labels == other.labels
+        before.node_name == after.node_name
+        and before.nominated_node == after.nominated_node
+        and before.leaving == after.leaving
+        and before.priority == after.priority
+        and (before.spec is after.spec or before.spec == after.spec)
+        and before.labels == after.labels
     )
 
 
-def _is_same_node(one: NodeState | None, other: NodeState | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.fact == other.fact and one.allocatable == other.allocatable and one.images == other.images
+def _is_same_node(before: NodeState | None, after: NodeState | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return before.fact == after.fact and before.allocatable == after.allocatable and before.images == after.images

@@ -235,7 +235,7 @@ def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
         ("initContainerStatuses", "initContainers", True),
     ):
         # The status names images as the runtime does; the spec as the pod's author does.
-        spec_images = {one.get("name"): str(one.get("image") or "") for one in item["spec"].get(part) or ()}
+        spec_images = {spec.get("name"): str(spec.get("image") or "") for spec in item["spec"].get(part) or ()}
         for container in status.get(key) or ():
             state = container.get("state") or _NOTHING
             running = state.get("running") or _NOTHING

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.decision_records import Judgement
-from roost.recorder.recording.reading import MICRO_US, Malformed, malformed, read_event, read_node, read_pod
+from roost.recorder.recording.reading import MICRO_US, US, Malformed, malformed, read_event, read_node, read_pod
 from roost.recorder.store.database import Refused, StoreError
 from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord
 from roost.recorder.store.records import Verdict as ModelVerdict
@@ -53,7 +53,6 @@ RETRY_SECONDS: Final = 2.0
 # Most pod specs that are cached; beyond that, the cache is emptied.
 MAX_SPECS: Final = 50_000
 STALE_SECONDS: Final = 180.0
-_US: Final = 1_000_000
 # After these, all changes up to their version have been delivered.
 _MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, Change.BOOKMARK)
 
@@ -226,7 +225,7 @@ class Recording:
                 return
 
     def _follow(self, notice: Notice) -> None:
-        now_us = int(notice.at * _US)
+        now_us = int(notice.at * US)
         try:
             self._rows += self._records(notice, now_us, self._late_us(notice, now_us))
         except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log

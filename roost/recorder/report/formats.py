@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CollectorRegistry, HistogramMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
+from roost.pages.moments import US
 from roost.pages.table import csv_cell, data_cell, moment
 from roost.recorder.report.sections import tables
 from roost.recorder.report.starts import Starts
 from roost.recorder.report.statistics import BOUNDS_SECONDS, Spans
-from roost.recorder.report.subject import US, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from roost.recorder.report.subject import Report
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
 # Raised when a table or a column goes.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from roost.pages.html_page import Tile, render
+from roost.pages.moments import US
 from roost.pages.phrases import show_span
 from roost.pages.table import Unit, moment
 from roost.recorder.report.failures import Failures
@@ -13,9 +14,11 @@ from roost.recorder.report.pulls import Pulls
 from roost.recorder.report.removals import Removals
 from roost.recorder.report.sections import parts
 from roost.recorder.report.starts import Starts, show
-from roost.recorder.report.subject import US, Report
 from roost.recorder.report.verdicts import Verdicts
 from roost.recorder.store.records import EVENTS, PODS
+
+if TYPE_CHECKING:
+    from roost.recorder.report.subject import Report
 
 TITLE: Final = "How pods started, and where they went"
 

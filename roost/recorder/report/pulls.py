@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final, Self
 import sqlalchemy as sa
 
 from roost.pages.drawing import PERCENTS, Figure, Mark, Row, bars, cut, plot_axis, short_names, time_text
+from roost.pages.moments import US
 from roost.pages.table import Unit, show
 from roost.recorder.report.gaps import unseen_steps
 from roost.recorder.report.query import Query, bounded, count, total
 from roost.recorder.report.statistics import busiest, share
-from roost.recorder.report.subject import MAX_BARS, US, Field, Report, Section, TableOf, time_field
+from roost.recorder.report.subject import MAX_BARS, Field, Report, Section, TableOf, time_field
 from roost.recorder.report.timeline import step_bars, time_figure
 from roost.recorder.store import schema
 from roost.recorder.store.records import EVENTS

@@ -76,7 +76,7 @@ class Query:
             self.within(schema.pull.c.at_us),
             self.within(schema.preemption.c.at_us),
         )
-        return any(self._connection.execute(sa.select(1).where(one).limit(1)).first() for one in conditions)
+        return any(self._connection.execute(sa.select(1).where(condition).limit(1)).first() for condition in conditions)
 
 
 def read_extent(connection: sa.Connection) -> Extent | None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import sqlalchemy as sa
 
 from roost.pages import table
-from roost.pages.drawing import LEAST_SECONDS, Figure, Mark, Stack, log_axis, short_names
+from roost.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, log_axis, short_names
+from roost.pages.moments import US
 from roost.pages.table import Cell, Unit
 from roost.recorder.recording.model import PLACEHOLDER
 from roost.recorder.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost.recorder.report.query import Number, Query, Rows, bounded, count, step_index, total
 from roost.recorder.report.statistics import Spans, busiest, edge_at
-from roost.recorder.report.subject import NO_CLASS, US, Field, Report, Section, TableOf
+from roost.recorder.report.subject import NO_CLASS, Field, Report, Section, TableOf
 from roost.recorder.store import schema
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def _figure(key: str, groups: Groups) -> Figure | None:
         stack.name(short[full_names[names]], f"{spans[WHOLE].count:,} pods" if WHOLE in spans else "")
         for row in phase_rows(spans, PHASES):
             middle_us, high_us = (row.spans.percentile_us(share) or 0 for share in (0.5, 0.95))
-            middle, high = (max(LEAST_SECONDS, span_us / US) for span_us in (middle_us, high_us))
+            middle, high = (max(MIN_SECONDS, span_us / US) for span_us in (middle_us, high_us))
             longest = max(longest, high)
             hover = (
                 f"{escape(full_names[names])}<br>{PHASE_NAMES[row.phase]}: {row.spans.count:,}"

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from roost.pages.moments import US
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
-US: Final = 1_000_000
 # (longest span, its step, how many more steps precede these than if all steps were of this length), in µs.
 STEPS: Final[tuple[tuple[int, int, int], ...]] = (
     (10 * US, 10_000, 0),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from roost.recorder.report.query import Extent, Query
     from roost.recorder.report.statistics import Span, Steps
 
-US: Final = 1_000_000
 NO_CLASS: Final = "no class"
 # Nodes, reasons and the like that are drawn at most; the tables list all.
 MAX_BARS: Final = 10

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from roost.pages.moments import US
 from roost.pages.phrases import show_bytes, show_seconds
-from roost.pages.table import US, Cell, Unit
+from roost.pages.table import Cell, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

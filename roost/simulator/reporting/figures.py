@@ -28,7 +28,8 @@ from roost.pages.drawing import (
     time_text,
     time_ticks,
 )
-from roost.pages.table import US, Unit
+from roost.pages.moments import US
+from roost.pages.table import Unit
 from roost.simulator.engine.histogram import middle
 from roost.simulator.engine.results import PARTS
 from roost.simulator.reporting.amounts import show_amount, show_value

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from roost.pages.moments import US
 from roost.pages.phrases import show_span
-from roost.pages.table import US, Cell, Column, Table, Unit
+from roost.pages.table import Cell, Column, Table, Unit
 from roost.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
 from roost.simulator.reporting.amounts import show_bound, show_value
 from roost.simulator.setup.checks import list_assumptions, show_assumption
