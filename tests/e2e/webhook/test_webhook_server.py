@@ -332,5 +332,5 @@ def test_a_changed_certificate_is_served_to_new_connections_and_drops_no_old_one
         (tmp_path / "tls.key").write_bytes(make_leaf().key_pem)
         wait_until(lambda: "certificate rejected" in webhook.log(), 10, "the rejection in the log")
         assert webhook.post(review_of())[0] == 200
-        assert "the last change was refused" in webhook.page("/readyz")[1]
+        assert "the last change was rejected" in webhook.page("/readyz")[1]
         assert "PRIVATE" not in webhook.log()

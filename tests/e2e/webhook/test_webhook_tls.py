@@ -146,7 +146,7 @@ def test_a_webhook_that_starts_before_its_certificate_is_there_says_so_and_becom
     status, text = webhook.get("/readyz")
     assert status == 503
     assert "[-]certificate failed: no certificate yet" in text
-    assert "the controllers' leader makes it" in text
+    assert "the controllers' leader creates it" in text
     fleet.stack.start_controllers()
     webhook.wait_ready()
     wait_served(fleet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roost.__main__ import main
-from tests.unit.generator.test_importer import imported
+from tests.unit.generator.imported_hubs import imported
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.generator.test_importer import fault_of, imported
+from tests.unit.generator.imported_hubs import fault_of, imported
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from generator.importing.source import child
 from roost_core.placement.managed_images import puller_groups
-from tests.unit.generator.test_importer import PURPOSE_USER, imported, unmapped, value
+from tests.unit.generator.imported_hubs import PURPOSE_USER, imported, unmapped, value
 
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 PROFILES = """

@@ -1,0 +1,94 @@
+"""Import values of hubs, check that the result is valid, and read it as Roost would."""
+
+from __future__ import annotations
+
+from functools import cache
+from textwrap import dedent
+
+import pytest
+
+from generator.checks.lint import lint
+from generator.checks.schema import find_faults
+from generator.faults import ValuesError
+from generator.importing.importer import ImportResult, import_values
+from generator.importing.source import child
+from generator.locations import chart_folder
+from generator.render.functions import complete_placeholder_set, core_pod, items
+from generator.values.loader import LoadedFile, load
+from generator.values.merge import Merged, merge_values
+from generator.values.release import Release
+
+PURPOSE_USER = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
+
+
+@cache
+def defaults() -> LoadedFile:
+    return load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+
+
+def merged(result: ImportResult) -> Merged:
+    """What Roost makes of the printed document; it must be valid and say what the result says."""
+    printed = load(result.to_yaml().encode(), "imported.yaml")
+    assert printed.values == result.values
+    whole = merge_values(defaults(), [printed])
+    faults = find_faults(whole) or lint(whole, Release())
+    assert [str(fault) for fault in faults if fault.severity == "error"] == []
+    return whole
+
+
+def imported(text: str, release: str = "hub") -> ImportResult:
+    result = import_values(dedent(text), "hub.yaml", release)
+    merged(result)
+    return result
+
+
+def value(result: ImportResult, dotted: str) -> object:
+    """A value of the document that was printed, merged into Roost's defaults and, for a program, into `corePods`."""
+    values = dict(merged(result).values)
+    for program in ("scheduler", "webhook", "controllers", "recorder"):
+        values[program] = {**dict(items(values[program])), **core_pod(values["corePods"], values[program])}
+    return child(values, *dotted.split("."))
+
+
+def placeholder(result: ImportResult) -> dict[str, object]:
+    """The one set, with what it inherits."""
+    sets = result.values["placeholders"]
+    assert isinstance(sets, list)
+    (only,) = sets
+    assert isinstance(only, dict)
+    return complete_placeholder_set(only, value(result, "placeholder.defaults"))
+
+
+def unmapped(result: ImportResult) -> dict[str, int]:
+    return {note.key: note.line for note in result.unmapped}
+
+
+def fault_of(text: str | bytes) -> str:
+    with pytest.raises(ValuesError) as caught:
+        import_values(text, "hub.yaml")
+    return str(caught.value)
+
+
+PLAIN = """
+    hub:
+      config:
+        Authenticator: {admin_users: [ada]}
+    proxy:
+      service: {type: ClusterIP}
+    scheduling:
+      podPriority:
+        enabled: true
+      userPlaceholder:
+        replicas: 4
+      userPods:
+        nodeAffinity: {matchNodePurpose: require}
+    singleuser:
+      image: {name: quay.io/lab/notebook, tag: "2026.08"}
+      cpu: {guarantee: 0.25, limit: 2}
+      memory: {guarantee: 1G, limit: 2G}
+      nodeSelector: {pool: students}
+      extraTolerations:
+        - {key: course, operator: Exists}
+      storage: {capacity: 5Gi}
+    cull: {every: 300}
+"""

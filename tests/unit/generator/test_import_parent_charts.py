@@ -1,0 +1,135 @@
+"""A hub below a parent chart, several hubs in one file, layers."""
+
+from __future__ import annotations
+
+import pytest
+
+from generator.faults import ValuesError
+from generator.importing.importer import import_layers, import_values
+from tests.unit.generator.imported_hubs import fault_of, imported, placeholder, unmapped, value
+
+BASEHUB = """
+    basehub:
+      nodePlaceholder: {enabled: true, replicas: 3}
+      binderhub-service:
+        enabled: true
+        dockerApi: {nodeSelector: {type: r5.xlarge}}
+        config: {KubernetesBuildExecutor: {sticky_builds: true}}
+      jupyterhub:
+        custom: {homepage: {title: Lab}}
+        scheduling:
+          userScheduler: {enabled: true, replicas: 1}
+          corePods: {nodeAffinity: {matchNodePurpose: require}}
+          userPods: {nodeAffinity: {matchNodePurpose: require}}
+        singleuser: {memory: {guarantee: 256M}}
+        prePuller: {hook: {enabled: false}, continuous: {enabled: false}}
+"""
+
+
+def test_a_hub_under_a_parent_chart_is_found_and_its_keys_are_named_in_full() -> None:
+    result = imported(BASEHUB, "staging")
+    assert result.values["replaceSchedulers"] == ["staging-user-scheduler"]
+    assert placeholder(result)["resources"] == {"requests": {"memory": "256Mi"}}
+    assert result.switch_off == [
+        "basehub.jupyterhub.scheduling.userScheduler.enabled: false",
+        "basehub.binderhub-service.config.KubernetesBuildExecutor.sticky_builds: false",
+    ]
+
+
+def test_builders_of_binderhub_service_replace_both_default_labels() -> None:
+    assert value(imported(BASEHUB), "podClasses.build.home.builders.labels") == {
+        "app.kubernetes.io/name": "binderhub-service",
+        "app.kubernetes.io/component": "docker-api",
+    }
+
+
+def test_spare_nodes_and_builders_nodes_are_named() -> None:
+    assert list(unmapped(imported(BASEHUB))) == [
+        "basehub.nodePlaceholder",
+        "basehub.binderhub-service.dockerApi.nodeSelector",
+    ]
+
+
+def test_a_builder_service_that_is_off_is_no_builder() -> None:
+    result = imported("jupyterhub: {}\nbinderhub-service: {enabled: false, config: {}}")
+    assert "podClasses" not in result.values
+
+
+def test_the_values_of_binderhub_service_alone_configure_no_hub() -> None:
+    result = imported("dockerApi: {}\nconfig: {BinderHub: {base_url: /}}")
+    assert set(result.values) == {"podClasses"}
+
+
+@pytest.mark.parametrize(
+    "nesting", ["", "jupyterhub", "basehub.jupyterhub", "daskhub.jupyterhub", "my-chart.hub-alias"]
+)
+def test_a_hub_is_found_wherever_a_parent_chart_puts_it(nesting: str) -> None:
+    text, indent = "", ""
+    for key in filter(None, nesting.split(".")):
+        text += f"{indent}{key}:\n"
+        indent += "  "
+    result = imported(f"other: {{a: 1}}\n{text}{indent}scheduling: {{userPlaceholder: {{replicas: 9}}}}\n")
+    assert placeholder(result)["replicas"] == 9
+
+
+def test_dask_pods_that_name_the_hubs_scheduler_are_warned_of() -> None:
+    result = imported("""
+        daskhub:
+          jupyterhub: {singleuser: {}}
+          dask-gateway: {gateway: {backend: {worker: {extraPodConfig: {schedulerName: hub-user-scheduler}}}}}
+        """)
+    assert "or these pods stay Pending" in result.report()
+
+
+SEVERAL = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {scheduling: {userPlaceholder: {replicas: 7}}}}\n"
+
+
+def test_several_hubs_in_one_file_are_a_fault_that_says_how_to_choose() -> None:
+    said = fault_of(SEVERAL)
+    assert "found 2 hubs: one.jupyterhub (hub.yaml) and two.jupyterhub (hub.yaml), expected one hub" in said
+    assert "--hub one.jupyterhub" in said
+    chosen = import_values(SEVERAL, "hub.yaml", hub="two.jupyterhub")
+    assert placeholder(chosen)["replicas"] == 7
+
+
+def test_a_hub_that_is_not_there_can_not_be_chosen() -> None:
+    with pytest.raises(ValuesError, match=r"no values below jupyterhub, expected one.jupyterhub or two.jupyterhub"):
+        import_values(SEVERAL, "hub.yaml", hub="jupyterhub")
+
+
+BASEHUB_DEFAULTS = (
+    "jupyterhub: {scheduling: {userScheduler: {enabled: false}}, singleuser: {memory: {guarantee: 256M}}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("nested", "key"),
+    [
+        ("basehub: {jupyterhub: {singleuser: {memory: {guarantee: 8G}}}}", "basehub.jupyterhub"),
+        ("daskhub: {basehub: {jupyterhub: {singleuser: {}}}}", "daskhub.basehub.jupyterhub"),
+        ("singleuser: {memory: {guarantee: 8G}}", "(top)"),
+    ],
+)
+def test_defaults_of_another_chart_are_not_taken_for_the_hub(nested: str, key: str) -> None:
+    with pytest.raises(ValuesError) as caught:
+        import_layers([("basehub.yaml", BASEHUB_DEFAULTS), ("hub.yaml", nested)])
+    said = str(caught.value)
+    assert f"{key} (hub.yaml)" in said
+    assert "jupyterhub (basehub.yaml)" in said
+    assert "helm get values RELEASE --all" in said
+
+
+def test_a_binderhub_with_a_hubs_key_beside_its_hub_is_one_hub() -> None:
+    result = imported("binderhub: {config: {BinderHub: {}}, hub: {}, proxy: {}, jupyterhub: {singleuser: {}}}")
+    assert result.values["replaceSchedulers"] == ["hub-user-scheduler"]
+
+
+def test_later_layers_win_as_with_helm_and_notes_name_the_layer() -> None:
+    result = import_layers(
+        [
+            ("common.yaml", "jupyterhub:\n  scheduling:\n    userPlaceholder: {replicas: 2, extraPodSpec: {a: 1}}\n"),
+            ("prod.yaml", "jupyterhub:\n  scheduling:\n    userPlaceholder:\n      replicas: 8\n    other: 1\n"),
+        ]
+    )
+    assert placeholder(result)["replicas"] == 8
+    assert [(note.file, note.line) for note in result.unmapped] == [("common.yaml", 3), ("prod.yaml", 5)]
