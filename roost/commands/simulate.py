@@ -1,4 +1,4 @@
-"""`roost simulate`: replay launches under values files, and show side by side what would have come of it."""
+"""`roost simulate`: replay launches under values files, and show the results side by side."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from roost.simulator.setup.policy import load_policy
 from roost.simulator.setup.shipped import describe, policy_files, values_files
 from roost.simulator.sweep.dask_cluster import DaskCluster
 from roost.simulator.sweep.fit_checks import check_policy
-from roost.simulator.sweep.progress import Teller
+from roost.simulator.sweep.progress import ProgressDisplay
 from roost.simulator.sweep.request import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
 from roost.simulator.sweep.result_store import ResultStore, StoreError
 from roost.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from roost.simulator.sweep.summary import Summary, WorldSetting
     from roost.simulator.sweep.survey import Survey, Trace
 
-# Lines about the trace that stderr gets; the report has all.
+# The most lines about the trace on stderr; the report has all.
 MOST_SENTENCES: Final = 8
 STDIN: Final = "-"
-GOES_ON: Final = "The same command goes on from there."
+GOES_ON: Final = "The same command continues from there."
 SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
 FAULTS: Final = (
     TraceError,
@@ -68,13 +68,13 @@ FAULTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """What was asked for on the command line."""
+    """The command line."""
 
     traces: tuple[str, ...] = ()
-    # Of made-up launches; None: as usual.
+    # Days of made-up launches; None: the default.
     days: float | None = None
     policies: tuple[str, ...] = ()
-    # Each is one policy: files with commas between, later ones win.
+    # Each is one policy: files separated by commas, the later wins.
     values: tuple[str, ...] = ()
     seeds: int = 10
     settings: tuple[str, ...] = ()
@@ -91,28 +91,30 @@ class SimulateOptions:
 
 
 def run(options: SimulateOptions) -> int:
-    """Replay everything and show it; 1 for faults of values, trace, assumptions or a replay."""
+    """Replay everything and print the report; 1 for faults of values, trace, assumptions or a replay."""
     if "list" in options.policies:
         sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
         return 0
     if STDIN in options.traces:
-        # Every replay reads it anew.
+        # Every replay reads the trace again.
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "standard-input")
             with file.open("wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
-            return run(replace(options, traces=tuple(str(file) if one == STDIN else one for one in options.traces)))
+            return run(
+                replace(options, traces=tuple(str(file) if trace == STDIN else trace for trace in options.traces))
+            )
     talk = Console(stderr=True, highlight=False)
     fault = "" if options.output in {None, "-"} else _output_fault(Path(str(options.output)))
     if fault:
-        # Said before hours of replays, not after them.
+        # Reported before hours of replays, not after them.
         print(f"roost simulate: {options.output}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     try:
         if options.suggest:
             return _suggest(options, talk)
-        summary, told = _simulate(options, talk)
-        return _write(options, summary, told)
+        summary, context = _simulate(options, talk)
+        return _write(options, summary, context)
     except FAULTS as error:
         for line in str(error).splitlines():
             print(f"roost simulate: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
@@ -120,11 +122,11 @@ def run(options: SimulateOptions) -> int:
 
 
 def _output_fault(path: Path) -> str:
-    """Why nothing can be written there; "": it can."""
+    """Why the file can't be written; "": it can."""
     if path.is_dir():
-        return "is a folder; name a file"
+        return "is a directory; name a file"
     if not path.parent.is_dir():
-        return "there is no such folder"
+        return "the directory does not exist"
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         return "can't be written: Permission denied"
     return ""
@@ -138,9 +140,9 @@ def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Consol
     trace = trace_of(options.traces, USUAL_DAYS if options.days is None else options.days)
     assumptions = worlds[0].assumptions
     with talk.status("Reading the trace"):
-        found = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds, assumptions)
-    sentences = list(found.counts.sentences()) if found.counts.lines else []
-    # CSV has figures only, and what is suggested is for a values file: nothing but this tells then.
+        surveyed = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds, assumptions)
+    sentences = list(surveyed.counts.sentences()) if surveyed.counts.lines else []
+    # CSV and suggested values say nothing about the trace, so all of it is printed here.
     is_reported = _form(options) != "csv" and not options.suggest
     shown = MOST_SENTENCES if is_reported else len(sentences)
     for sentence in sentences[:shown]:
@@ -148,8 +150,8 @@ def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Consol
     if len(sentences) > shown:
         talk.print(f"and {len(sentences) - shown} more kinds of lines, in the report", soft_wrap=True)
     for world in worlds:
-        check_images(world.assumptions, found.largest_image, found.largest_image_bytes)
-    return trace, found
+        check_images(world.assumptions, surveyed.largest_image, surveyed.largest_image_bytes)
+    return trace, surveyed
 
 
 def _spread(options: SimulateOptions) -> Spread:
@@ -157,7 +159,7 @@ def _spread(options: SimulateOptions) -> Spread:
 
 
 def _check(jobs: Sequence[Job]) -> None:
-    """Refuse what fits nowhere; said before the first replay, and once for all seeds."""
+    """Reject pods that fit no node: before the first replay, and once for all seeds."""
     for policy, assumptions in {
         (job.policy.name, job.assumptions): (job.policy, job.assumptions) for job in jobs
     }.values():
@@ -168,29 +170,31 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
     policies, about, needs = load_policies(options.policies, options.values)
     worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
     needs = needed_of_nodes(needs)
-    trace, found = _read(options, worlds, talk)
+    trace, surveyed = _read(options, worlds, talk)
     jobs = make_jobs(
         policies, range(1, options.seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace, needs
     )
     _check(jobs)
     store = ResultStore(_results_folder(options))
-    teller = Teller(talk, len({job.key for job in jobs}), found.attempts)
+    display = ProgressDisplay(talk, len({job.key for job in jobs}), surveyed.attempts)
     try:
-        with teller:
-            results = run_sweep(jobs, _spread(options), store, tell=teller)
+        with display:
+            results = run_sweep(jobs, _spread(options), store, report=display)
     except KeyboardInterrupt:
-        done = teller.meter.kept + teller.meter.ended
+        done = display.meter.kept + display.meter.ended
         talk.print(
-            f"Stopped: {done} of {teller.meter.replays} replays are done and kept in {store.folder}. {GOES_ON}",
+            f"Stopped: {done} of {display.meter.replays} replays are done and kept in {store.folder}. {GOES_ON}",
             markup=False,
             soft_wrap=True,
         )
         raise
     if store.broken:
         talk.print(
-            f"{len(store.broken)} broken results were made anew, as {store.broken[0]}", markup=False, soft_wrap=True
+            f"{len(store.broken)} results could not be read and were replayed again, such as {store.broken[0]}",
+            markup=False,
+            soft_wrap=True,
         )
-    return summarise(results, worlds, needs), ReportContext(about, str(trace), found, version())
+    return summarise(results, worlds, needs), ReportContext(about, str(trace), surveyed, version())
 
 
 def _suggest(options: SimulateOptions, talk: Console) -> int:
@@ -202,9 +206,9 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     world = make_worlds(options.settings, options.sessions, options.vary, needs)[0]
     needs = needed_of_nodes(needs)
     files = options.values[0].split(",") if options.values else values_files(base.name)
-    trace, found = _read(options, [world], talk)
+    trace, surveyed = _read(options, [world], talk)
     requests = {"cpu": f"{world.assumptions.user_cpu_millicores}m", "memory": str(world.assumptions.user_memory_bytes)}
-    space = make_space(read_values(files).values, found.window_p999, requests)
+    space = make_space(read_values(files).values, surveyed.window_p999, requests)
     store = ResultStore(_results_folder(options))
 
     def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
@@ -216,8 +220,8 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
         worlds = [(world.setting, replace(world.assumptions, **needs.get(base.name, {})))]
         jobs = make_jobs(policies, numbers, worlds, trace)
         _check(jobs)
-        with Teller(talk, len({job.key for job in jobs}), found.attempts) as teller:
-            runs = run_sweep(jobs, _spread(options), store, tell=teller)
+        with ProgressDisplay(talk, len({job.key for job in jobs}), surveyed.attempts) as display:
+            runs = run_sweep(jobs, _spread(options), store, report=display)
         by_name: dict[str, list[RunResult]] = {}
         for run in runs:
             by_name.setdefault(run.policy, []).append(run)
@@ -229,13 +233,13 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     try:
         outcome = search(space.axes, space.start, evaluate, options.target_seconds, options.seeds)
     except KeyboardInterrupt:
-        talk.print(f"Stopped: what was replayed is kept in {store.folder}. {GOES_ON}", markup=False, soft_wrap=True)
+        talk.print(f"Stopped: finished replays are kept in {store.folder}. {GOES_ON}", markup=False, soft_wrap=True)
         raise
     sys.stdout.write(show_outcome(outcome, space, options.target_seconds, str(trace)))
     if outcome.reaches(options.target_seconds):
         return 0
     print(  # noqa: T201 - a command's talk
-        f"roost simulate: no values that were tried reach {show_seconds(options.target_seconds)}; these come nearest",
+        f"roost simulate: no values that were tried reach {show_seconds(options.target_seconds)}; these come closest",
         file=sys.stderr,
     )
     return 1
@@ -248,13 +252,13 @@ def _results_folder(options: SimulateOptions) -> Path:
     return Path(cache) / "roost" / "simulate"
 
 
-def _write(options: SimulateOptions, summary: Summary, told: ReportContext) -> int:
+def _write(options: SimulateOptions, summary: Summary, context: ReportContext) -> int:
     form = _form(options)
     width = terminal_width(shutil.get_terminal_size((120, 40)).columns, is_terminal=sys.stdout.isatty())
-    text = _formatted(form, summary, told, width)
+    text = _formatted(form, summary, context, width)
     if options.output is None or options.output == "-":
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and form == "text"
-        sys.stdout.write(to_text(summary, told, width, colour=True) if colour else text)
+        sys.stdout.write(to_text(summary, context, width, colour=True) if colour else text)
         return 0
     try:
         Path(options.output).write_text(text, encoding="utf-8")
@@ -264,13 +268,13 @@ def _write(options: SimulateOptions, summary: Summary, told: ReportContext) -> i
     return 0
 
 
-def _formatted(form: str, summary: Summary, told: ReportContext, width: int) -> str:
+def _formatted(form: str, summary: Summary, context: ReportContext, width: int) -> str:
     match form:
         case "html":
-            return make_page(summary, told)
+            return make_page(summary, context)
         case "json":
-            return to_json(summary, told)
+            return to_json(summary, context)
         case "csv":
             return to_csv(summary)
         case _:
-            return to_text(summary, told, width)
+            return to_text(summary, context, width)

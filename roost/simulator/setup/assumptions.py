@@ -1,4 +1,4 @@
-"""Everything about the world that no trace and no values file says; each a parameter, each with its source.
+"""Everything about the world that neither the trace nor the values say; each a parameter with its source.
 
 Sources: [S] published figures of mybinder.org, GKE, kubelet and containerd; [A] an assumption, to be varied.
 """
@@ -13,7 +13,7 @@ from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 
 
 class SessionModel(NamedTuple):
-    """Minutes from ready to gone: a least time (the culler's) and a log-normal rest."""
+    """Minutes from ready to gone: a least time (the culler's) plus a log-normal."""
 
     least_minutes: float
     median_rest_minutes: float
@@ -29,7 +29,7 @@ SESSIONS: Final = {
 
 
 class PullModel(NamedTuple):
-    """Bytes per second, compressed: over the network for one node, and unpacking, one layer after the other."""
+    """Compressed bytes per second of one node: over the network, and when unpacking, one layer after the other."""
 
     fetch: float
     unpack: float
@@ -48,7 +48,7 @@ KUBERNETES_MINORS: Final = tuple(f"1.{minor}" for minor in range(OLDEST_MINOR, N
 
 
 class Autoscaler(StrEnum):
-    """Whose rules add and remove nodes."""
+    """What adds and removes nodes."""
 
     CLUSTER_AUTOSCALER = "cluster-autoscaler"
     KARPENTER = "karpenter"
@@ -62,86 +62,109 @@ class Assumptions:
     # The cluster's minor of Kubernetes, 1.35, 1.36 or 1.37: values are rendered for it, and pods are placed as its
     # kube-scheduler does [A: the newest that the chart has an image for].
     kubernetes_minor: str = KUBERNETES_MINORS[-1]
-    # A key of SESSIONS [A].
+    # How long servers run: short, mid or long [A].
     sessions: str = "mid"
-    # Between looks of the hub's culler, which ends servers that are idle: a session of drawn length ends at the first
-    # look after its end. 0: servers stop by themselves, as on mybinder.org [S: zero-to-jupyterhub's 600].
+    # Seconds between two runs of the hub's culler, which ends idle servers: a session of drawn length ends at the first
+    # run after its end. 0: servers stop by themselves, as on mybinder.org [S: zero-to-jupyterhub has 600].
     cull_every_seconds: float = 0.0
-    # A key of PULLS [A].
+    # How fast nodes pull images: fast, middle or slow [A].
     pulls: str = "middle"
-    # Running servers of one repository, and of all; 0: no quota [S: 100 in May 2019].
+    # The most running servers of one repository; 0: no quota [S: 100 in May 2019].
     quota_per_repository: int = 100
+    # The most running servers in all; 0: no quota.
     quota_total: int = 0
-    # What a user's pod asks for [S: 0.01 CPU; 550 MB make 66 a node].
+    # CPU that a user's pod requests [S].
     user_cpu_millicores: int = 10
+    # Memory that a user's pod requests [S: 66 users fit a node].
     user_memory_bytes: int = 550_000_000
-    # Of one node [S: n1-highmem-8]; memory so that 66 users fit beside its daemons [S].
+    # Allocatable CPU of a node [S: n1-highmem-8].
     node_cpu_millicores: int = 7910
+    # Allocatable memory of a node, less what its daemons request [S: n1-highmem-8].
     node_memory_bytes: int = 36_500_000_000
+    # The most pods on a node [S].
     node_pods: int = 110
-    # Of the image filesystem; 0: endless [S: 1 TB].
+    # Size of a node's image filesystem; 0: endless [S: 1 TB].
     node_disk_bytes: int = 10**12
-    # Of the pool of user nodes [A].
+    # The fewest nodes of the pool [A].
     min_nodes: int = 1
+    # The most nodes of the pool [A].
     max_nodes: int = 100
-    # Whose rules add and remove nodes: cluster-autoscaler, karpenter or none [S].
+    # What adds and removes nodes: cluster-autoscaler, karpenter or none [S].
     autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
-    # Hours after its joining at which a node is drained: it takes no more users, its placeholders go elsewhere at once,
-    # and it goes when its last user has left. 0: never [S: Karpenter's expireAfter, 720 as usual; stands for upgrades
-    # of nodes, too].
+    # Age in hours at which a node is drained: it takes no more users, its placeholders are evicted at once, and it is
+    # removed when its last user has left. 0: never [S: Karpenter's expireAfter, 720 by default; also stands for
+    # upgrades of nodes].
     node_expire_hours: float = 0.0
-    # From request to Ready: median and sigma of a log-normal [A, S: 3 to 4 minutes on GCE].
+    # Seconds from the request of a node until it is Ready, median of a log-normal [A, S: 3 to 4 minutes on GCE].
     boot_median_seconds: float = 210.0
+    # Sigma of that log-normal [A].
     boot_sigma: float = 0.25
-    # Cluster Autoscaler [S: its FAQ].
+    # Seconds between two loops of Cluster Autoscaler, --scan-interval [S: its FAQ].
     autoscaler_loop_seconds: float = 10.0
+    # Seconds for which a node must be unneeded before it is removed, --scale-down-unneeded-time [S: its FAQ].
     unneeded_seconds: float = 600.0
+    # Seconds after a scale-up without scale-down, --scale-down-delay-after-add [S: its FAQ].
     after_scale_up_seconds: float = 600.0
+    # Share of a node's requests below which it may be unneeded, --scale-down-utilization-threshold [S: its FAQ].
     unneeded_utilisation: float = 0.5
+    # Seconds after which a requested node is given up, --max-node-provision-time [S: its FAQ].
     give_up_boot_seconds: float = 900.0
-    # Karpenter [S]: consolidateAfter.
+    # Karpenter's consolidateAfter [S].
     consolidate_after_seconds: float = 30.0
-    # Images: on-disk size log-normal; compressed is smaller by the ratio; a share of the median is in base layers that
-    # many images have [A].
+    # Size of an image on disk, median of a log-normal [A].
     image_median_bytes: float = 1.6e9
+    # Sigma of that log-normal [A].
     image_sigma: float = 0.5
+    # Size on disk divided by compressed size [A].
     compression_ratio: float = 2.8
+    # Share of the median image that is in base layers, which many images have in common [A].
     shared_share: float = 0.4
     # Families of base layers: images of one family share them [A].
     base_families: int = 4
-    # Of active repositories, pushed to a day: each push makes a new image [A: 0, 0.02 or 0.1].
+    # Probability that an active repository is pushed to on a day, which makes a new image [A: 0, 0.02 or 0.1].
     pushes_per_day: float = 0.0
-    # Kubelet [S]: one pull after the other; collection above, down to, every.
+    # Images that a kubelet pulls at once [S].
     parallel_pulls: int = 1
+    # Share of the disk above which a kubelet removes images, imageGCHighThresholdPercent [S].
     gc_high: float = 0.85
+    # Share of the disk down to which it removes them, imageGCLowThresholdPercent [S].
     gc_low: float = 0.80
+    # Seconds between two of its checks [S].
     gc_period_seconds: float = 300.0
+    # Age below which an image isn't removed, imageMinimumGCAge [S].
     gc_min_age_seconds: float = 120.0
-    # Entries of node.status.images, largest first; -1: all [S: 50], and how late they show [S: 10 s].
+    # The most entries of node.status.images, the largest first; -1: all, nodeStatusMaxImages [S].
     status_images: int = 50
+    # Seconds until an image shows in node.status.images [S].
     status_delay_seconds: float = 10.0
-    # From decision to container running without a pull [S: 0.25 + 1.1 s], and one second more when pulled.
+    # Seconds from the scheduler's decision until the kubelet has the pod [S].
     bind_seconds: float = 0.25
+    # Seconds until the container runs, without a pull [S].
     start_seconds: float = 1.1
+    # Seconds that a pull takes beside fetching and unpacking [S].
     pull_overhead_seconds: float = 1.0
-    # The spawner's patience, and how often a launch is tried again [S: 300 s; A: once].
+    # Seconds after which the spawner gives a start up [S].
     start_timeout_seconds: float = 300.0
+    # How often a launch is tried again [A].
     retries: int = 1
-    # kube-scheduler's first and greatest back-off of a pod that fits nowhere, once something changed. It is set to 1
-    # and 10 s, but with nothing else to do it takes pods out of their back-off at once [S: SchedulerPopFromBackoffQ,
-    # 1.33].
+    # kube-scheduler's first back-off of a pod that fits nowhere, once something changed. Its setting is 1 s, but with
+    # nothing else to do it takes pods out of back-off at once [S: SchedulerPopFromBackoffQ, 1.33].
     backoff_seconds: float = 0.001
+    # kube-scheduler's greatest back-off [S].
     max_backoff_seconds: float = 10.0
-    # Until a pre-empted placeholder has gone [A].
+    # Seconds until a pre-empted placeholder is gone [A].
     preempted_gone_seconds: float = 1.0
-    # Builds [A]: minutes cold, and seconds on the node that built the repository last; half change the environment.
+    # Seconds of a build without a cache, median of a log-normal [A].
     build_cold_median_seconds: float = 240.0
+    # The 90th percentile of that log-normal [A].
     build_cold_p90_seconds: float = 900.0
+    # Seconds of a build on the node that built the repository last, median [A].
     build_warm_median_seconds: float = 40.0
+    # Share of builds that change the environment, which makes them cold everywhere [A].
     build_changed_share: float = 0.5
-    # Builds are simulated; off where only users count.
+    # Whether builds are simulated; off where only users count.
     with_builds: bool = False
-    # Repositories whose build layers one node keeps; 0: endless.
+    # Repositories whose build layers a node keeps; 0: endless.
     build_cache_repositories: int = 0
 
     @property

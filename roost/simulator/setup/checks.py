@@ -1,6 +1,6 @@
-"""Read assumptions from texts, refuse worlds that can't be, and list all assumptions with what they mean.
+"""Read assumptions from text, reject impossible worlds, and list all assumptions with their meaning.
 
-What each means and where it comes from stands once, in the comments of roost/simulator/setup/assumptions.py.
+The meaning and source of each are the comments of roost/simulator/setup/assumptions.py.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "kubernetes_minor": KUBERNETES_MINORS,
     "sessions": tuple(SESSIONS),
     "pulls": tuple(PULLS),
-    "autoscaler": tuple(one.value for one in Autoscaler),
+    "autoscaler": tuple(autoscaler.value for autoscaler in Autoscaler),
 }
 
 
 class AssumptionsError(Exception):
-    """The world can't be as it was asked for. `faults` holds every reason."""
+    """The assumptions contradict each other or are out of range. `faults` holds every reason."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
@@ -78,7 +78,7 @@ class AssumptionRow(NamedTuple):
 
     name: str
     value: str
-    # Whether it isn't the usual one.
+    # Whether it differs from the default.
     is_changed: bool
     # What it is, and where it comes from.
     about: str
@@ -93,7 +93,7 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
         raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
     if name not in kinds:
         near = get_close_matches(name, kinds, 2, 0.6)
-        fix = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(kinds)}."
+        fix = f"Did you mean {' or '.join(near)}?" if near else f"Known ones: {', '.join(kinds)}."
         raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)])
     try:
         return name, _read(kinds[name], value, _CHOICES.get(name))
@@ -103,7 +103,7 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
 
 
 def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
-    """Assumptions that differ from the usual ones by these, checked. Raises AssumptionsError with all faults."""
+    """The defaults with these values, checked. Raises AssumptionsError with all faults."""
     unknown = [name for name in values if name not in _kinds()]
     if unknown:
         raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "a known one") for name in unknown])
@@ -113,16 +113,16 @@ def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
 
 
 def check_assumptions(assumptions: Assumptions, place: str = PLACE) -> None:
-    """Raises AssumptionsError with all that can't be."""
+    """Raises AssumptionsError with every value out of range, or every contradiction."""
     faults = [*_ranges(assumptions, place)]
     if not faults:
-        faults += _impossible(assumptions, place)
+        faults += _contradictions(assumptions, place)
     if faults:
         raise AssumptionsError(faults)
 
 
 def check_images(assumptions: Assumptions, image: str, disk_bytes: int, place: str = PLACE) -> None:
-    """image, disk_bytes: the largest of the trace. Raises AssumptionsError where no node's disk holds it."""
+    """Raises AssumptionsError where no node's disk holds the trace's largest image, of `disk_bytes`."""
     if 0 < assumptions.node_disk_bytes < disk_bytes:
         expected = f"at least {disk_bytes:,}, which the trace says of image {image}; or 0: endless"
         raise AssumptionsError(
@@ -154,57 +154,63 @@ def _ranges(assumptions: Assumptions, place: str) -> Iterable[Fault]:
             )
 
 
-def _impossible(one: Assumptions, place: str) -> Iterable[Fault]:
-    if one.min_nodes > one.max_nodes:
-        yield Fault(place, 0, "min_nodes", str(one.min_nodes), f"at most max_nodes, which is {one.max_nodes}")
+def _contradictions(assumed: Assumptions, place: str) -> Iterable[Fault]:
+    if assumed.min_nodes > assumed.max_nodes:
+        yield Fault(place, 0, "min_nodes", str(assumed.min_nodes), f"at most max_nodes, which is {assumed.max_nodes}")
     for pod, node in (("user_cpu_millicores", "node_cpu_millicores"), ("user_memory_bytes", "node_memory_bytes")):
-        if getattr(one, pod) > getattr(one, node):
-            fix = "No user fits any node: ask for less, or take larger nodes."
+        if getattr(assumed, pod) > getattr(assumed, node):
+            fix = "No user fits any node: request less, or use larger nodes."
             yield Fault(
                 place,
                 0,
                 pod,
-                show_assumption(getattr(one, pod)),
-                f"at most {node}, which is {show_assumption(getattr(one, node))}",
+                show_assumption(getattr(assumed, pod)),
+                f"at most {node}, which is {show_assumption(getattr(assumed, node))}",
                 fix,
             )
-    if one.autoscaler is Autoscaler.NONE and not one.min_nodes:
+    if assumed.autoscaler is Autoscaler.NONE and not assumed.min_nodes:
         yield Fault(place, 0, "min_nodes", "0", "at least 1 where no autoscaler adds nodes")
-    if one.gc_low > one.gc_high:
-        yield Fault(place, 0, "gc_low", f"{one.gc_low:g}", f"at most gc_high, which is {one.gc_high:g}")
-    if one.max_backoff_seconds < one.backoff_seconds:
-        yield Fault(place, 0, "max_backoff_seconds", f"{one.max_backoff_seconds:g}", "at least backoff_seconds")
-    large = one.image_median_bytes * math.exp(_LARGE_SIGMAS * one.image_sigma)
-    if one.node_disk_bytes and one.node_disk_bytes < large:
-        sizes = f"image_median_bytes is {show_assumption(one.image_median_bytes)}, image_sigma {one.image_sigma:g}"
+    if assumed.gc_low > assumed.gc_high:
+        yield Fault(place, 0, "gc_low", f"{assumed.gc_low:g}", f"at most gc_high, which is {assumed.gc_high:g}")
+    if assumed.max_backoff_seconds < assumed.backoff_seconds:
+        yield Fault(place, 0, "max_backoff_seconds", f"{assumed.max_backoff_seconds:g}", "at least backoff_seconds")
+    large = assumed.image_median_bytes * math.exp(_LARGE_SIGMAS * assumed.image_sigma)
+    if assumed.node_disk_bytes and assumed.node_disk_bytes < large:
+        sizes = (
+            f"image_median_bytes is {show_assumption(assumed.image_median_bytes)}, image_sigma {assumed.image_sigma:g}"
+        )
         yield Fault(
             place,
             0,
             "node_disk_bytes",
-            show_assumption(one.node_disk_bytes),
+            show_assumption(assumed.node_disk_bytes),
             f"room for an image as large as one in 10,000, {show_assumption(round(large))} ({sizes}), or 0: endless",
         )
-    floor = one.bind_seconds + one.start_seconds
-    if one.start_timeout_seconds <= floor:
-        fix = "Nobody would start: be more patient, or let starts be quicker."
+    floor = assumed.bind_seconds + assumed.start_seconds
+    if assumed.start_timeout_seconds <= floor:
+        fix = "No server would start in time: raise it, or lower the others."
         yield Fault(
             place,
             0,
             "start_timeout_seconds",
-            f"{one.start_timeout_seconds:g}",
+            f"{assumed.start_timeout_seconds:g}",
             f"more than bind_seconds and start_seconds, which are {floor:g}",
             fix,
         )
-    if one.build_cold_p90_seconds < one.build_cold_median_seconds:
+    if assumed.build_cold_p90_seconds < assumed.build_cold_median_seconds:
         yield Fault(
-            place, 0, "build_cold_p90_seconds", f"{one.build_cold_p90_seconds:g}", "at least build_cold_median_seconds"
+            place,
+            0,
+            "build_cold_p90_seconds",
+            f"{assumed.build_cold_p90_seconds:g}",
+            "at least build_cold_median_seconds",
         )
 
 
 @cache
 def _kinds() -> dict[str, type]:
     hints = get_type_hints(Assumptions)
-    return {one.name: hints[one.name] for one in fields(Assumptions)}
+    return {field.name: hints[field.name] for field in fields(Assumptions)}
 
 
 def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind
@@ -246,17 +252,15 @@ def show_assumption(value: object) -> str:
 
 @cache
 def _comments() -> dict[str, str]:
-    """Field -> the comment above it; fields without one share that of the field before."""
-    found: dict[str, str] = {}
-    comment: list[str] = []
-    last = ""
+    """Field -> the comment above it."""
+    comments: dict[str, str] = {}
+    lines: list[str] = []
     for line in inspect.getsource(module.Assumptions).splitlines():
         stripped = line.strip()
         match = _FIELD.match(line)
         if stripped.startswith("# "):
-            comment.append(stripped.removeprefix("# "))
+            lines.append(stripped.removeprefix("# "))
         elif match is not None:
-            last = " ".join(comment) or last
-            comment = []
-            found[match["name"]] = last
-    return found
+            comments[match["name"]] = " ".join(lines)
+            lines = []
+    return comments

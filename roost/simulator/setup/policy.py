@@ -1,4 +1,4 @@
-"""Make a policy of values files: what the cluster would run under them, rendered by the generator and read back.
+"""Turn values files into a policy: what a cluster would run under them, rendered by the generator and read back.
 
 Nothing is modelled twice: scheduler profiles come from the KubeSchedulerConfiguration, the webhook's rules from
 policy.json, the controllers from controllers.json, placeholders and pullers from their manifests.
@@ -52,40 +52,40 @@ _ADMISSION_POLICY_MINOR: Final = (1, 36)
 class PlaceholderSet:
     """One StatefulSet of placeholders."""
 
-    # Of the object.
+    # Of the StatefulSet.
     name: str
-    # As the values call it.
+    # In the values.
     set_name: str
     replicas: int
     labels: Mapping[str, str]
     # A pod's spec, as the StatefulSet controller would post it.
     spec: JSONObject
-    # Grows when what a pod asks for changes.
+    # Grows when the requests change.
     revision: int = 0
 
     @property
     def container(self) -> str:
-        """The name of the first container."""
+        """Name of the first container."""
         return str(self.spec["containers"][0]["name"])
 
     @property
     def requests(self) -> Mapping[str, object]:
-        """What the first container asks for, as written: resource -> quantity."""
-        found: Mapping[str, object] = (self.spec["containers"][0].get("resources") or {}).get("requests") or {}
-        return found
+        """Requests of the first container as written: resource -> quantity."""
+        requests: Mapping[str, object] = (self.spec["containers"][0].get("resources") or {}).get("requests") or {}
+        return requests
 
     def resized(self, container: str, requests: Mapping[str, str]) -> PlaceholderSet:
-        """The set with another size of that container; its limits go."""
+        """The set with other requests of that container, and without its limits."""
         containers = [
-            {**one, "resources": {"requests": {**self.requests, **requests}}} if one["name"] == container else one
-            for one in self.spec["containers"]
+            {**body, "resources": {"requests": {**self.requests, **requests}}} if body["name"] == container else body
+            for body in self.spec["containers"]
         ]
         return replace(self, spec={**self.spec, "containers": containers}, revision=self.revision + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullerSet:
-    """One DaemonSet of pullers: what each node it selects is to hold."""
+    """One DaemonSet of pullers: the images that each node it selects gets."""
 
     name: str
     labels: Mapping[str, str]
@@ -98,7 +98,7 @@ class Priority(NamedTuple):
     """One PriorityClass."""
 
     value: int
-    # Its preemptionPolicy isn't Never.
+    # False: its preemptionPolicy is Never.
     preempts: bool = True
 
 
@@ -109,7 +109,7 @@ class Policy:
     name: str
     namespace: str
     release: str
-    # Of everything rendered that decides, so that equal digests replay alike.
+    # Of all rendered objects that matter to a replay: equal digests give equal results.
     digest: str
     # The cluster's: 36 for Kubernetes 1.36.
     minor: int
@@ -123,13 +123,13 @@ class Policy:
     scheduler_configuration: Mapping[str, Any] | None
     placeholders: tuple[PlaceholderSet, ...]
     pullers: tuple[PullerSet, ...]
-    # PriorityClass -> what it says.
+    # By the name of the PriorityClass.
     priorities: Mapping[str, Priority]
-    # Of users' pods, as the values' `priorityClasses.user` means it; "": they have none.
+    # The PriorityClass of users' pods; "": none.
     user_class: str
-    # What pods without a class have.
+    # Of pods without a class.
     default_priority: Priority
-    # New nodes carry it until their images are there; "": none.
+    # The taint of new nodes until they hold their images; "": none.
     startup_taint: str
     # Placeholders are CapacityBuffers, which aren't simulated.
     has_capacity_buffers: bool = False
@@ -139,7 +139,7 @@ class Policy:
     merged: Merged | None = field(default=None, repr=False)
 
     def profile_of(self, scheduler_name: str) -> Profile:
-        """The profile that a schedulerName means; kube-scheduler's defaults where Roost renders none."""
+        """The profile of a schedulerName; kube-scheduler's default where Roost renders none of that name."""
         return self.profiles.get(scheduler_name) or self.cluster_profile
 
     def place_of(self, path: Path) -> tuple[str, int]:
@@ -157,7 +157,7 @@ class Policy:
         return _rendered(self.name, self.merged, Release(self.release, self.namespace, f"v1.{minor}.0"))
 
     def make_planners(self) -> tuple[Planner, ...]:
-        """Fresh planners, without any memory."""
+        """New planners of the controllers."""
         if self.controllers is None:
             return ()
         return parse_settings(dict(self.controllers), self._configuration(), self.minor).planners
@@ -177,7 +177,7 @@ def load_policy(
     """Read the shipped policy of that name, or the values files given; `options` are as Helm's --set.
 
     Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped;
-    AssumptionsError where they pin a kube-scheduler that the model doesn't know.
+    AssumptionsError for a pinned kube-scheduler that the model doesn't know.
     """
     merged = read_values(list(files) or values_files(name), options)
     # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on its PriorityClass.
@@ -215,10 +215,10 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     return {
         **values,
         "admission": {**values["admission"], "mode": "webhook"},
-        # No policy asks whether any node could meet what it requires, so none requires anything.
+        # A MutatingAdmissionPolicy can't check whether any node could meet a requirement, so none requires anything.
         "imageGate": {**gate, "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"]},
         "webhook": {**values["webhook"], "readNodes": True},
-        "podClasses": {name: one and {**one, **static} for name, one in values["podClasses"].items()},
+        "podClasses": {name: rules and {**rules, **static} for name, rules in values["podClasses"].items()},
     }
 
 
@@ -230,24 +230,24 @@ def read_policy(
     *,
     scheduler_minor: int,
 ) -> Policy:
-    """Read back what was rendered. user_nodes: labels by which users select their nodes.
+    """Read the rendered objects back. user_nodes: labels by which users select their nodes.
 
-    scheduler_minor: of the release's own kube-scheduler; the values may pin one that isn't the cluster's.
+    scheduler_minor: of the release's own kube-scheduler, which may be pinned to another minor than the cluster's.
     """
-    bodies = [one.body for one in manifests if one.identity.kind in _KINDS]
-    has_buffers = any(one.identity.kind == "CapacityBuffer" for one in manifests)
+    bodies = [manifest.body for manifest in manifests if manifest.identity.kind in _KINDS]
+    has_buffers = any(manifest.identity.kind == "CapacityBuffer" for manifest in manifests)
     by_kind: dict[str, list[JSONObject]] = {}
     for body in bodies:
         by_kind.setdefault(str(body["kind"]), []).append(body)
     data: JSONObject = {}
-    for one in by_kind.get("ConfigMap", ()):
-        for key, text in (one.get("data") or {}).items():
+    for config_map in by_kind.get("ConfigMap", ()):
+        for key, text in (config_map.get("data") or {}).items():
             if key.endswith(".json"):
                 data[key] = json.loads(text)
             elif key.endswith((".yaml", ".yml")):
-                found = yaml.load(text, Loader=yaml.CSafeLoader)
-                if isinstance(found, dict) and found.get("kind") == "KubeSchedulerConfiguration":
-                    data["scheduler"] = found
+                document = yaml.load(text, Loader=yaml.CSafeLoader)
+                if isinstance(document, dict) and document.get("kind") == "KubeSchedulerConfiguration":
+                    data["scheduler"] = document
     configuration = data.get("scheduler")
     minor = max(release.kube_minor[1], OLDEST_MINOR)
     controllers = data.get("controllers.json")
@@ -256,9 +256,9 @@ def read_policy(
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
     taints = gate.get("mode") == "startupTaint" and pullers
     classes = by_kind.get("PriorityClass", ())
-    priorities = {one["metadata"]["name"]: _read_priority(one) for one in classes}
+    priorities = {body["metadata"]["name"]: _read_priority(body) for body in classes}
     user_class = cluster_object_name(release.name, release.namespace, "user")
-    default = next((_read_priority(one) for one in classes if one.get("globalDefault")), Priority(0))
+    default = next((_read_priority(body) for body in classes if body.get("globalDefault")), Priority(0))
     return Policy(
         name=name,
         release=release.name,
@@ -286,7 +286,7 @@ def _data_of(manifest: Manifest) -> Mapping[str, object]:
     return data if isinstance(data, dict) else {}
 
 
-# What decides; the rest (Deployments, RBAC, Services, ...) doesn't change where pods land.
+# Kinds that matter to a replay; others (Deployments, RBAC, Services, ...) don't change where pods land.
 _KINDS: Final = frozenset({"ConfigMap", "StatefulSet", "DaemonSet", "PriorityClass"})
 
 
@@ -313,11 +313,11 @@ def _read_placeholders(body: JSONObject) -> PlaceholderSet:
 def _read_puller(body: JSONObject) -> PullerSet:
     template = body["spec"]["template"]
     spec = template["spec"]
-    volumes = {one["name"]: one["image"]["reference"] for one in spec.get("volumes") or () if "image" in one}
+    volumes = {body["name"]: body["image"]["reference"] for body in spec.get("volumes") or () if "image" in body}
     images = {
-        one["name"]: volumes.get(one["name"], one["image"])
-        for one in (*(spec.get("initContainers") or ()), *spec["containers"])
-        if one["name"] in volumes or not volumes
+        body["name"]: volumes.get(body["name"], body["image"])
+        for body in (*(spec.get("initContainers") or ()), *spec["containers"])
+        if body["name"] in volumes or not volumes
     }
     return PullerSet(
         name=body["metadata"]["name"],

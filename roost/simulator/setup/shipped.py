@@ -1,8 +1,8 @@
-"""Find the values files that are shipped as policies to compare with, and what each says of itself.
+"""Find the values files that are shipped as policies to compare with, and read what they say about themselves.
 
-A shipped policy is a file in roost/simulator/policies, a study one in its folder `studies`: its name is the policy's,
-its first line a comment that says what it is. A comment `# base: name` names the policy that its values are laid over,
-and `# assumptions: {key: value}` says what it needs the world to be, where values can't say it.
+A shipped policy is a file in roost/simulator/policies, a study a file in its folder `studies`. The file's name is the
+policy's; its first line is a comment that says what it is. A comment `# base: name` names the policy that its
+values are laid over, and `# assumptions: {key: value}` names the assumptions that it needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BASE: Final = re.compile(r"^# base: (\S+)$", re.MULTILINE)
 
 
 def policy_files() -> dict[str, Path]:
-    """Name -> values file: the policies that people choose between by name, then the studies by name."""
+    """Name -> values file: the policies that people choose between, then the studies, each by name."""
     files = [*sorted(_FOLDER.glob("*.yaml")), *sorted(_FOLDER.glob("studies/*.yaml"))]
     return {path.stem: path for path in files}
 
@@ -34,22 +34,22 @@ def is_study(name: str) -> bool:
 
 
 def values_files(name: str) -> list[str]:
-    """The policy's values files; each is laid over those before it. Raises KeyError likewise."""
+    """The policy's values files; each is laid over those before it. Raises KeyError for an unknown name."""
     base = _BASE.search(_text(name))
     return [*(values_files(base[1]) if base is not None else ()), str(policy_files()[name])]
 
 
 def describe(name: str) -> str:
-    """What the policy is, in one line. Raises KeyError likewise."""
+    """What the policy is, in one line. Raises KeyError for an unknown name."""
     return _text(name).partition("\n")[0].removeprefix("#").strip()
 
 
 def assumptions_of(name: str) -> Mapping[str, Any]:
-    """Fields of `Assumptions` that the policy needs to be otherwise; mostly none. Raises KeyError likewise."""
-    found = _ASSUMPTIONS.search(_text(name))
-    if found is None:
+    """Fields of `Assumptions` that the policy needs to differ; mostly none. Raises KeyError for an unknown name."""
+    match = _ASSUMPTIONS.search(_text(name))
+    if match is None:
         return {}
-    settings: dict[str, Any] = yaml.safe_load(found[1])
+    settings: dict[str, Any] = yaml.safe_load(match[1])
     return settings
 
 

@@ -1,6 +1,6 @@
-"""Refuse values of which something would fit nowhere, before anything is replayed.
+"""Reject values whose pods cannot be scheduled on any simulated node, before anything is replayed.
 
-A placeholder that never comes, and an image that nobody pulls, would look like the policy's fault.
+A placeholder that never runs, or an image that nobody pulls, would otherwise look like the policy's fault.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _FIX: Final = "Lay values for the replay over these (FILE,OTHER), or change the 
 
 
 def check_policy(policy: Policy, assumptions: Assumptions) -> None:
-    """Raises AssumptionsError with all of the policy that could never come to pass in such a world."""
+    """Raises AssumptionsError with the parts of the policy that can never take effect with these nodes."""
     node = make_node(policy, assumptions, node_labels(policy), "node", 0.0)
-    # It sheds the taints that it joins with.
+    # The taints of a new node are removed later.
     node = replace(node, fact=replace(node.fact, taints=()))
     faults = [
         *_buffers(policy),
@@ -59,10 +59,10 @@ def _buffers(policy: Policy) -> Iterator[Fault]:
         )
 
 
-def _may_grow(policy: Policy, one: PlaceholderSet) -> bool:
-    """Whether its number is another at another time."""
+def _may_grow(policy: Policy, placeholders: PlaceholderSet) -> bool:
+    """Whether its number changes by the clock."""
     sets = (policy.controllers or {}).get("placeholders") or ()
-    return any(found.get("windows") and found.get("statefulSet") == one.name for found in sets)
+    return any(entry.get("windows") and entry.get("statefulSet") == placeholders.name for entry in sets)
 
 
 def _placeholders(policy: Policy, assumptions: Assumptions, node: NodeState) -> Iterator[Fault]:
@@ -85,7 +85,7 @@ def _placeholder(policy: Policy, assumptions: Assumptions, one: PlaceholderSet) 
 
 def _why_not(pod: PodState, policy: Policy, node: NodeState) -> str:
     """Why a pod doesn't fit an empty node; "": it does."""
-    # Whom it must be with may come.
+    # Pods that it must run beside may come later.
     alone = copy_pod(pod, spec=copy_spec(pod.spec, required_affinity=()))
     profile = policy.profile_of(pod.scheduler_name)
     decision = schedule(alone, ClusterState([node]), profile, with_preemption=False)
@@ -94,13 +94,13 @@ def _why_not(pod: PodState, policy: Policy, node: NodeState) -> str:
 
 def _pullers(policy: Policy, node: NodeState) -> Iterator[Fault]:
     labels = node.fact.labels
-    for one in policy.pullers:
-        missing = {key: value for key, value in one.node_selector.items() if labels.get(key) != value}
+    for puller in policy.pullers:
+        missing = {key: value for key, value in puller.node_selector.items() if labels.get(key) != value}
         if missing:
-            there = {key: labels[key] for key in missing if key in labels}
+            present = {key: labels[key] for key in missing if key in labels}
             found = f"users of nodes with {_pairs(missing)}"
             fix = "Nodes are all of one pool: leave out the profiles of others in values for the replay."
-            yield _fault(policy, ("singleuser",), found, f"nodes with {_pairs(there)} as others ask for", fix)
+            yield _fault(policy, ("singleuser",), found, f"nodes with {_pairs(present)} as others select", fix)
 
 
 def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:

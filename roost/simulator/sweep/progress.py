@@ -1,4 +1,4 @@
-"""Tell how far a sweep is: a bar with the time left in a terminal, else a line now and then."""
+"""Show the progress of a sweep: a bar with the time left in a terminal, otherwise a line now and then."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.progress import TimeRemainingColumn as TimeLeft
 
 from roost.pages.phrases import show_span
-from roost.simulator.sweep.run import Progress as Moved
-from roost.simulator.sweep.run import ReplayEnd
+from roost.simulator.sweep.run import ReplayEnd, ReplayProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,7 @@ US: Final = 1_000_000
 
 
 class Meter:
-    """How much of a sweep is done, by attempts; results of earlier sweeps cost nothing and count for nothing."""
+    """How much of a sweep is done, in attempts, without the results that an earlier sweep kept."""
 
     def __init__(self, replays: int, attempts: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.replays = replays
@@ -34,12 +33,12 @@ class Meter:
         self._attempts = attempts
         self._clock = clock
         self._begin = clock()
-        # Key -> attempts done, of replays under way.
+        # Key of a replay under way -> attempts done.
         self._under_way: dict[str, int] = {}
 
     def note(self, event: Event) -> None:
-        """Take in what happened."""
-        if isinstance(event, Moved):
+        """Count an event."""
+        if isinstance(event, ReplayProgress):
             self._under_way[event.key] = min(event.attempts, self._attempts)
         elif isinstance(event, ReplayEnd):
             self._under_way.pop(event.key, None)
@@ -56,24 +55,24 @@ class Meter:
 
     @property
     def total(self) -> int:
-        """Attempts to be replayed in it."""
+        """Attempts to replay in this sweep."""
         return (self.replays - self.kept) * self._attempts
 
     def seconds_left(self) -> float | None:
-        """As fast as until now; None when nothing is known yet."""
+        """At the pace so far; None before the first progress."""
         done = self.done
         return (self._clock() - self._begin) / done * (self.total - done) if done else None
 
 
-class Teller:
-    """Use as a context manager and as `tell` of a sweep. replays: different ones."""
+class ProgressDisplay:
+    """A context manager, and the `report` of a sweep. replays: how many different ones."""
 
     def __init__(self, console: Console, replays: int, attempts: int) -> None:
         self._console = console
         self.meter = Meter(replays, attempts)
         self._bar: Progress | None = None
         self._task = TaskID(0)
-        self._told_at = time.monotonic()
+        self._shown_at = time.monotonic()
         if console.is_terminal:
             self._bar = Progress(
                 TextColumn("replays"),
@@ -101,7 +100,7 @@ class Teller:
             self._bar.stop()
 
     def __call__(self, event: Event) -> None:
-        """Take in what happened, and tell it."""
+        """Count an event and show the progress."""
         meter = self.meter
         meter.note(event)
         replays = f"{meter.kept + meter.ended} of {meter.replays}"
@@ -109,8 +108,8 @@ class Teller:
             self._bar.update(self._task, completed=meter.done, total=meter.total, replays=replays)
             return
         now = time.monotonic()
-        if now - self._told_at >= LINE_EVERY_SECONDS:
-            self._told_at = now
+        if now - self._shown_at >= LINE_EVERY_SECONDS:
+            self._shown_at = now
             left = meter.seconds_left()
-            told = "" if left is None else f", about {show_span(round(left) * US)} left"
-            self._console.print(f"{replays} replays{told}", highlight=False, soft_wrap=True)
+            ending = "" if left is None else f", about {show_span(round(left) * US)} left"
+            self._console.print(f"{replays} replays{ending}", highlight=False, soft_wrap=True)

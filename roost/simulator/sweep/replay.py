@@ -1,4 +1,4 @@
-"""Replay a trace: the one call into the engine, and how much processor time it took."""
+"""Replay a trace: the one call into the engine, and the processor time that it takes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def replay(
     seed: int,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> RunResult:
-    """Play attempts, in order of their moments, under a policy, and return what was measured.
+    """Play attempts, in order of time, under a policy, and return what was measured.
 
-    on_progress: told the number of attempts played and the moment of the last, now and then.
+    on_progress: called now and then with the number of attempts played and the time of the last.
     """
     began = time.process_time()
     pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)

@@ -1,4 +1,4 @@
-"""Make of texts what is to be replayed: policies by name or file, and worlds by what differs from the usual one."""
+"""Read what to replay from the command line: policies by name or file, and worlds by their changed assumptions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from roost.simulator.setup.policy import Policy
 
-# How nodes are set up, which is the operator's choice as the values are: one policy may have it otherwise than another.
-# All else that a policy needs is of the world, and the same for all.
+# How nodes are set up is the operator's choice, as the values are: it may differ between policies. Everything else that
+# a policy needs belongs to the world, and is the same for all.
 OF_NODES: Final = frozenset({"status_images"})
-# Compared when nothing is named, as far as they are shipped: what most have, what Roost has by itself, what it advises.
+# Compared by default, as far as they are shipped: what most hubs have, Roost's defaults, Roost's recommendation.
 USUAL_POLICIES: Final = ("z2jh", "roost", "recommended")
 
 
 class UnknownPolicyError(Exception):
-    """No policy of that name is shipped; the message has those that are."""
+    """No policy of that name is shipped."""
 
 
 def load_policies(
@@ -35,13 +35,13 @@ def load_policies(
 ) -> tuple[list[Policy], dict[str, str], dict[str, Mapping[str, Any]]]:
     """Policies; name -> what it is; name -> assumptions it needs. Raises as `load_policy`, UnknownPolicyError.
 
-    shipped: names. values: each is one policy, files with commas between, the later wins. Neither: USUAL_POLICIES.
+    shipped: names. values: each is one policy, files separated by commas, the later wins. Neither: USUAL_POLICIES.
     """
     names = tuple(shipped) or (() if values else _usual())
     unknown = [name for name in names if name not in policy_files()]
     if unknown:
         raise UnknownPolicyError(
-            f"--policy {unknown[0]}: no such policy is shipped.{_meant(unknown[0])} --list-policies shows them all; "
+            f"--policy {unknown[0]}: unknown policy.{_meant(unknown[0])} --list-policies shows them all; "
             "--values FILE takes a file of your own."
         )
     policies = [load_policy(name) for name in dict.fromkeys(names)]
@@ -50,7 +50,7 @@ def load_policies(
     for text in dict.fromkeys(values):
         files = text.split(",")
         name = Path(files[-1]).stem
-        # The name of a shipped policy, or of another folder's file, would hide it.
+        # A shipped policy, or a file in another folder, may have the same name.
         if name in about:
             name = text
         policies.append(load_policy(name, files))
@@ -73,28 +73,30 @@ def make_worlds(
     vary: Sequence[str] = (),
     needs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[WorldSetting]:
-    """The world that is told in full, then those with one assumption changed. Raises AssumptionsError.
+    """The first world, which reports show in full, then those with one assumption changed. Raises AssumptionsError.
 
-    settings: NAME=VALUE each. sessions: lengths with commas between. vary: NAME=VALUE,VALUE each. needs: policy ->
+    settings: NAME=VALUE each. sessions: lengths separated by commas. vary: NAME=VALUE,VALUE each. needs: policy ->
     assumptions it needs; those that aren't OF_NODES hold in all worlds, for all policies.
     """
     base: dict[str, Any] = {}
     for text in settings:
         name, value = read_assumption(text, "--set")
         if base.setdefault(name, value) != value:
-            said = f"{show_assumption(base[name])} and {show_assumption(value)}"
-            raise AssumptionsError([Fault("--set", 0, name, said, "one value", "--vary compares several.")])
+            both = f"{show_assumption(base[name])} and {show_assumption(value)}"
+            raise AssumptionsError([Fault("--set", 0, name, both, "one value", "--vary compares several.")])
     varied: dict[str, list[Any]] = {}
     for text in vary:
-        name, equals, rest = text.partition("=")
+        name, equals, listed = text.partition("=")
         if not equals:
             raise AssumptionsError([Fault("--vary", 0, "", repr(text), "NAME=VALUE,VALUE")])
-        varied.setdefault(name, []).extend(read_assumption(f"{name}={one}", "--vary")[1] for one in rest.split(","))
+        varied.setdefault(name, []).extend(
+            read_assumption(f"{name}={value}", "--vary")[1] for value in listed.split(",")
+        )
     if sessions:
-        lengths = [read_assumption(f"sessions={one}", "--sessions")[1] for one in sessions.split(",")]
+        lengths = [read_assumption(f"sessions={length}", "--sessions")[1] for length in sessions.split(",")]
         usual = base.get("sessions", Assumptions().sessions)
         if "sessions" in base and usual not in lengths:
-            fix = "Leave one of the two out: the first of --sessions is told in full."
+            fix = "Leave out one of the two: reports show the first of --sessions in full."
             raise AssumptionsError([Fault("--set", 0, "sessions", usual, f"one of --sessions {sessions}", fix)])
         base["sessions"] = usual if usual in lengths else lengths[0]
         varied = {"sessions": [*lengths, *varied.pop("sessions", ())], **varied}
@@ -119,7 +121,7 @@ def needed_of_nodes(needs: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping
 def _needed(
     needs: Mapping[str, Mapping[str, Any]], said: Mapping[str, Any], varied: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any]:
-    """What all policies get because one needs it. Raises AssumptionsError where that isn't what was asked for."""
+    """What all policies get because one needs it. Raises AssumptionsError where the command line contradicts it."""
     found: dict[str, Any] = {}
     whose: dict[str, str] = {}
     faults = []

@@ -1,7 +1,6 @@
-"""Keep each replay's result as a file of its own, so that an interrupted sweep goes on where it was.
+"""Keep each replay's result in a file, so that an interrupted sweep continues where it stopped.
 
-A result is found by what it came from: values, assumptions, seed, trace and the code that replays. Files appear whole
-or not at all.
+A result is found by its inputs: values, assumptions, seed, trace and code. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from roost_core.kube.process import version
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Packages and modules whose code decides what a replay gives; what the generator renders is in a policy's digest.
+# Packages and modules that decide a replay's result; what the generator renders is in a policy's digest.
 _DECIDING: Final = (
     "roost_core.placement",
     "roost_core.scheduler",
@@ -32,25 +31,25 @@ _DECIDING: Final = (
     "roost.simulator.chance",
     "roost.simulator.setup.assumptions",
     "roost.simulator.setup.policy",
-    # They read scheduler-sniffer's lines.
+    # These read scheduler-sniffer's lines.
     "roost.pages.moments",
     "roost.recorder.answers.sniffer_log",
     "roost.recorder.recording.reading",
     "roost.recorder.store.records",
 )
-# They bring traces to disk, and sum them up without a replay.
+# These download traces, and analyse them without a replay.
 _AROUND: Final = frozenset({"download.py", "offline.py"})
 
 
 class StoreError(Exception):
-    """Results can't be kept; the message names the folder."""
+    """Results can't be stored; the text names the file or folder."""
 
 
 @cache
 def code_fingerprint() -> str:
-    """Of the code that replays, and Roost's version: results of other code are never taken for this one's.
+    """Of Roost's version and the code that replays: results of other code are never reused.
 
-    As this process found it first: what it has loaded stays the same when files change.
+    Computed once: what this process has loaded stays the same when files change.
     """
     digest = sha256(version().encode())
     for path in deciding_files():
@@ -61,20 +60,20 @@ def code_fingerprint() -> str:
 
 def deciding_files() -> list[Path]:
     """The modules that decide what a replay gives."""
-    found = []
+    paths = []
     for name in _DECIDING:
         package, _, module = name.rpartition(".")
         file = Path(str(resources.files(package or name)), f"{module}.py")
         if package and file.is_file():
-            found.append(file)
+            paths.append(file)
         else:
             listed = sorted(Path(str(resources.files(name))).rglob("*.py"))
-            found += [path for path in listed if path.name not in _AROUND]
-    return found
+            paths += [path for path in listed if path.name not in _AROUND]
+    return paths
 
 
 def result_key(parts: Mapping[str, Any]) -> str:
-    """The name of the result that comes from these parts, which JSON must be able to say."""
+    """The name of the result of these inputs, a JSON object."""
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -84,17 +83,15 @@ class ResultStore:
     def __init__(self, folder: Path) -> None:
         """Make the folder if it isn't there. Raises StoreError."""
         self.folder = folder
-        # Files that held no result; they are made anew.
+        # Files without a valid result; they are replaced.
         self.broken: list[str] = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(
-                f"{folder}: results can't be kept there: {error.strerror}. Name another --results."
-            ) from None
+            raise StoreError(f"{folder}: results can't be stored: {error.strerror}. Name another --results.") from None
 
     def find(self, key: str) -> RunResult | None:
-        """The result of that key; None when there is none, or none that can be read."""
+        """The result of that key; None where it is missing or invalid. Raises StoreError."""
         path = self._path(key)
         try:
             text = path.read_text(encoding="utf-8")
@@ -103,14 +100,13 @@ class ResultStore:
         except OSError as error:
             raise StoreError(f"{path}: can't be read: {error.strerror}") from None
         try:
-            found = json.loads(text)
-            return RunResult.from_json(found["result"])
+            return RunResult.from_json(json.loads(text)["result"])
         except (ValueError, KeyError, TypeError):
             self.broken.append(str(path))
             return None
 
     def put(self, key: str, about: Mapping[str, Any], result: RunResult) -> None:
-        """Keep a result; about: what it came from, for people. Raises StoreError."""
+        """Store a result; about: its inputs, for people. Raises StoreError."""
         text = json.dumps({"about": about, "result": result.to_json()}, separators=(",", ":"))
         try:
             handle, name = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".part")
@@ -124,7 +120,7 @@ class ResultStore:
                 Path(name).unlink(missing_ok=True)
                 raise
         except OSError as error:
-            raise StoreError(f"{self.folder}: a result can't be kept: {error.strerror}") from None
+            raise StoreError(f"{self.folder}: a result can't be stored: {error.strerror}") from None
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.json"

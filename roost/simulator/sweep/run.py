@@ -26,37 +26,37 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import Policy
     from roost.simulator.sweep.survey import Trace
 
-# A worker tells how far it is at most so often.
-TELL_SECONDS: Final = 0.25
-# Workers that vanish under one replay before the sweep gives up.
+# Least time between two progress events of a worker.
+PROGRESS_SECONDS: Final = 0.25
+# Workers that may die during one replay before the sweep fails.
 MOST_LOST: Final = 2
 
 
 class SweepError(Exception):
-    """A replay failed; the message says which, and why."""
+    """A replay failed; the text says which, and why."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One replay that is to be done."""
+    """One replay to run."""
 
     policy: Policy
     seed: int
     assumptions: Assumptions
     trace: Trace
-    # What differs from the usual assumptions.
+    # What differs from the default assumptions.
     setting: Mapping[str, Any] = field(default_factory=dict)
-    # Of the code that is to replay: a worker with other code refuses.
+    # Fingerprint of the code: a worker with other code refuses the job.
     code: str = field(default_factory=code_fingerprint)
 
     @cached_property
     def key(self) -> str:
-        """The same for replays that give the same."""
+        """Equal for replays with equal results."""
         return result_key(self._parts())
 
     @property
     def about(self) -> dict[str, Any]:
-        """What it is, for people who open a result's file."""
+        """What it is, for people who read a result's file."""
         return {
             "policy": self.policy.name,
             "setting": dict(self.setting),
@@ -77,8 +77,8 @@ class Job:
         }
 
 
-class Progress(NamedTuple):
-    """A replay is so far: attempts done."""
+class ReplayProgress(NamedTuple):
+    """How many attempts of a replay are done."""
 
     key: str
     attempts: int
@@ -94,37 +94,37 @@ class ReplayEnd(NamedTuple):
 
 
 class ReplayFailure(NamedTuple):
-    """A replay ended badly."""
+    """A replay failed."""
 
     key: str
     why: str
 
 
-Event = Progress | ReplayEnd | ReplayFailure
+Event = ReplayProgress | ReplayEnd | ReplayFailure
 
 
 class Work(Protocol):
-    """What a worker does for a job; a function of a module, so that workers can import it."""
+    """What a worker does for a job: a module's function, so that workers can import it."""
 
     def __call__(self, job: Job, on_progress: Callable[[int, float], None] | None, /) -> RunResult:
         """Replay. on_progress: number and moment of the last attempt."""
 
 
 class Spread(Protocol):
-    """Where jobs are done. Closing the iterator ends what still runs."""
+    """Where jobs run. Closing the iterator stops those that still run."""
 
     def __call__(self, jobs: Sequence[Job], work: Work, /) -> Iterator[Event]:
-        """Do them all, in any order."""
+        """Run them all, in any order."""
 
 
 def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
     """Replay one job's trace under its policy."""
-    from roost.simulator.sweep.replay import replay  # noqa: PLC0415 - the engine is only loaded where it works
+    from roost.simulator.sweep.replay import replay  # noqa: PLC0415 - only workers load the engine
 
     if job.code != code_fingerprint():
         raise SweepError(
-            "Roost's code here isn't what the sweep began with: install the same everywhere, or start anew "
-            "after a change"
+            "Roost's code here differs from the code that the sweep began with: install the same version everywhere, "
+            "or start again after a change"
         )
     return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress)
 
@@ -136,10 +136,10 @@ def make_jobs(
     trace: Trace,
     needs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Job]:
-    """Every policy under every seed and world (what differs, assumptions); one seed of all before the next seed.
+    """Every policy with every world (what differs, assumptions) and seed; all of one seed before the next seed.
 
-    needs: policy's name -> assumptions that it changes in every world. Each policy is as in a cluster of its world's
-    minor, so that what can't be rendered for one is told here.
+    needs: policy's name -> assumptions that it changes in every world. Each policy is rendered for its world's minor
+    here, so that faults show before the first replay.
     """
     code = code_fingerprint()
     planned = [
@@ -160,40 +160,40 @@ def run_sweep(
     store: ResultStore | None = None,
     *,
     work: Work = replay_job,
-    tell: Callable[[Event], None] = lambda _event: None,
+    report: Callable[[Event], None] = lambda _event: None,
 ) -> list[RunResult]:
-    """One result a job, in their order; those that the store has aren't done again. Raises SweepError, StoreError.
+    """One result for each job, in their order; results in the store are reused. Raises SweepError, StoreError.
 
-    tell: gets all events, those of results in the store first.
+    report: called with every event, those of reused results first.
     """
-    found: dict[str, RunResult] = {}
-    wanted: dict[str, Job] = {}
+    results: dict[str, RunResult] = {}
+    missing: dict[str, Job] = {}
     for job in jobs:
         # Equal values under two names are replayed once.
-        if job.key in found or job.key in wanted:
+        if job.key in results or job.key in missing:
             continue
         kept = store.find(job.key) if store is not None else None
         if kept is None:
-            wanted[job.key] = job
+            missing[job.key] = job
         else:
-            found[job.key] = kept
-            tell(ReplayEnd(job.key, kept, was_kept=True))
-    if wanted:
-        events = spread(list(wanted.values()), work)
+            results[job.key] = kept
+            report(ReplayEnd(job.key, kept, was_kept=True))
+    if missing:
+        events = spread(list(missing.values()), work)
         try:
             for event in events:
                 if isinstance(event, ReplayFailure):
-                    raise SweepError(f"{wanted[event.key]}: {event.why}")
+                    raise SweepError(f"{missing[event.key]}: {event.why}")
                 if isinstance(event, ReplayEnd):
-                    found[event.key] = event.result
+                    results[event.key] = event.result
                     if store is not None:
-                        store.put(event.key, wanted[event.key].about, event.result)
-                tell(event)
+                        store.put(event.key, missing[event.key].about, event.result)
+                report(event)
         finally:
             close = getattr(events, "close", None)
             if close is not None:
                 close()
-    return [_named(found[job.key], job) for job in jobs]
+    return [_named(results[job.key], job) for job in jobs]
 
 
 def _named(result: RunResult, job: Job) -> RunResult:
@@ -205,18 +205,18 @@ def _named(result: RunResult, job: Job) -> RunResult:
 
 
 def usual_workers() -> int:
-    """As many as there are processors for this process."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)
 class LocalProcesses:
-    """So many fresh processes, each with one job at a time; a job whose process vanishes is done once more."""
+    """New processes, each with one job at a time; a job whose process dies is run once more."""
 
     number: int
 
     def __call__(self, jobs: Sequence[Job], work: Work) -> Iterator[Event]:
-        """Do them all."""
+        """Run them all."""
         return _Pool(jobs, work).run(min(self.number, len(jobs)))
 
 
@@ -232,7 +232,7 @@ class _Pool:
         self._waiting = deque(jobs)
         self._work = work
         self._workers: list[_Worker] = []
-        # Key -> how often a worker vanished under that job.
+        # Key of a job -> workers that died during it.
         self._lost: dict[str, int] = {}
 
     def run(self, number: int) -> Iterator[Event]:
@@ -245,7 +245,7 @@ class _Pool:
                     return
                 for pipe in wait(list(busy)):
                     if isinstance(pipe, Connection):
-                        yield from self._hear(*busy[pipe])
+                        yield from self._receive(*busy[pipe])
         finally:
             for worker in self._workers:
                 worker.pipe.close()
@@ -253,7 +253,7 @@ class _Pool:
             for worker in self._workers:
                 worker.process.join()
 
-    def _hear(self, worker: _Worker, job: Job) -> Iterator[Event]:
+    def _receive(self, worker: _Worker, job: Job) -> Iterator[Event]:
         try:
             event = worker.pipe.recv()
         except (EOFError, OSError):
@@ -290,7 +290,7 @@ class _Pool:
     def _hand_out(self, worker: _Worker) -> None:
         worker.job = self._waiting.popleft() if self._waiting else None
         if worker.job is not None:
-            # One that has ended already shows when its pipe is read.
+            # A worker that has died is noticed when its pipe is read.
             with contextlib.suppress(OSError):
                 worker.pipe.send(worker.job)
 
@@ -299,7 +299,7 @@ def read_event(event: tuple[Any, ...]) -> Event:
     """An event from plain data, as a worker sends it."""
     match event:
         case ("progress", key, attempts):
-            return Progress(key, attempts)
+            return ReplayProgress(key, attempts)
         case ("done", key, result):
             return ReplayEnd(key, RunResult.from_json(result))
         case (_, key, why):
@@ -308,38 +308,38 @@ def read_event(event: tuple[Any, ...]) -> Event:
 
 
 def _serve(pipe: Connection, work: Work) -> None:
-    """Do jobs until the pipe closes. Ctrl-C is the parent's to handle."""
+    """Run jobs until the pipe closes. The parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         while True:
             job: Job = pipe.recv()
-            pipe.send(done(job, work, _Teller(job.key, pipe)))
+            pipe.send(run_job(job, work, _ProgressSender(job.key, pipe)))
     except (EOFError, OSError):
         return
 
 
-def done(job: Job, work: Work, on_progress: Callable[[int, float], None] | None) -> tuple[str, str, Any]:
-    """Do one job; its outcome as plain data: ("done", key, result) or ("failed", key, why)."""
+def run_job(job: Job, work: Work, on_progress: Callable[[int, float], None] | None) -> tuple[str, str, Any]:
+    """Run one job; its outcome as plain data: ("done", key, result) or ("failed", key, why)."""
     try:
         return "done", job.key, work(job, on_progress).to_json()
     except (EOFError, BrokenPipeError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, the sweep says it and ends
+    except Exception as error:  # noqa: BLE001 - the sweep reports it and ends
         return "failed", job.key, _why(error)
 
 
 def _why(error: Exception) -> str:
-    told = str(error) or "no more is known"
-    # Faults that we know speak for themselves; of others the place helps.
+    text = str(error) or "no details"
+    # Roost's own errors are written for people; of others the place helps.
     if type(error).__module__.partition(".")[0] in {"roost", "roost_core", "generator", "webhook"}:
-        return told
+        return text
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}: {told}{place}; this is a fault of Roost's, please report it"
+    return f"{type(error).__name__}: {text}{place}; this is a bug in Roost, please report it"
 
 
-class _Teller:
-    """Sends progress, but not too often."""
+class _ProgressSender:
+    """Sends progress at most every PROGRESS_SECONDS."""
 
     def __init__(self, key: str, pipe: Connection) -> None:
         self._key, self._pipe = key, pipe
@@ -347,6 +347,6 @@ class _Teller:
 
     def __call__(self, number: int, _moment: float) -> None:
         now = time.monotonic()
-        if now - self._last >= TELL_SECONDS:
+        if now - self._last >= PROGRESS_SECONDS:
             self._last = now
             self._pipe.send(("progress", self._key, number))

@@ -1,6 +1,6 @@
-"""Know a trace before it is replayed: its fingerprint, how long it is, what was skipped, what caches could do at best.
+"""Survey a trace before it is replayed: its fingerprint, length, skipped lines, and what caches could do at best.
 
-One pass, in memory that grows with distinct images, and with launches only up to a limit.
+One pass; memory grows with distinct images, and with launches only up to a limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Days of made-up launches when no trace is given.
 USUAL_DAYS: Final = 10.0
-# Launches that caches are reckoned over, from the first; 8 bytes each.
+# The most launches that caches are computed for, from the first on; 8 bytes each.
 MOST_FOR_CACHES: Final = 500_000
 DAY_SECONDS: Final = 86_400
 
@@ -35,9 +35,9 @@ class Trace:
     """Where attempts come from: files that every worker can read, or, without any, the synthetic generator."""
 
     paths: tuple[str, ...] = ()
-    # What the generator is told, days among it; nothing for files.
+    # Arguments of the generator, `days` among them; empty for files.
     made_up: Mapping[str, Any] = field(default_factory=dict)
-    # Of the files' bytes, or of what the generator is told.
+    # Of the files' bytes, or of the generator's arguments.
     fingerprint: str = ""
 
     def open(self, seed: int, counts: InputCounts | None = None) -> Iterator[Attempt]:
@@ -53,9 +53,9 @@ class Trace:
             raise TraceError(
                 self.paths[0],
                 0,
-                "another content than the sweep began with",
-                "files that stay as they are",
-                "Start anew.",
+                "other content than the sweep began with",
+                "files that don't change",
+                "Start again.",
             )
         return open_trace(
             [Path(path) for path in self.paths], seed=seed, counts=InputCounts() if counts is None else counts
@@ -68,7 +68,7 @@ class Trace:
 
 
 def trace_of(paths: tuple[str, ...], days: float = USUAL_DAYS) -> Trace:
-    """The trace in these files, or so many days of made-up launches. Raises TraceError for files that can't be read."""
+    """The trace in these files, or `days` of made-up launches. Raises TraceError for files that can't be read."""
     if not paths:
         made_up = {"days": days}
         return Trace((), made_up, f"synthetic {sha256(repr(made_up).encode()).hexdigest()[:16]}")
@@ -93,7 +93,7 @@ def _fingerprint(paths: tuple[str, ...]) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Survey:
-    """What one pass over a trace found."""
+    """What one pass over a trace gives."""
 
     attempts: int = 0
     images: int = 0
@@ -101,22 +101,22 @@ class Survey:
     # Seconds since 1970 of the first and the last attempt.
     begin: float = 0.0
     end: float = 0.0
-    # Most attempts in any window of so many seconds: what placeholders would have to catch while a node boots.
+    # The most attempts in any window of `window_seconds`: what placeholders would have to absorb while a node boots.
     window_seconds: float = 0.0
     window_most: int = 0
-    # Attempts in such a window, at the end of each: a share of 0.999 of them have no more behind them.
+    # The same, exceeded by one attempt in a thousand.
     window_p999: int = 0
     caches: list[CacheRow] = field(default_factory=list)
     covers: list[CoverRow] = field(default_factory=list)
-    # By bytes that no other image shares; sizes that the trace doesn't tell are drawn.
+    # By bytes that no other image shares; sizes that the trace doesn't have are drawn.
     disks: list[DiskRow] = field(default_factory=list)
-    # Launches that the three are about.
+    # Launches that the three are computed for.
     reckoned: int = 0
     counts: InputCounts = field(default_factory=InputCounts)
-    # The largest image whose size the trace tells, and that size on disk; 0: it tells none.
+    # The largest image whose size the trace has, and that size on disk; 0: it has none.
     largest_image: str = ""
     largest_image_bytes: int = 0
-    # Attempts that ask for more than a node has, and the image of the first.
+    # Attempts that request more than a node has, and the image of the first.
     too_large: int = 0
     first_too_large: str = ""
 
@@ -124,8 +124,7 @@ class Survey:
 def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | None = None) -> Survey:
     """Read the trace once. Raises TraceError.
 
-    window_seconds: until a node that is asked for is there. node: what one has, and how large images are; None: enough
-    for all.
+    window_seconds: how long a requested node takes to come. node: its size and those of images; None: enough for all.
     """
     found = Survey(window_seconds=window_seconds)
     images: dict[str, int] = {}

@@ -84,13 +84,13 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) 
     store = ResultStore(tmp_path / "results")
     seen: list[Event] = []
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         seen.append(event)
         if len(seen) == 3:
             # Both are at work: each replay takes a while.
             os.kill(victim.pid, signal.SIGKILL)
 
-    found = run_sweep(jobs, DaskCluster(cluster.address), store, work=slow_start_work, tell=tell)
+    found = run_sweep(jobs, DaskCluster(cluster.address), store, work=slow_start_work, report=report)
     assert victim.wait(10) == -signal.SIGKILL
     assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, LocalProcesses(2), work=work)]
     assert len([event for event in seen if isinstance(event, ReplayEnd)]) == len(jobs)
@@ -105,7 +105,7 @@ def test_nothing_stays_on_the_cluster_after_an_interrupted_sweep(cluster: Cluste
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_sweep([job(seed=seed) for seed in range(1, 20)], DaskCluster(cluster.address), work=work, tell=stop)
+        run_sweep([job(seed=seed) for seed in range(1, 20)], DaskCluster(cluster.address), work=work, report=stop)
     until = time.monotonic() + 30
     with distributed.Client(cluster.address, timeout=60, set_as_default=False) as client:
         while (left := client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))) and (

@@ -100,7 +100,7 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--policy", "z2hj"), "--policy z2hj: no such policy is shipped. Did you mean z2jh"),
+        (("--policy", "z2hj"), "--policy z2hj: unknown policy. Did you mean z2jh"),
         (("--values", "/nowhere.yaml"), "/nowhere.yaml"),
         (("--set", "min_nodes=200"), "min_nodes: found 200, expected at most max_nodes, which is 100."),
         (("--set", "user_memory_bytes=1Ti"), "No user fits any node"),
@@ -109,8 +109,8 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
         (("--vary", "pulls"), "--vary: found 'pulls', expected NAME=VALUE,VALUE."),
         (("--trace", "/nowhere.jsonl"), "/nowhere.jsonl: found No such file or directory"),
         (("--suggest", "--policy", "z2jh", "--policy", "roost"), "name one --policy or --values"),
-        (("--output", "/nowhere/report.html"), "/nowhere/report.html: there is no such folder"),
-        (("--output", "/"), "/: is a folder; name a file"),
+        (("--output", "/nowhere/report.html"), "/nowhere/report.html: the directory does not exist"),
+        (("--output", "/"), "/: is a directory; name a file"),
         (("--trace", "launches.jsonl", "--days", "3"), "--days is for made-up launches: leave it out, or --trace"),
         (("--set", "pushes_per_day=2"), "pushes_per_day: found 2, expected a number from 0 to 1."),
         (("--set", "image_median_bytes=1T"), "node_disk_bytes: found 1,000,000,000,000, expected room for an image"),
@@ -315,7 +315,7 @@ def test_suggested_values_say_what_they_would_give(
     assert f"# These: p95 wait {20 if reached else 50} s, 1,000.0 node-hours, 5 cold starts." in captured.out
     assert "# Before: p95 wait 1:00 min" in captured.out
     assert "  replicas: 30\n" in captured.out
-    assert ("come nearest" in captured.err) is not reached
+    assert ("come closest" in captured.err) is not reached
     values = tmp_path / "suggested.yaml"
     values.write_text(captured.out)
     assert main(["validate", "-f", str(policy_files()["roost"]), "-f", str(values)]) == 0

@@ -28,7 +28,7 @@ from roost.simulator.reporting.terminal import BOUND_MARK, bar, to_text
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.sweep.measure_registry import ALL_BOUNDS, MEASURES
 from roost.simulator.sweep.progress import Meter
-from roost.simulator.sweep.run import Progress, ReplayEnd
+from roost.simulator.sweep.run import ReplayEnd, ReplayProgress
 from roost.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost.simulator.sweep.survey import Survey
 from roost.simulator.trace.offline import (
@@ -277,7 +277,7 @@ def test_what_is_left_is_reckoned_without_kept_results() -> None:
     meter.note(ReplayEnd("a", result(), was_kept=True))
     assert (meter.total, meter.done, meter.seconds_left()) == (200, 0, None)
     now[0] = 80.0
-    meter.note(Progress("b", 50))
+    meter.note(ReplayProgress("b", 50))
     assert (meter.done, meter.seconds_left()) == (50, 30.0)
     meter.note(ReplayEnd("b", result()))
     assert (meter.done, meter.ended, meter.kept) == (100, 1, 1)

@@ -19,13 +19,13 @@ from roost.simulator.sweep.result_store import ResultStore, StoreError, code_fin
 from roost.simulator.sweep.run import (
     Job,
     LocalProcesses,
-    Progress,
     ReplayEnd,
     ReplayFailure,
+    ReplayProgress,
     SweepError,
-    done,
     make_jobs,
     replay_job,
+    run_job,
     run_sweep,
 )
 from roost.simulator.sweep.survey import trace_of
@@ -76,10 +76,10 @@ def test_the_key_is_of_what_decides_and_of_nothing_else() -> None:
 def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
     jobs = [job(name, seed) for seed in (1, 2) for name in ("z2jh", "recommended")]
     events: list[Event] = []
-    found = run_sweep(jobs, LocalProcesses(2), work=work, tell=events.append)
+    found = run_sweep(jobs, LocalProcesses(2), work=work, report=events.append)
     assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, in_this_process, work=work)]
     assert [(one.policy, one.seed) for one in found] == [(one.policy.name, one.seed) for one in jobs]
-    assert len([event for event in events if isinstance(event, Progress)]) == 4
+    assert len([event for event in events if isinstance(event, ReplayProgress)]) == 4
     assert not multiprocessing.active_children()
 
 
@@ -89,7 +89,7 @@ def test_equal_values_under_two_names_are_replayed_once_and_told_under_both(tmp_
     jobs = [job("a", digest=str(marks)), job("b", digest=str(marks))]
     for _ in range(2):
         events: list[Event] = []
-        found = run_sweep(jobs, in_this_process, store, work=counted_work, tell=events.append)
+        found = run_sweep(jobs, in_this_process, store, work=counted_work, report=events.append)
         assert [one.policy for one in found] == ["a", "b"]
         assert len(list(marks.iterdir())) == 1
         assert len(events) == 1
@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_hold_results_is_a_clear_error(tmp_path: Path) -> N
         ResultStore(tmp_path / "file" / "results")
 
 
-def test_a_vanished_process_costs_nothing_but_time(tmp_path: Path) -> None:
+def test_a_lost_process_costs_nothing_but_time(tmp_path: Path) -> None:
     jobs = [job(seed=seed, digest=str(tmp_path)) for seed in range(1, 6)]
     found = run_sweep(jobs, LocalProcesses(2), work=dying_work)
     assert (tmp_path / "2-died").exists()
@@ -147,10 +147,13 @@ def test_a_fault_of_ours_names_the_replay_and_the_place() -> None:
 
 def test_a_worker_with_other_code_refuses() -> None:
     other = Job(policy("a"), 1, Assumptions(), TRACE, {}, code="another")
-    assert done(other, replay_job, None) == (
+    assert run_job(other, replay_job, None) == (
         "failed",
         other.key,
-        "Roost's code here isn't what the sweep began with: install the same everywhere, or start anew after a change",
+        (
+            "Roost's code here differs from the code that the sweep began with: "
+            "install the same version everywhere, or start again after a change"
+        ),
     )
 
 
@@ -159,7 +162,7 @@ def test_a_trace_that_changes_between_replays_is_an_error(tmp_path: Path) -> Non
     file.write_text("one\n")
     trace = trace_of((str(file),))
     file.write_text("two\n")
-    with pytest.raises(TraceError, match="another content than the sweep began with"):
+    with pytest.raises(TraceError, match="other content than the sweep began with"):
         trace.open(1)
 
 
