@@ -1,7 +1,7 @@
 """Run the controllers in a replay: the planners that run in a cluster, on a snapshot of the world, with their budgets.
 
-They plan when something new concerns them, and when a plan asked to be called again; not at every change, for a cluster
-plans several times a minute and a replay plays ten days in one.
+They plan when something that concerns them changes, and when a plan asks to be called again; not at every change,
+because a replay plays ten days in a minute.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import NodeState
 
 GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
-# Between two plans of one controller, seconds, when news come all the time: the gate's news are few.
+# Least seconds between two plans of a controller.
 PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
-# The same for what is popular, unless one of its pulls is done: one user or one image more hardly changes it.
+# The same for popular images, unless one of its pulls ends: one user more hardly changes what is popular.
 DEMAND_PACE_SECONDS: Final = 60.0
 
 
 class ControlledWorld(Protocol):
-    """What the controllers see of a replay, and what they do there."""
+    """What the controllers read and change in a replay."""
 
     now: float
     policy: Policy
@@ -66,15 +66,15 @@ class ControlledWorld(Protocol):
     maker: PodMaker
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Let something happen at that moment."""
+        """Schedule a call."""
         ...
 
     def change_node(self, node: SimNode, state: NodeState) -> None:
-        """Labels or taints of a node are others now."""
+        """Labels or taints of a node change."""
         ...
 
     def evict(self, pod: SimPod) -> None:
-        """A placeholder goes."""
+        """A placeholder is evicted."""
         ...
 
 
@@ -86,11 +86,11 @@ class Controls:
         policy = world.policy
         document = policy.controllers or {}
         self._planners: dict[str, Planner] = {
-            one.name: one for one in policy.make_planners() if _is_on(one.name, document)
+            planner.name: planner for planner in policy.make_planners() if _is_on(planner.name, document)
         }
         self.reads_containers = POPULAR in self._planners
         self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: world.now)
-        # When each planned last, and whether its next plan is on the heap already, and for when.
+        # By name: when it planned last, and when its next plan is due if one is scheduled.
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
 
@@ -98,28 +98,28 @@ class Controls:
         """The first plan of each."""
         self.nodes_changed()
 
-    # News
+    # Changes
 
     def nodes_changed(self) -> None:
         """A node came or went."""
         for name in self._planners:
             self._plan_soon(name)
         if HEADROOM in self._planners:
-            # Nodes count for the size of placeholders when they have settled.
+            # Nodes count for the size of placeholders once they have settled.
             self._world.at(self._world.now + SETTLE_SECONDS + 1e-3, self._plan_soon, HEADROOM)
 
     def node_registered(self) -> None:
-        """A node is there that isn't ready yet: nobody can be bound there before the gate has seen it."""
+        """A node that isn't ready yet: the gate sees it before any pod can be bound there."""
         if GATE in self._planners:
             self._run(GATE)
 
     def pod_waits(self, pod: SimPod) -> None:
-        """A pod's scheduler knows no node for it."""
+        """No node fits a pod."""
         if GATE in self._planners and waits_at_gate(pod.state):
             self._plan_soon(GATE)
 
     def node_left(self, node: SimNode) -> None:
-        """A node went, and with it the pods there that pull."""
+        """A node was removed, with the pods there that pull."""
         for key in [key for key, pod in self._world.pods.items() if pod.node_name == node.name]:
             if key not in self._world.sim_pods:
                 del self._world.pods[key]
@@ -145,15 +145,15 @@ class Controls:
         pod.state = copy_pod(pod.state, phase="Running", started=self._world.now, containers=(container,))
         self._world.pods[pod.key] = pod.state
 
-    def puller_began(self, node: SimNode, one: PullerSet) -> None:
-        """A puller's pod is on a node, and pulls."""
-        name = f"{one.name}-{node.name}"
+    def puller_began(self, node: SimNode, puller: PullerSet) -> None:
+        """A puller's pod is on a node and begins to pull."""
+        name = f"{puller.name}-{node.name}"
         containers = tuple(
             ContainerState(image, waiting_reason="ContainerCreating", name=container)
-            for container, image in one.images.items()
+            for container, image in puller.images.items()
         )
         policy = self._world.policy
-        labels = {**one.labels, OWN_INSTANCE_LABEL: policy.release, PART_OF_LABEL: OWN_PART}
+        labels = {**puller.labels, OWN_INSTANCE_LABEL: policy.release, PART_OF_LABEL: OWN_PART}
         labels.setdefault(OWN_COMPONENT_LABEL, "puller")
         pod = PodState(
             namespace=policy.namespace,
@@ -163,22 +163,22 @@ class Controls:
             node_name=node.name,
             created=self._world.now,
             containers=containers,
-            owner=Owner("DaemonSet", one.name, one.name),
+            owner=Owner("DaemonSet", puller.name, puller.name),
         )
-        node.pullers[one.name] = pod
+        node.pullers[puller.name] = pod
         self._world.pods[pod.key] = pod
 
-    def puller_has(self, node: SimNode, one: PullerSet, container: str) -> None:
-        """One image of a puller is there; its container runs."""
-        pod = node.pullers[one.name]
+    def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
+        """One image of a puller is on the node; its container runs."""
+        pod = node.pullers[puller.name]
         containers = tuple(
-            replace(found, waiting_reason="", image_id=found.image, running=True, ready=True)
-            if found.name == container
-            else found
-            for found in pod.containers
+            replace(state, waiting_reason="", image_id=state.image, running=True, ready=True)
+            if state.name == container
+            else state
+            for state in pod.containers
         )
-        node.pullers[one.name] = replace(pod, containers=containers, phase="Running")
-        self._world.pods[pod.key] = node.pullers[one.name]
+        node.pullers[puller.name] = replace(pod, containers=containers, phase="Running")
+        self._world.pods[pod.key] = node.pullers[puller.name]
         self._plan_soon(GATE)
         self._plan_soon(MOVER)
 
@@ -200,7 +200,7 @@ class Controls:
     def _plan(self, whom: tuple[str, float]) -> None:
         name, due = whom
         if self._due.get(name) != due:
-            # An earlier plan took its place.
+            # An earlier plan replaced it.
             return
         del self._due[name]
         self._run(name)
@@ -214,25 +214,25 @@ class Controls:
         done = [Done(action, self._apply(action)) for action in planned.actions]
         planner.note(done, moment)
         if planned.wake_after_seconds is not None:
-            # A little later than asked, so that what it waits for has come to pass.
+            # A little later than requested, so that what it waits for has happened.
             self._plan_at(name, now + max(planned.wake_after_seconds + 1e-3, PACE_SECONDS[name]))
-        elif any(one.outcome is Outcome.HELD_BACK for one in done):
+        elif any(action.outcome is Outcome.HELD_BACK for action in done):
             self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
 
     def _snapshot(self) -> Snapshot:
         world = self._world
         policy = world.policy
         sets = {
-            one.name: StatefulSetState(
-                one.name,
-                one.name,
-                world.sets.replicas[one.name],
-                len(world.sets.pods[one.name]),
-                is_rolling=world.sets.is_rolling(one.name),
-                requests=one.requests,
-                container=one.container,
+            placeholders.name: StatefulSetState(
+                placeholders.name,
+                placeholders.name,
+                world.sets.replicas[placeholders.name],
+                len(world.sets.pods[placeholders.name]),
+                is_rolling=world.sets.is_rolling(placeholders.name),
+                requests=placeholders.requests,
+                container=placeholders.container,
             )
-            for one in world.sets.sets.values()
+            for placeholders in world.sets.sets.values()
         }
         nodes = {name: node.state for name, node in world.nodes.items()}
         return Snapshot(policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets)
@@ -266,14 +266,14 @@ class Controls:
             case DeletePod():
                 world.pods.pop(f"{action.namespace}/{action.name}", None)
             case Notice() | SetCondition():
-                # They move nothing here.
+                # They change nothing in a replay.
                 pass
             case _:
                 assert_never(action)
         return Outcome.DONE
 
     def _begin_pull(self, body: Mapping[str, Any]) -> Outcome:
-        """A popular image's pod: it pulls on its node, and has succeeded when the image is there."""
+        """A pod that pulls a popular image: it succeeds when the image is on its node."""
         world = self._world
         state = world.maker.read(dict(body))
         pull = read_pull(state)
@@ -302,7 +302,7 @@ def _is_on(name: str, document: Mapping[str, Any]) -> bool:
     if name == MOVER:
         return bool((document.get("placeholderMover") or {}).get("enabled")) and bool(placeholders)
     if name == HEADROOM:
-        return any(one.get("windows") or one.get("countBy") == "nodes" for one in placeholders)
+        return any(entry.get("windows") or entry.get("countBy") == "nodes" for entry in placeholders)
     return name != POPULAR or bool((document.get("popularImages") or {}).get("enabled"))
 
 

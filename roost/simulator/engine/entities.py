@@ -1,4 +1,4 @@
-"""What a replay is about: launches, pods and nodes, with what happened to each so far."""
+"""Launches, pods and nodes of a replay, with what has happened to each."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Launch:
         self.waited_for_node = False
 
     def note_try(self, pod: SimPod, now: float) -> None:
-        """A try ended before its server was up: remember what it waited for."""
+        """A try ended before its server was up: add what it waited for."""
         spent, bound = self.spent, pod.bound_at
         if bound is None:
-            # No room came in all that time.
+            # No node had room in all that time.
             self.waited_for_node = True
             spent[NODE_WAIT] += now - pod.created
             return
@@ -42,7 +42,7 @@ class Launch:
 
 
 class SimPod:
-    """One pod with what happened to it so far."""
+    """One pod with what has happened to it."""
 
     __slots__ = (
         "bound_at", "builds", "created", "failures", "has_home", "in_queue", "key", "kind", "launch", "node", "order",
@@ -56,27 +56,27 @@ class SimPod:
         # `namespace/name`.
         self.key = state.key
         self.created = created
-        # Among pods of equal priority the older goes first.
+        # Among pods of equal priority the lower is tried first.
         self.order = order
         self.launch: Launch | None = None
         self.owner: PlaceholderSet | None = None
-        # What a build pod builds.
+        # The attempt whose image a build pod builds.
         self.builds: Attempt | None = None
         self.node: SimNode | None = None
         self.bound_at: float | None = None
-        # When its node's kubelet turns to its image.
+        # When its node's kubelet begins to pull its image.
         self.pull_begins = 0.0
         self.ready_at: float | None = None
-        # Failed tries in a row, the moment of the last, and that of the next if it is known.
+        # Failed scheduling attempts in a row, the time of the last, and of the next if known.
         self.failures = 0
         self.tried_at = 0.0
         self.retries_at: float | None = None
         self.waits_since: float | None = None
         self.waited_for_node = False
         self.in_queue = False
-        # Facts count it for its class's homes.
+        # The webhook's facts count it for its class's homes.
         self.has_home = False
-        # "": none with a warm set.
+        # Its class if that has a warm set, else "".
         self.warm_class = ""
 
 

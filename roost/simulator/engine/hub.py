@@ -1,4 +1,4 @@
-"""Play the hub, its spawner and its culler: who is admitted, which tries fail, and how long servers stay."""
+"""Play the hub, its spawner and its culler: which launches are admitted, which tries fail, how long servers run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class HubWorld(Protocol):
-    """What the hub needs of a replay."""
+    """What the hub reads and changes in a replay."""
 
     now: float
     assumed: Assumptions
@@ -48,7 +48,7 @@ class HubWorld(Protocol):
     controls: Controls
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Let something happen at that moment."""
+        """Schedule a call."""
         ...
 
     def next_number(self) -> int:
@@ -69,7 +69,7 @@ class Hub:
 
     def __init__(self, world: HubWorld) -> None:
         self._world = world
-        # Launches that are admitted and whose servers aren't up yet.
+        # Admitted launches whose servers aren't up yet.
         self.starting = 0
         self._of_repository: dict[str, int] = {}
         self._running = 0
@@ -77,7 +77,7 @@ class Hub:
         self._building: set[str] = set()
 
     def arrive(self, attempt: Attempt) -> None:
-        """Somebody launches: admit them within the quotas."""
+        """Somebody launches: admit the launch within the quotas."""
         result = self._world.measures.result
         result.attempts += 1
         assumed, repository = self._world.assumed, attempt.repository
@@ -113,14 +113,14 @@ class Hub:
         pod.launch = launch
 
     def _post_build(self, attempt: Attempt) -> None:
-        """Build an image that was never launched before: the trace says when it was ready, so it delays nobody."""
+        """Build an image that is launched for the first time. No user waits: the trace has the time after the build."""
         self._building.add(attempt.image)
         name = f"build-{self._world.next_number()}"
         made = self._world.maker.build(attempt.repository, name, self._world.now, self._world.facts.current())
         self._world.post(BUILD, made).builds = attempt
 
     def build(self, pod: SimPod, node: SimNode) -> None:
-        """A build's pod has its node."""
+        """A build's pod is bound."""
         if pod.builds is not None:
             build = self._world.builds.begin(pod.builds.repository, node.name, self._world.now)
             self._world.bounds.built(pod.builds.repository, self._world.measures.result.nodes_created)
@@ -133,7 +133,7 @@ class Hub:
             self._world.remove(pod)
 
     def give_up_if_late(self, pod: SimPod) -> None:
-        """The spawner's patience has ended, unless the server is up."""
+        """The spawner's timeout is over: the try fails unless the server is up."""
         if pod.ready_at is not None or pod.key not in self._world.sim_pods:
             return
         launch, result = pod.launch, self._world.measures.result
@@ -144,7 +144,7 @@ class Hub:
         self._end_try(pod, launch)
 
     def _end_try(self, pod: SimPod, launch: Launch) -> None:
-        """A pod goes before its server was up: the hub tries again, or gives up."""
+        """A pod is removed before its server was up: the hub tries again, or gives up."""
         result = self._world.measures.result
         launch.note_try(pod, self._world.now)
         self._world.remove(pod)
@@ -154,7 +154,7 @@ class Hub:
         else:
             result.given_up += 1
             result.waited_for_node += launch.waited_for_node
-            # Its wait counts, or whoever serves nobody would serve them quickly.
+            # Its wait counts: otherwise a policy that starts nobody would have short waits.
             for part, seconds in launch.spent.items():
                 result.waits[part].add(seconds)
             result.waits[TOTAL].add(self._world.now - launch.attempt.moment)
@@ -163,7 +163,7 @@ class Hub:
             self.starting -= 1
 
     def lose(self, pod: SimPod, launch: Launch) -> None:
-        """A user's pod is taken away: its try ends, or the session."""
+        """A user's pod is pre-empted or deleted: its try ends, or its session."""
         if pod.ready_at is None:
             self._end_try(pod, launch)
         else:
@@ -181,7 +181,7 @@ class Hub:
     # A server's start and end
 
     def start(self, pod: SimPod, node: SimNode) -> None:
-        """A user's pod has its node: pull, start, and stay as long as the user does."""
+        """A user's pod is bound: pull, start, and run as long as the session."""
         launch = pod.launch
         if launch is None:
             return
@@ -226,8 +226,8 @@ class Hub:
         if attempt.session_seconds is not None:
             return attempt.session_seconds
         model = SESSIONS[self._world.assumed.sessions]
-        rest = self._world.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
-        seconds = 60.0 * (model.least_minutes + rest)
+        more = self._world.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
+        seconds = 60.0 * (model.least_minutes + more)
         every = self._world.assumed.cull_every_seconds
         return (
             seconds if not every else next_look(self._world.now + seconds, every, self._world.chance) - self._world.now
@@ -235,12 +235,12 @@ class Hub:
 
     def _end(self, pod: SimPod) -> None:
         if self._world.sim_pods.get(pod.key) is not pod:
-            # It was taken away before.
+            # It was removed before.
             return
         if pod.launch is not None:
             self._forget(pod.launch)
         self._world.remove(pod)
 
     def forget_build(self, image: str) -> None:
-        """An image is being built no longer."""
+        """The build of an image has ended."""
         self._building.discard(image)

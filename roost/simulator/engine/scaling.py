@@ -1,8 +1,8 @@
-"""Let the autoscaler look at the world whenever a real one could find something new, and drain the nodes that are old.
+"""Run the autoscaler whenever a real one could find something new, and drain expired nodes.
 
-A node that is as old as `Assumptions.node_expire_hours` is cordoned, whatever else goes on (Karpenter's expiry obeys no
-budget either), and is gone when the last pod that may not be moved has left. Where that leaves fewer nodes than the
-least number, others are asked for at once, as far as the greatest number allows; nodes that drain count for that one.
+A node that is `Assumptions.node_expire_hours` old is cordoned, whatever else happens (Karpenter's expiry has no budget
+either), and removed when the last pod that must not be moved has left. If that leaves fewer nodes than `min_nodes`,
+others are requested at once, up to `max_nodes`; draining nodes count towards `max_nodes` only.
 Source: Karpenter's documentation (Disruption, Expiration: forceful) and expiration/controller.go, v1.8.
 """
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 # What a cordon adds to a node's taints.
 CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
-# Kinds of pods that nobody makes anew: they end where they are.
+# Kinds of pods that are never created again: they end where they are.
 STAYING: Final = (USER, BUILD)
 _HOUR: Final = 3600.0
 
 
 def make_node_scaler(assumptions: Assumptions, template: NodeState, since: float) -> NodeScaler:
-    """The autoscaler that the assumptions name. template: a node as its group has it; since: when its loop began."""
+    """The autoscaler that the assumptions name. template: a new node; since: when its loop began."""
     if assumptions.autoscaler is Autoscaler.CLUSTER_AUTOSCALER:
         return ClusterAutoscaler(assumptions, template, since)
     if assumptions.autoscaler is Autoscaler.KARPENTER:
@@ -48,7 +48,7 @@ def make_node_scaler(assumptions: Assumptions, template: NodeState, since: float
 
 
 class ScaledWorld(Protocol):
-    """What the autoscaler sees of a replay, and what it does there."""
+    """What the autoscaler reads and changes in a replay."""
 
     now: float
     assumed: Assumptions
@@ -59,23 +59,23 @@ class ScaledWorld(Protocol):
     bounds: BoundsMeter
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Let something happen at that moment."""
+        """Schedule a call."""
         ...
 
     def template(self, name: str) -> NodeState:
-        """A node as its group's template has it."""
+        """A node as its group's template describes it."""
         ...
 
     def boot_seconds(self) -> float:
-        """How long the next node takes to come."""
+        """How long the next node takes to boot."""
         ...
 
     def join(self) -> SimNode:
-        """A node is there."""
+        """A node joins."""
         ...
 
     def remove_node(self, node: SimNode) -> None:
-        """A node goes, with what runs there."""
+        """A node is removed, with what runs there."""
         ...
 
     def change_node(self, node: SimNode, state: NodeState) -> None:
@@ -83,41 +83,41 @@ class ScaledWorld(Protocol):
         ...
 
     def evict(self, pod: SimPod) -> None:
-        """A placeholder goes."""
+        """A placeholder is evicted."""
         ...
 
 
 class Scaling:
-    """The autoscaler of one replay, from the moment at which it is made."""
+    """The autoscaler of one replay, from its creation on."""
 
     def __init__(self, world: ScaledWorld) -> None:
         self._world = world
         self._scaler = make_node_scaler(world.assumed, world.template("template"), world.now)
-        # Nodes on their way, and when each was asked for.
+        # Name of a node that boots -> when it was requested.
         self.booting: dict[str, float] = {}
-        self._asked = 0
+        self._requested = 0
         self._looks_at: float | None = None
-        # Nodes whose end is known.
+        # Nodes whose expiry is scheduled.
         self._aging: set[str] = set()
         self._draining: set[str] = set()
 
     def pod_waits(self) -> None:
-        """A pod fits nowhere."""
+        """A pod fits no node."""
         self._look_at(self._scaler.turn_after(self._world.now, pods_wait=True))
 
     def pods_changed(self, node: SimNode) -> None:
         """Pods came to a node, or left it."""
         now = self._world.now
         self._scaler.pods_changed(node.name, now)
-        # Users hold their node; one with placeholders alone may also wait for room elsewhere.
+        # Users keep their node; one with placeholders alone may go once there is room elsewhere.
         if not node.users or self._scaler.room_matters:
             self._look_at(self._scaler.turn_after(now, pods_wait=False))
         if node.name in self._draining:
-            # Not within the turn of the pod that left.
+            # Not while the pod that left is being removed.
             self._world.at(now, self._remove_drained, node)
 
     def nodes_changed(self) -> None:
-        """A node came."""
+        """A node joined."""
         world = self._world
         self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
         if world.assumed.node_expire_hours:
@@ -133,39 +133,39 @@ class Scaling:
 
     def _look(self, due: float) -> None:
         if self._looks_at != due:
-            # It looked earlier.
+            # An earlier run replaced it.
             return
         self._looks_at = None
         world, now = self._world, self._world.now
         waiting = [pod.state for pod in world.scheduling.unschedulable.values()]
-        found = self._scaler.look(world.state, waiting, self.booting, now)
-        for name in found.give_up:
+        decision = self._scaler.look(world.state, waiting, self.booting, now)
+        for name in decision.give_up:
             del self.booting[name]
-        for _ in range(found.request):
-            self._ask()
-        self._look_at(found.look_again)
-        for name in found.remove:
+        for _ in range(decision.request):
+            self._request()
+        self._look_at(decision.look_again)
+        for name in decision.remove:
             node = world.nodes.get(name)
             if node is not None:
                 world.remove_node(node)
 
-    def _ask(self) -> None:
-        """Ask the cloud for a node."""
+    def _request(self) -> None:
+        """Request a node from the cloud."""
         world = self._world
-        self._asked += 1
-        name = f"asked-{self._asked}"
+        self._requested += 1
+        name = f"asked-{self._requested}"
         self.booting[name] = world.now
         world.at(world.now + world.boot_seconds(), self._joined, name)
 
     def _joined(self, name: str) -> None:
-        # One that was given up doesn't come.
+        # A node that was given up doesn't join.
         if self.booting.pop(name, None) is not None:
             self._world.join()
 
     # Draining
 
     def _drain(self, node: SimNode) -> None:
-        """Cordon a node, and evict what somebody makes anew elsewhere."""
+        """Cordon a node, and evict its placeholders."""
         world = self._world
         if world.nodes.get(node.name) is not node:
             return
@@ -190,9 +190,9 @@ class Scaling:
         self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
 
     def _keep_least(self) -> None:
-        """Ask for what the least number of nodes lacks by draining."""
+        """Request the nodes that are missing from `min_nodes` because of draining."""
         world = self._world
         staying = len(world.nodes) - len(self._draining)
         room = world.assumed.max_nodes - len(world.nodes) - len(self.booting)
         for _ in range(min(world.assumed.min_nodes - staying - len(self.booting), room)):
-            self._ask()
+            self._request()

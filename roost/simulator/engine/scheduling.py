@@ -44,7 +44,7 @@ class SchedulingWorld(Protocol):
     hub: Hub
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Let something happen at that moment."""
+        """Schedule a call."""
         ...
 
     def bind(self, pod: SimPod, node_name: str) -> None:

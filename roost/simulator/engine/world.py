@@ -1,8 +1,8 @@
-"""Play launches in a world of discrete events: hub, webhook, scheduler, kubelets, autoscaler, culler, controllers.
+"""Play launches as discrete events: hub, webhook, scheduler, kubelets, autoscaler, culler, controllers.
 
-No ticks: a heap of moments, each with what happens then. All chance is drawn by whose it is, so that two policies meet
-the same sessions, sizes and boots. What decides (webhook, scheduler, controllers) is the code that runs in a cluster;
-what it decides about (nodes, pulls, people) is assumed, and `Assumptions` says how.
+There are no ticks, only a heap of events by time. Random numbers belong to what they are drawn for, so that two
+policies meet the same sessions, sizes and boots. Webhook, scheduler and controllers are the code that runs in a
+cluster; nodes, pulls and people are modelled after `Assumptions`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import PlaceholderSet, Policy
     from roost.simulator.trace.attempt import Attempt
 
-# How long after the last attempt the world goes on at most, so that its tries are seen through.
+# The longest time after the last attempt in which its tries are played to their end.
 MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
 PROGRESS_EVERY: Final = 500
 
 
 class World:
-    """One replay, of the policy as it is in a cluster of the minor that is assumed."""
+    """One replay: a policy, rendered for the assumed minor of Kubernetes."""
 
     def __init__(self, policy: Policy, assumptions: Assumptions, seed: int) -> None:
         policy = policy.in_minor(assumptions.minor)
@@ -63,7 +63,7 @@ class World:
         self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
         self._node_labels = node_labels(policy)
         self.nodes: dict[str, SimNode] = {}
-        # Every pod that isn't gone, as the API server has it, by `namespace/name`.
+        # Every pod as the API server has it, by `namespace/name`.
         self.pods: dict[str, PodState] = {}
         self.sim_pods: dict[str, SimPod] = {}
         self.figures = PullFigures()
@@ -85,33 +85,33 @@ class World:
         self._events = 0
         self._made = 0
         self._nodes_made = 0
-        # The trace has ended; only its starts are seen through.
+        # The trace has ended; only its starts are played to their end.
         self._is_over = False
 
     # The heap
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Let something happen at that moment, not before now."""
+        """Schedule a call `what(whom)`, not before now."""
         self._events += 1
         heappush(self._heap, (max(moment, self.now), self._events, what, whom))
 
     def play(self, attempts: Iterable[Attempt], on_progress: Callable[[int, float], None] | None = None) -> RunResult:
-        """Play all attempts, which come in order of their moments; and see the last of them through."""
-        coming = iter(attempts)
-        following = next(coming, None)
+        """Play all attempts, in order of time, until the last one has started or is given up."""
+        source = iter(attempts)
+        attempt = next(source, None)
         result = self.measures.result
-        if following is not None:
-            self._begin(following.moment)
+        if attempt is not None:
+            self._begin(attempt.moment)
         last = self.now
-        while following is not None:
-            while self._heap and self._heap[0][0] <= following.moment:
+        while attempt is not None:
+            while self._heap and self._heap[0][0] <= attempt.moment:
                 self._step()
-            self.now = last = following.moment
-            self.hub.arrive(following)
+            self.now = last = attempt.moment
+            self.hub.arrive(attempt)
             self.scheduling.run()
             if on_progress is not None and result.attempts % PROGRESS_EVERY == 0:
                 on_progress(result.attempts, last)
-            following = next(coming, None)
+            attempt = next(source, None)
         if result.attempts:
             self._close(last)
             end = last + self._aftermath_seconds()
@@ -122,7 +122,7 @@ class World:
         return result
 
     def _aftermath_seconds(self) -> float:
-        """As long as all tries of the last launch may last, and a moment more, for sums of floats differ."""
+        """The longest that all tries of the last launch take, and a second more, because sums of floats differ."""
         assumed = self.assumed
         return min(MOST_AFTERMATH_SECONDS, (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0)
 
@@ -139,8 +139,8 @@ class World:
             self.join()
         self.scaling = Scaling(self)
         self.scaling.nodes_changed()
-        for one in self.policy.placeholders:
-            self.sets.fill(one.name)
+        for placeholders in self.policy.placeholders:
+            self.sets.fill(placeholders.name)
         self.controls.begin()
         self.scheduling.run()
 
@@ -153,7 +153,7 @@ class World:
         result.bounds = self.bounds.close(last)
 
     def _write(self) -> None:
-        """Put what was counted beside the result into it; the aftermath counts, as its cold starts do."""
+        """Copy the counts of other machines into the result; what follows the trace's end counts too."""
         result = self.measures.result
         figures = self.figures
         result.images_collected = figures.collected
@@ -185,17 +185,17 @@ class World:
         self.controls.pods_changed(pod)
         return pod
 
-    def post_placeholder(self, one: PlaceholderSet, name: str) -> SimPod:
+    def post_placeholder(self, placeholders: PlaceholderSet, name: str) -> SimPod:
         """Create a pod of a set of placeholders."""
-        made = self.maker.placeholder(one, name, self.now, self.facts.current())
+        made = self.maker.placeholder(placeholders, name, self.now, self.facts.current())
         return self.post(PLACEHOLDER, copy_pod(made, uid=f"{name}#{self.next_number()}"))
 
     def evict(self, pod: SimPod) -> None:
-        """A placeholder goes; its StatefulSet makes it anew."""
+        """A placeholder is evicted; its StatefulSet creates another."""
         self.remove(pod)
 
     def preempt(self, pod: SimPod) -> None:
-        """A victim of pre-emption is deleted: it keeps its room for a moment."""
+        """A victim of pre-emption is deleted: it keeps its room until it has terminated."""
         pod.state = copy_pod(pod.state, leaving=True, preempted=True)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
@@ -208,20 +208,20 @@ class World:
             else:
                 self.remove(pod)
 
-    # What the scheduler says
+    # Called by the scheduler
 
     def pod_waits(self, pod: SimPod) -> None:
-        """No node fits a pod: controllers and the autoscaler may help."""
+        """No node fits a pod: tell controllers and the autoscaler."""
         self.controls.pod_waits(pod)
         if self.scaling is not None:
             self.scaling.pod_waits()
 
     def bind(self, pod: SimPod, node_name: str) -> None:
-        """A pod has its node: its kubelet starts it."""
+        """A pod is bound: its kubelet starts it."""
         node, now = self.nodes[node_name], self.now
         self.scheduling.unschedulable.pop(pod.key, None)
         if pod.launch is not None:
-            self._judge(pod.launch.image, node, pod)
+            self._count_cold(pod.launch.image, node, pod)
         pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
         pod.bound_at, pod.node = now, node
         pod.waited_for_node = pod.waits_since is not None and node.joined_at > pod.waits_since
@@ -234,12 +234,12 @@ class World:
         elif pod.kind == BUILD:
             self.hub.build(pod, node)
         else:
-            self._sit(pod)
+            self._start_placeholder(pod)
         if self.scaling is not None:
             self.scaling.pods_changed(node)
         self.controls.pods_changed(pod)
 
-    def _sit(self, pod: SimPod) -> None:
+    def _start_placeholder(self, pod: SimPod) -> None:
         """A placeholder runs; its image is on every node."""
         self._count_pending(pod)
         pod.ready_at = self.now
@@ -248,16 +248,16 @@ class World:
         self.state.add_pod(pod.state)
         self.measures.level(PLACEHOLDERS, 1, self.now)
         if pod.owner is not None and pod.owner.revision:
-            # Not within this pod's turn, for pods may go.
+            # Not during this pod's binding, because pods may be deleted.
             self.at(self.now, self.sets.roll, pod.owner.name)
 
     def _count_pending(self, pod: SimPod) -> None:
-        """A placeholder waits no longer; what it waits after the trace's end doesn't count."""
+        """A placeholder's wait ends; waiting after the trace's end doesn't count."""
         if pod.waits_since is not None and pod.kind == PLACEHOLDER and not self._is_over:
             self.measures.result.placeholder_pending_seconds += self.now - pod.waits_since
 
-    def _judge(self, image: str, node: SimNode, pod: SimPod) -> None:
-        """Say where the image is, as the pod is bound without it."""
+    def _count_cold(self, image: str, node: SimNode, pod: SimPod) -> None:
+        """If the node lacks the image, count a cold start by where the image is."""
         node.images.settle(self.now)
         if node.images.has(image):
             return
@@ -306,31 +306,31 @@ class World:
     # Nodes
 
     def boot_seconds(self) -> float:
-        """How long the next node takes to come: the n-th node takes as long under every policy."""
+        """How long the next node takes to boot: the n-th node takes equally long under every policy."""
         self._nodes_made += 1
         assumed = self.assumed
         return self.chance.log_normal("boot", self._nodes_made, assumed.boot_median_seconds, assumed.boot_sigma)
 
     def template(self, name: str) -> NodeState:
-        """A node as its group's template has it, with the labels and taints that it comes with."""
+        """A node as its group's template describes it, with the labels and taints of a new node."""
         return make_node(self.policy, self.assumed, self._node_labels, name, self.now)
 
     def join(self, _: object = None) -> SimNode:
-        """A node is there, and ready."""
+        """A node joins and is ready."""
         result = self.measures.result
         result.nodes_created += 1
         name = f"node-{result.nodes_created}"
         state = self.template(name)
         node = SimNode(state, NodeImages(self.images, self.assumed, self.now, self.figures), self.now)
         self.nodes[name] = node
-        # Kubelets register their nodes before they are ready: time enough for controllers to mark them.
+        # Kubelets register their nodes before they are ready, so controllers can label them first.
         self.put(node, replace(state, fact=replace(state.fact, ready=False), ready_since=None))
         self.controls.node_registered()
         self.put(node, replace(node.state, fact=replace(node.state.fact, ready=True), ready_since=state.ready_since))
         self.measures.level(NODES, 1, self.now)
-        for one in self.policy.pullers:
-            if one.node_selector.items() <= state.fact.labels.items():
-                self.kubelets.begin_puller(node, one)
+        for puller in self.policy.pullers:
+            if puller.node_selector.items() <= state.fact.labels.items():
+                self.kubelets.begin_puller(node, puller)
         self.controls.nodes_changed()
         if self.scaling is not None:
             self.scaling.nodes_changed()
@@ -338,7 +338,7 @@ class World:
         return node
 
     def remove_node(self, node: SimNode) -> None:
-        """The autoscaler takes a node away; placeholders on it are made anew elsewhere."""
+        """The autoscaler removes a node; placeholders on it are created again elsewhere."""
         del self.nodes[node.name]
         self.kubelets.node_left(node)
         for pod in list(node.pods.values()):
@@ -354,12 +354,12 @@ class World:
             self.remove(pod)
 
     def change_node(self, node: SimNode, state: NodeState) -> None:
-        """Labels, taints or images of a node are others now."""
+        """Labels, taints or images of a node change."""
         self.put(node, state)
         self.scheduling.retry()
 
     def put(self, node: SimNode, state: NodeState) -> None:
-        """A node's object is another now."""
+        """Replace a node's object."""
         if state.fact is not node.state.fact or node.name not in self.state.rows:
             self.facts.tell_node(node.name, state.fact)
         node.state = state

@@ -123,7 +123,7 @@ def test_a_result_that_cannot_be_read_is_made_anew_and_named(tmp_path: Path) -> 
 
 def test_a_folder_that_cannot_hold_results_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="results can't be kept there"):
+    with pytest.raises(StoreError, match="results can't be stored"):
         ResultStore(tmp_path / "file" / "results")
 
 
@@ -140,8 +140,8 @@ def test_a_replay_that_ends_every_process_ends_the_sweep(tmp_path: Path) -> None
     assert not multiprocessing.active_children()
 
 
-def test_a_fault_of_ours_names_the_replay_and_the_place() -> None:
-    with pytest.raises(SweepError, match=r"policy z2jh, seed 1: KeyError: 1 at simulated\.py:\d+; this is a fault"):
+def test_a_bug_names_the_replay_and_the_place() -> None:
+    with pytest.raises(SweepError, match=r"policy z2jh, seed 1: KeyError: 1 at simulated\.py:\d+; this is a bug"):
         run_sweep([job()], LocalProcesses(1), work=failing_work)
 
 
