@@ -1,6 +1,6 @@
-"""What no policy can beat: a bound beside each figure, with the sentence of what it says.
+"""Compute bounds that no policy can beat, each with the figure it belongs to and a sentence that explains it.
 
-Sources: Belady 1966 (MIN); the rest follows from counting, as each sentence says.
+Sources: Belady 1966 (MIN); the others follow from counting, as each sentence says.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ WAIT_SHARES: Final = {"wait_p50": 0.5, "wait_p90": 0.9, "wait_p95": 0.95, "wait_
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One bound: its key in a result's `bounds`, the figure it stands beside, and what it says."""
+    """One bound: its key in a result's `bounds`, the figure it belongs to, and its explanation."""
 
     key: str
     # The name of a field of RunResult, or of a figure made of it.
     beside: str
     says: str
-    # The figure can't be below it; else it can't be above it.
+    # True: the figure can't be below it. False: it can't be above it.
     is_least: bool = True
-    # In a result's `bounds` it stands under the key of each figure that has it.
+    # In a result's `bounds` it has the key of each figure that it belongs to.
     by_figure: bool = False
 
 
@@ -41,33 +41,33 @@ BOUNDS: Final = (
     Bound(
         "node_hours",
         "node_hours",
-        "Pods that run at once, divided by pods a node and rounded up, over time, never fewer than the least nodes "
-        "(until one is drained): what a packing with free migration would need.",
+        "Running pods divided by the pods that fit a node and rounded up, over time, and never below `min_nodes` "
+        "(until a node is drained): what packing with free migration would need.",
     ),
-    Bound("peak_nodes", "peak_nodes", "The most pods that ran at once, divided by pods a node and rounded up."),
+    Bound("peak_nodes", "peak_nodes", "The most running pods divided by the pods that fit a node, rounded up."),
     Bound(
         "cold",
         "cold",
-        "For each image the most of its pods that ran at once, divided by pods a node and rounded up: so many nodes "
-        "had to get it. Only pulling ahead goes below it.",
+        "For each image, the most of its pods that ran at once divided by the pods that fit a node, rounded up: that "
+        "many nodes had to get it. Only pulling ahead goes below it.",
     ),
     Bound(
         "cold_compulsory",
         "cold",
-        "Distinct images: each had to be pulled once, however large a node is. Only pulling ahead goes below it.",
+        "Distinct images: each had to be pulled once, however large nodes are. Only pulling ahead goes below it.",
     ),
     Bound(
         "waits",
         "wait",
-        "Each image's first start waits for the pull of the layers that no other image has, alone and at the slower of "
-        "the two rates, and so does who comes while that pull could be under way; everybody else binds and starts. "
-        "Only pulling ahead goes below it.",
+        "The first start of an image waits for a pull of the layers that no other image has, alone and at the slower "
+        "of the two rates, and so do starts during that pull; all others bind and start. Only pulling ahead goes below "
+        "it.",
         by_figure=True,
     ),
     Bound(
         "registry_bytes",
         "registry_bytes",
-        "Each layer that was needed, once in the cluster: nodes give it on to each other.",
+        "Each layer that was needed, once in the cluster, as if nodes shared their layers.",
     ),
     Bound(
         "cold_bytes",
@@ -77,42 +77,42 @@ BOUNDS: Final = (
     Bound(
         "node_bytes",
         "registry_bytes",
-        "Each layer once in the life of each node where users needed it: what their nodes cost where nodes give "
-        "nothing on. More than that are images pulled ahead for nobody, and such as were collected and pulled again.",
+        "Each layer once for each node whose users needed it: the cost if nodes don't share layers. Anything above it "
+        "is images that were pulled ahead for nobody, or collected and pulled again.",
     ),
     Bound(
         "images_collected",
         "images_collected",
-        "Images that came to a node, less the most of them that fit at once on the disk as it was at its fullest: so "
-        "many had to go. 0 where the disk holds all that a node's users need.",
+        "Images that came to a node, less the most that fit its fullest disk at once: that many had to be removed. 0 "
+        "where the disk holds everything that a node's users need.",
     ),
     Bound(
         "build_cache_hits",
         "build_cache_hits",
-        "Builds less distinct repositories: each repository's first build finds nothing.",
+        "Builds less distinct repositories: the first build of a repository finds no cache.",
         is_least=False,
     ),
     Bound(
         "build_seconds",
         "build",
-        "As if each build found what its repository's builds left before: the first is cold, and so is each that "
+        "As if each build found the cache of its repository's earlier builds: the first is cold, and so is each that "
         "changes the environment.",
         by_figure=True,
     ),
     Bound(
         "busiest_builder_share",
         "busiest_builder_share",
-        "The first builds, however many, divided by the nodes that there had been by then and rounded up: one node had "
-        "so many. Bounded loads allow one node 1.25 times the mean of running builds.",
+        "The first n builds, for any n, divided by the nodes that had existed by then and rounded up: one node had "
+        "that many. Bounded loads allow one node 1.25 times the mean of running builds.",
     ),
 )
 
 
 class BoundsMeter:
-    """Bounds that need what really ran; each call takes the same time however much did.
+    """Bounds that follow from what really ran; each call takes constant time.
 
     pods_per_node: users of the usual size that a node can hold. node_bytes: memory of a node, by which pods count that
-    have a size of their own; in one trace all have, or none. min_nodes: nodes that are never taken away. begin: when
+    have a size of their own; in one trace all have, or none. min_nodes: nodes that are never removed. begin: when
     nodes are paid from, in seconds since 1970; None: from the first call.
     """
 

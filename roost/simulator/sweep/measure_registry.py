@@ -33,7 +33,9 @@ NO_PREEMPTION: Final = "no_preemption"
 NO_MOVE: Final = "no_move"
 MORE_BOUNDS: Final = (
     Bound(
-        FLOOR, "start", "Binding and starting, as assumed: what a start takes that waits for nothing and pulls nothing."
+        FLOOR,
+        "start",
+        "Binding and starting, as assumed: the time of a start that waits for nothing and pulls nothing.",
     ),
     Bound(
         NOTHING,
@@ -44,7 +46,7 @@ MORE_BOUNDS: Final = (
     Bound(
         NO_PREEMPTION,
         "preempted",
-        "None: with enough room beside the placeholders, no placeholder has to go. Being pre-empted is what they are "
+        "None: with enough room beside the placeholders, none has to be pre-empted. Being pre-empted is what they are "
         "for; fewer of them, or none, are pre-empted with more nodes or longer waits.",
     ),
     Bound(
