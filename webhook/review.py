@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from roost_core.placement.pods import OddPodError, read_pod
+from roost_core.placement.pods import MalformedPodError, read_pod
 from webhook.admission import Decision, Result, beyond, decide
 from webhook.rules.bounds import MOST, Bound, is_oversized
 from webhook.rules.facts import pod_key
@@ -217,7 +217,7 @@ class Reviewer:
             key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
             rulebook = self._current_rulebook()
             return key, decide(pod, rulebook, self._facts(), self._memory, pod_key=key, now=now)
-        except OddPodError as error:
+        except MalformedPodError as error:
             return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 
     def _current_rulebook(self) -> Rulebook:

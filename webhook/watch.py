@@ -27,7 +27,7 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
     POLICY_REVISION_ANNOTATION,
 )
-from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, OddPodError, read_pod
+from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, MalformedPodError, read_pod
 from roost_core.placement.selectors import read_label_selector
 from roost_core.placement.settings import SCHEDULER
 from webhook.rules.facts import (
@@ -459,7 +459,7 @@ class _Watches:
             namespace = item["metadata"].get("namespace") or ""
             try:
                 pod = read_pod(item, namespace)
-            except OddPodError:
+            except MalformedPodError:
                 return None
             # Two classes can select the same pod: it belongs to one of them.
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:

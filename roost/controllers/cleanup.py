@@ -28,7 +28,7 @@ from roost_core.placement.labels import (
     is_own_node_label,
     startup_taint,
 )
-from roost_core.scheduler.node_reader import OddNodeError, read_node_state
+from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,7 +108,7 @@ def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
     for item in _items(client, "/api/v1/nodes", {}):
         try:
             yield from _actions_for(read_node_state(item), options)
-        except OddNodeError:
+        except MalformedNodeError:
             continue
     labels = {
         PART_OF_LABEL: OWN_PART,

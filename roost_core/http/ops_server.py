@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 TEXT: Final = "text/plain; charset=utf-8"
-# Idle connections end soon: there are few in all, and a kubelet's probe must always find one.
+# Idle connections are closed soon: there are few slots, and a kubelet's probe must always get one.
 IDLE_SECONDS: Final = 10.0
-# What Prometheus asks for; the version of its text format.
+# Prometheus' text format and its version.
 METRICS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -36,7 +36,7 @@ class OpsServer:
         readiness: Callable[[], tuple[bool, str]],
         is_alive: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Prepare. readiness: whether the program is ready, and a text that says why or why not."""
+        """readiness: returns whether the program is ready, and a text that says why or why not."""
         self._metrics_text = metrics_text
         self._is_alive = is_alive
         self._readiness = readiness
@@ -47,16 +47,16 @@ class OpsServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         port: int = self._bound.getsockname()[1]
         return port
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop serving."""
         self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(CLOSE_SECONDS + 1)
 
@@ -66,7 +66,7 @@ class OpsServer:
             runner.run(server.serve(self._bound, self._end))
 
     def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request: the WSGI application."""
+        """The WSGI application."""
         status, content_type, body = self._page(environ["PATH_INFO"])
         start_response(status, [("Content-Type", content_type)])
         return [body]

@@ -1,4 +1,4 @@
-"""Serve a WSGI application over HTTP/1.1 from an event loop, and bound what a connection may cost.
+"""Serve a WSGI application over HTTP/1.1 from an event loop, and limit what a connection may cost.
 
 The application runs on the loop itself, so it must answer from memory. Guarantees, whatever is sent: no 5xx and no
 traceback, one deadline for a whole request, at most so many connections (handshakes included) and so many bytes held
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The API server drops idle connections after 90 s and does not repeat a POST: we must be the one who waits longer.
+# The API server closes idle connections after 90 s and doesn't retry a POST, so we must wait longer.
 KEEP_ALIVE_SECONDS: Final = 120.0
 # From the first byte of a request to the last of its answer. The API server's own limit for a webhook is 30 s: who
 # takes longer has no reader left.
 REQUEST_SECONDS: Final = 30.0
 HANDSHAKE_SECONDS: Final = 10.0
 SWEEP_SECONDS: Final = 1.0
-# For requests under way when serving ends.
+# For requests in flight when serving ends.
 CLOSE_SECONDS: Final = 2.0
 # Go's own limit for headers is 1 MiB; the API server sends a few hundred bytes, and a token of some thousand at most.
 HEADER_BYTES: Final = 16 * 1024
 MAX_HEADERS: Final = 100
-# A header of two bytes takes some 130 as Python keeps it.
+# A header of two bytes takes about 130 in Python's memory.
 HEADER_COST: Final = 32
 # In unfinished requests of all connections together.
 MAX_HELD_BYTES: Final = 32 * 1024 * 1024
@@ -50,17 +50,17 @@ MAX_PIPELINED: Final = 16
 BACKLOG: Final = 2048
 # Connections that are accepted in one turn of the loop.
 _MAX_ACCEPTED: Final = 64
-# Before another try when nothing could be accepted: mostly, the process has no file descriptor left.
+# Before a retry if accepting failed: mostly, the process has no file descriptor left.
 _RETRY_SECONDS: Final = 0.1
 _PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 
 
 class BindError(Exception):
-    """An address can't be listened on; the message names it."""
+    """An address can't be bound; the message names it."""
 
 
 class _ExcessError(Exception):
-    """A request is larger than any that is answered. Raised inside the parser, to stop it."""
+    """A request is too large. Raised inside the parser, to stop it."""
 
 
 def bind(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
@@ -150,7 +150,7 @@ class Server:
             connection.cut()
 
     def sweep(self, now: float) -> None:
-        """Cut every connection that is past its time."""
+        """Close every connection that has timed out."""
         for connection in list(self.connections):
             connection.check(now)
 
@@ -215,7 +215,7 @@ class Server:
                 ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
             )
         except (OSError, ssl.SSLError, asyncio.CancelledError):
-            # Without a handshake `connection_lost` may never come.
+            # Without a handshake, `connection_lost` may never be called.
             self.connections.discard(connection)
         connection.handshake = None
 
@@ -268,12 +268,12 @@ class Connection(asyncio.Protocol):
         del self._transport, self._parser
 
     def pause_writing(self) -> None:
-        """Read no more from a client that doesn't read its answers."""
+        """Stop reading from a client that doesn't read its responses."""
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Read again."""
+        """Resume reading."""
         if self._transport is not None:
             self._transport.resume_reading()
 
@@ -311,25 +311,25 @@ class Connection(asyncio.Protocol):
         self._body, self._body_bytes = [], 0
 
     def on_url(self, url: bytes) -> None:
-        """Gather the request's target, which may come in parts."""
+        """Collect the request's target, which may arrive in parts."""
         self._url += url
         if len(self._url) > HEADER_BYTES:
             raise _ExcessError
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Gather headers."""
+        """Collect headers."""
         self._headers.append((name, value))
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > HEADER_BYTES or len(self._headers) > MAX_HEADERS:
             raise _ExcessError
 
     def on_headers_complete(self) -> None:
-        """Have the body sent, where a client asks first."""
+        """The headers are complete: answer `Expect: 100-continue`."""
         if any(name.lower() == b"expect" and value.lower() == b"100-continue" for name, value in self._headers):
             cast("asyncio.Transport", self._transport).write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """Gather the body, as far as it is wanted."""
+        """Collect the body, up to its limit."""
         if self._body_bytes <= self._server.max_body_bytes:
             self._body.append(body)
             self._hold(len(body))
@@ -358,14 +358,14 @@ class Connection(asyncio.Protocol):
             self.cut()
 
     def finish(self) -> None:
-        """End the connection as soon as no request is under way."""
+        """Close the connection as soon as no request is in flight."""
         if self._transport is None:
             self.cut()
         elif not self._is_receiving:
             self._transport.close()
 
     def cut(self) -> None:
-        """End the connection, or its handshake, now."""
+        """Close the connection, or its handshake, now."""
         self._release()
         self._server.connections.discard(self)
         if self._transport is not None:
@@ -389,8 +389,8 @@ class Connection(asyncio.Protocol):
             status, headers, body = call_wsgi(self._server.app, environ)
         except Exception:  # the edge: see the module's guarantees
             log.exception("request failed")
-            # 4xx, not 5xx: the API server treats both alike, and a 5xx would page somebody for a request nobody can
-            # mend.
+            # 4xx, not 5xx: the API server treats both alike, and a 5xx would raise alerts about a request that
+            # can't be fixed.
             status, headers = "400 Bad Request", [("Content-Type", _PLAIN_TEXT)]
             body = b"400 the request could not be handled, see the program's log\n"
         self._write(status, headers, body, closes=closes)
@@ -409,7 +409,7 @@ class Connection(asyncio.Protocol):
             transport.close()
 
     def _environ(self) -> dict[str, Any]:
-        """The request as PEP 3333 has it; Content-Length is that of what was kept."""
+        """The request's WSGI environ (PEP 3333); Content-Length is that of the collected body."""
         url = httptools.parse_url(self._url)
         body = b"".join(self._body)[: self._server.max_body_bytes + 1]
         environ: dict[str, Any] = {
@@ -463,6 +463,6 @@ def call_wsgi(app: WSGIApplication, environ: dict[str, Any]) -> tuple[str, list[
 
 
 def _common_names(transport: asyncio.BaseTransport) -> set[str]:
-    """The common names of the certificate that a client showed; none without one."""
+    """Return the common names of the client's certificate; none without one."""
     shown = transport.get_extra_info("peercert") or {}
     return {value for part in shown.get("subject", ()) for key, value in part if key == "commonName"}

@@ -1,4 +1,4 @@
-"""Speak to the API server in plain JSON: connect, read, write, apply, and stream watch events.
+"""Talk to the API server in plain JSON: connect, read, write, and stream watch events.
 
 The official client gives the connection, the credentials and their refresh. Its typed models stay out of the way:
 turning a node into Python classes takes ten times as long as reading its JSON, in a process that answers reviews.
@@ -24,7 +24,7 @@ Query = Mapping[str, str | int | bool]
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 15.0
-# What the API server writes as the author of our requests, in audit logs and managed fields.
+# The user agent in audit logs and managed fields.
 USER_AGENT: Final = "roost"
 # Its functions carry no types.
 _config: Any = kubernetes_config
@@ -35,11 +35,11 @@ _STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
 
 class ClusterError(Exception):
-    """The API server couldn't be asked; the message says why and holds no credentials."""
+    """The API server could not be reached; the message says why, without credentials."""
 
 
 class ApiError(ClusterError):
-    """The API server refused. `status` is its HTTP status; 0 for trouble within a stream that names none."""
+    """The API server refused a request. `status` is the HTTP status; 0 for a fault within a stream without one."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class Client:
     """One API server, as one user. Safe to share between threads: connections are pooled."""
 
     def __init__(self, api_client: ApiClient, on_request: Callable[[str], None] = lambda _verb: None) -> None:
-        """Prepare. `on_request` is told each HTTP method before it is sent, for metrics."""
+        """on_request: called with the HTTP method before each request, for metrics."""
         self.api_client = api_client
         self._on_request = on_request
 
@@ -59,7 +59,7 @@ class Client:
         return self._call("GET", path, query, read_seconds=read_seconds)
 
     def find(self, path: str, *, read_seconds: float = READ_SECONDS) -> JSONObject | None:
-        """Read one object; None when there is none. Raises ApiError, ClusterError."""
+        """Read one object; None if it doesn't exist. Raises ApiError, ClusterError."""
         try:
             return self.get(path, read_seconds=read_seconds)
         except ApiError as error:
@@ -68,11 +68,11 @@ class Client:
             raise
 
     def create(self, path: str, body: JSONObject) -> JSONObject:
-        """Create an object in a collection. Raises ApiError (409: there is one), ClusterError."""
+        """Create an object in a collection. Raises ApiError (409: it exists), ClusterError."""
         return self._call("POST", path, None, body)
 
     def replace(self, path: str, body: JSONObject, *, read_seconds: float = READ_SECONDS) -> JSONObject:
-        """Replace an object; with a resourceVersion inside, only while it is still that one (409 otherwise)."""
+        """Replace an object; with a resourceVersion inside, only if it is unchanged (409 otherwise)."""
         return self._call("PUT", path, None, body, read_seconds=read_seconds)
 
     def change(self, path: str, operations: list[JSONObject], manager: str) -> JSONObject:
@@ -80,7 +80,7 @@ class Client:
         return self._call("PATCH", path, {"fieldManager": manager}, operations, _JSON_PATCH)
 
     def merge(self, path: str, body: JSONObject, manager: str) -> JSONObject:
-        """JSON Merge Patch (RFC 7396): null removes. With metadata.resourceVersion: 409 when it isn't that one."""
+        """JSON Merge Patch (RFC 7396): null removes. With metadata.resourceVersion: 409 if it has changed."""
         return self._call("PATCH", path, {"fieldManager": manager}, body, _MERGE_PATCH)
 
     def merge_by_key(self, path: str, body: JSONObject, manager: str) -> JSONObject:
@@ -88,12 +88,12 @@ class Client:
         return self._call("PATCH", path, {"fieldManager": manager}, body, _STRATEGIC_MERGE_PATCH)
 
     def delete(self, path: str, uid: str) -> None:
-        """Delete an object while it has this uid. Raises ApiError (404: gone; 409: it is another now), ClusterError."""
+        """Delete an object if it has this uid. Raises ApiError (404: gone; 409: it was replaced), ClusterError."""
         options: JSONObject = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         self._call("DELETE", path, None, options)
 
     def lines(self, path: str, query: Query, silence_seconds: float) -> Iterator[bytes]:
-        """Stream the answer line by line; ends when the server ends it.
+        """Stream the response line by line; ends when the server ends it.
 
         silence_seconds: longer without a byte means that the connection is dead. Raises ApiError, ClusterError.
         """
@@ -103,7 +103,7 @@ class Client:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterError(_describe(error)) from None
         finally:
-            # Closed, not returned to the pool: the rest of a stream must not be read by the next request.
+            # Closed, not returned to the pool: the next request must not read the remaining stream.
             answer.close()
 
     def _call(
@@ -122,11 +122,11 @@ class Client:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterError(_describe(error)) from None
         except ValueError:
-            raise ClusterError(f"{method} {path}: the answer is no JSON") from None
+            raise ClusterError(f"{method} {path}: the response is not valid JSON") from None
         finally:
             answer.release_conn()
         if not isinstance(found, dict):
-            raise ClusterError(f"{method} {path}: the answer is no JSON object")
+            raise ClusterError(f"{method} {path}: the response is not a JSON object")
         return found
 
     def _request(
@@ -158,8 +158,8 @@ class Client:
 
 
 def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
-    """Connect by a kubeconfig, or as the pod's own service account when there is none. Raises ClusterError."""
-    # An own configuration: the client's default one is a global that anybody may change.
+    """Connect by a kubeconfig; without one, as the pod's own service account. Raises ClusterError."""
+    # A configuration of our own: the client's default is global and mutable.
     configuration = Configuration()
     configuration.retries = 1
     try:
@@ -176,7 +176,7 @@ def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda 
 
 
 def _reason(answer: urllib3.BaseHTTPResponse) -> str:
-    """The Status object's reason and message, as far as there is one."""
+    """The reason and message of a Status object, if the response has one."""
     try:
         status = orjson.loads(answer.data)
         return f"{status.get('reason', '')}: {status.get('message', '')}"
@@ -187,6 +187,6 @@ def _reason(answer: urllib3.BaseHTTPResponse) -> str:
 
 
 def _describe(error: Exception) -> str:
-    """A network fault in one line: urllib3 nests them."""
+    """Describe a network error in one line: urllib3 nests them."""
     reason = getattr(error, "reason", None) or error
     return f"API server unreachable: {type(reason).__name__}"

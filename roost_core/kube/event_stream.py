@@ -1,4 +1,4 @@
-"""Tell every change of one kind of object, in order, by list-then-watch.
+"""Stream every change of one kind of object, in order, by list-then-watch.
 
 Resumes after a dropped watch, lists again when the server has forgotten where we were (410), waits longer after each
 failure, and notices a connection that died silently. A gapless stream goes on from where an earlier run stopped, and
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-# Objects a page: parsing a page holds the interpreter, and reviews wait for it. 100 nodes are some 5 ms.
+# Objects a page: parsing a page holds the interpreter, and admission reviews wait. 100 nodes take about 5 ms.
 PAGE_OBJECTS: Final = 100
 # The server ends a watch after this long, and we resume: spreads load over API servers that were restarted.
 WATCH_SECONDS: Final = 300
-# The server sends a bookmark a minute; silence of more than two means that the connection is dead.
+# The server sends a bookmark a minute; after more than two minutes without, the connection is dead.
 SILENCE_SECONDS: Final = 150.0
 # Events come without bookmarks: the server has no cache of them. Their watches end well before silence means anything.
 UNMARKED_WATCH_SECONDS: Final = 90
 FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
-# A server (or a proxy before it) that ends watches sooner, without an event, is asked ever more seldom.
+# A server (or a proxy) that ends watches sooner, without an event, is asked less and less often.
 SHORT_WATCH_SECONDS: Final = 1.0
 FORBIDDEN: Final = 403
 GONE: Final = 410
@@ -53,35 +53,35 @@ RESTORED: Final = "it was restored from a backup, or is another one"
 
 
 class Change(StrEnum):
-    """What a stream tells."""
+    """The kinds of notices of a stream."""
 
-    # A list begins; what went meanwhile isn't in it. `item` is None.
+    # A list begins; objects deleted meanwhile aren't in it. `item` is None.
     LISTING = "listing"
     LISTED = "listed"
-    # The list is whole. `item` is None.
+    # The list is complete. `item` is None.
     SYNCED = "synced"
     ADDED = "added"
     MODIFIED = "modified"
     DELETED = "deleted"
     # Nothing changed up to `version`. `item` is None.
     BOOKMARK = "bookmark"
-    # What was between the last version and the list that follows can't be had. `item` is why, in words.
+    # Changes between the last version and the following list are lost. `item` says why.
     LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One thing that a stream tells."""
+    """One notice of a stream."""
 
     kind: str
     change: Change
     # `namespace/name`, or the name; "" without an item.
     key: str
-    # What the stream's `read` made of the object; None for changes without one, and for objects it doesn't want.
+    # What the stream's `read` returned; None for changes without an object, and for objects that it ignores.
     item: Any
-    # resourceVersion from which to go on after this.
+    # resourceVersion from which to continue after this.
     version: str
-    # Seconds since the epoch when it was read; it happened then, or, when `is_late`, at any time since the last one.
+    # Unix time when it was read; it happened then or, if `is_late`, at any time since the last notice.
     at: float = 0.0
     is_late: bool = False
 
@@ -108,7 +108,7 @@ class EventStream:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Prepare. `kind` is a word for logs and metrics.
+        """kind: a word for logs and metrics.
 
         selectors: `labelSelector` and `fieldSelector` as the API has them. gapless: False for a consumer to whom a new
         list says enough; then nothing is told as lost or late. position: the version where an earlier run stopped, ""
@@ -139,21 +139,21 @@ class EventStream:
 
     @property
     def is_listed(self) -> bool:
-        """Whether a whole list has been told."""
+        """Whether a complete list has been read."""
         return self._is_listed
 
     @property
     def fault(self) -> str:
-        """What the last try failed of; "" while all is well."""
+        """Why the last try failed; "" if it didn't."""
         return self._fault
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the last try was refused for want of rights."""
+        """Whether the last try was forbidden (RBAC)."""
         return self._is_forbidden
 
     def age_seconds(self) -> float:
-        """Seconds since the server was last heard of, bookmarks counted: up to a minute or so is normal."""
+        """Seconds since the last message of the server, including bookmarks: up to about a minute is normal."""
         return self._clock() - self._heard_at
 
     def run(self, stop: threading.Event) -> None:
@@ -164,7 +164,7 @@ class EventStream:
                 if not self._is_listed:
                     self._list(stop)
                 if self._watch(stop):
-                    # Only a watch that ended well, and not at once, proves that all is well.
+                    # Only a watch that ended well, and not at once, proves that watching works.
                     backoff_seconds = FIRST_BACKOFF_SECONDS
                     continue
             except ClusterError as error:
@@ -225,7 +225,7 @@ class EventStream:
             page = self._client.get(self._path, {**self._selectors, "limit": PAGE_OBJECTS, "continue": token})
 
     def _watch(self, stop: threading.Event) -> bool:
-        """Watch until the server ends it; False when it did so at once and without a word."""
+        """Watch until the server ends it; False if it did so at once and without an event."""
         opened_at = self._clock()
         was_told = False
         if self._is_gapless:
@@ -270,7 +270,7 @@ class EventStream:
             change, item = event["type"], event["object"]
         except (ValueError, KeyError, TypeError):
             self._doubt()
-            raise ClusterError("the watch sent something that is no event") from None
+            raise ClusterError("the watch sent something that is not an event") from None
         if change == "ERROR":
             self._doubt()
             raise ApiError(int(item.get("code") or 0), f"watch ended: {item.get('reason')}")
@@ -289,7 +289,7 @@ class EventStream:
             self._tell(Notice(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
             self._version = version
             if self._is_gapless and self._clock() - began_at > LATE_SECONDS:
-                # Its consumer took its time, and what the server said meanwhile waits to be read.
+                # The consumer was slow, and messages of the server are waiting to be read.
                 self._find_late()
 
     def _find_late(self) -> None:
@@ -325,6 +325,6 @@ def _number(version: str) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    """A fault that nobody thought of, in one line: what it is, and where."""
+    """Describe an unexpected error in one line: what it is, and where."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"unforeseen {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"

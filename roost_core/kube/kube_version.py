@@ -1,4 +1,4 @@
-"""Ask the API server which minor of Kubernetes the cluster is, and notice when that changes.
+"""Read the cluster's Kubernetes minor from the API server, and notice when it changes.
 
 Owns /version. Guarantee: nobody who plans by kube-scheduler's rules goes by a minor that was merely assumed.
 """
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ASK_AGAIN_SECONDS: Final = 120.0
-# While a control plane is being upgraded, its replicas answer differently.
+# During an upgrade of the control plane, its replicas have different versions.
 ALIKE_ANSWERS: Final = 2
 
 log = logging.getLogger(__name__)
 
 
 class Asker(Protocol):
-    """What can ask the API server: `roost_core.kube.client.Client`."""
+    """The part of `roost_core.kube.client.Client` that is needed."""
 
     def get(self, path: str, /) -> object:
-        """The object at a path; raises ClusterError."""
+        """Return the object at a path; raises ClusterError."""
 
 
 def read_minor(client: Asker) -> int:
-    """36 for Kubernetes 1.36 and "36+". Raises ClusterError, also when the answer names none."""
+    """Return 36 for Kubernetes 1.36 and "36+". Raises ClusterError, also if the response has no minor."""
     answer = client.get("/version")
     found = answer.get("minor") if isinstance(answer, dict) else answer
     number = re.match(r"\d+", str(found))
@@ -41,7 +41,7 @@ def read_minor(client: Asker) -> int:
 
 
 def wait_for_minor(client: Asker, seconds: float, *, interval_seconds: float = 1.0) -> int:
-    """`read_minor`, asked again for so long while the API server doesn't answer. Raises its last ClusterError."""
+    """Call `read_minor` until it succeeds, for this long. Raises its last ClusterError."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -49,7 +49,7 @@ def wait_for_minor(client: Asker, seconds: float, *, interval_seconds: float = 1
         except ClusterError as error:
             if time.monotonic() >= deadline:
                 raise
-            log.warning("the cluster's version could not be read, asking again: %s", error)
+            log.warning("the cluster's version could not be read, retrying: %s", error)
             time.sleep(interval_seconds)
 
 
@@ -61,7 +61,7 @@ def follow_minor(
     *,
     seconds: float = ASK_AGAIN_SECONDS,
 ) -> None:
-    """Ask again and again, until `stop` or until another minor has answered twice running: then tell it and return."""
+    """Poll until `stop`, or until another minor was read twice in a row: then report it and return."""
     seen, times = minor, 0
     while not stop.wait(seconds):
         try:

@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Kubernetes' own defaults for leader election.
+# Kubernetes' defaults for leader election.
 LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10
 RETRY_SECONDS: Final = 2.0
-# An answer that takes longer is worth less than a second try within RENEW_SECONDS.
+# A second try within RENEW_SECONDS is better than a longer wait.
 READ_SECONDS: Final = 4.0
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 
 
 def steady_seconds() -> float:
-    """Seconds of a clock that never jumps, and that goes on while the machine sleeps, where there is one."""
+    """Seconds of a monotonic clock, which also runs while the machine sleeps, if there is one."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class Leadership:
-    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` may be asked from any.
+    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` is safe to read from any.
 
     Two never lead at once, whatever their clocks show: who leads stops RENEW_SECONDS after it began to renew; another
     takes over no earlier than LEASE_SECONDS after it first saw that renewal.
@@ -58,7 +58,7 @@ class Leadership:
         is_fit: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
-        """Prepare. `owner`: gives an ownerReference, so that the Lease goes with its owner.
+        """owner: returns an ownerReference, so that the Lease is deleted with its owner.
 
         is_fit: whether this replica could do the leader's work; while not, it neither asks for the Lease nor keeps it.
         """
@@ -70,7 +70,7 @@ class Leadership:
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._folder}/{name}"
         self._identity = identity
-        # As it was last read or written, and since when its spec is known to be that.
+        # As last read or written, and since when its spec has been observed.
         self._lease: JSONObject = {}
         self._observed_at = 0.0
         self._renewed_at: float | None = None
@@ -82,7 +82,7 @@ class Leadership:
         return renewed_at is not None and self._clock() - renewed_at < RENEW_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Try for the Lease and renew it until `stop`, then give it back."""
+        """Acquire and renew the Lease until `stop`, then release it."""
         was_leader = False
         while True:
             if self._is_fit():
@@ -97,8 +97,8 @@ class Leadership:
         self.release()
 
     def try_once(self) -> None:
-        """Acquire or renew once; failures leave things as they are."""
-        # Before the request: the others count from when they see it.
+        """Acquire or renew once; failures change nothing."""
+        # Before the request: other replicas count from when they observe it.
         began_at = self._clock()
         try:
             if self._acquire_or_renew():
@@ -106,12 +106,12 @@ class Leadership:
             elif self._holder != self._identity:
                 self._renewed_at = None
         except ClusterError as error:
-            log.warning("lease can't be had: %s", error)
+            log.warning("lease can't be acquired: %s", error)
         except Exception:  # the thread must outlive whatever others may have written into the Lease
             log.exception("lease can't be renewed")
 
     def release(self) -> None:
-        """Give the Lease back, so that another replica needn't wait for its end."""
+        """Release the Lease, so that another replica needn't wait for its expiry."""
         if not self.is_leader:
             return
         self._renewed_at = None
@@ -131,7 +131,7 @@ class Leadership:
         return str(self._spec.get("holderIdentity") or "")
 
     def _acquire_or_renew(self) -> bool:
-        # Who leads needn't read first: the write fails when somebody else wrote meanwhile.
+        # The leader needn't read first: its write fails if another replica has written.
         if self.is_leader and self._holder == self._identity and self._renew():
             return True
         found = self._client.find(self._path, read_seconds=READ_SECONDS)
@@ -148,7 +148,7 @@ class Leadership:
         self._lease = lease
 
     def _has_expired(self) -> bool:
-        """Whether the holder is silent for longer than it said: by our clock, never by the time it wrote."""
+        """Whether the Lease has expired: by our own clock, never by the time in the Lease."""
         lasts = self._spec.get("leaseDurationSeconds")
         lasts = lasts if isinstance(lasts, int) and lasts > 0 else LEASE_SECONDS
         return self._clock() - self._observed_at > lasts
@@ -170,7 +170,7 @@ class Leadership:
         return True
 
     def _renew(self) -> bool:
-        """Write ourselves into the Lease that was last seen; False when it is another by now, or gone."""
+        """Write our identity into the Lease as last read; False if it has changed or is gone."""
         now = _micro_time()
         spec = dict(self._spec)
         if self._holder != self._identity:
@@ -192,5 +192,5 @@ class Leadership:
 
 
 def _micro_time() -> str:
-    """Now, as Kubernetes' MicroTime has it."""
+    """The present time as Kubernetes' MicroTime."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Look at another program's Lease every other second, and tell when its holder goes silent or comes back.
+"""Read another program's Lease every other second, and notice when its holder stops renewing it or returns.
 
 A plain read, as client-go's election has it, rather than a watch: only an answer of the API server proves that a Lease
 which doesn't change is not renewed, and not that the watch has died.
@@ -29,7 +29,7 @@ FORBIDDEN: Final = 403
 
 
 class LeaseWatch:
-    """Whether somebody holds a Lease. `run` belongs to one thread, all else may be asked from any."""
+    """The state of a Lease. `run` belongs to one thread, everything else is safe to call from any."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LeaseWatch:
         clock: Callable[[], float] = steady_seconds,
         clock_time: Callable[[], float] = time.time,
     ) -> None:
-        """Prepare. `on_change` is told after `state` has changed; `on_error` of reads that failed, with `kind`."""
+        """on_change: called after `state` has changed; on_error: with `kind`, after a failed read."""
         self.kind = f"lease/{name}"
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
@@ -56,17 +56,17 @@ class LeaseWatch:
 
     @property
     def state(self) -> LeaseState:
-        """What the last look told; UNKNOWN before the first."""
+        """The state by the last read; UNKNOWN before the first."""
         return self._observer.state
 
     @property
     def has_looked(self) -> bool:
-        """Whether the API server was asked at least once, whatever it answered."""
+        """Whether the Lease was read at least once, successfully or not."""
         return self._has_looked
 
     @property
     def fault(self) -> str:
-        """What the last look failed of; "" while all is well."""
+        """Why the last read failed; "" if it didn't."""
         return self._fault
 
     def is_away(self) -> bool:
@@ -74,18 +74,18 @@ class LeaseWatch:
         return self.state.is_away
 
     def age_seconds(self) -> float:
-        """Seconds since the last renewal; not a number when none was ever seen."""
+        """Seconds since the last renewal; NaN if none was observed."""
         age = self._observer.age_seconds(self._clock())
         return math.nan if age is None else age
 
     def run(self, stop: threading.Event) -> None:
-        """Look until `stop`."""
+        """Read the Lease again and again until `stop`."""
         while not stop.is_set():
             self.look()
             stop.wait(LOOK_SECONDS)
 
     def look(self) -> None:
-        """Look once."""
+        """Read the Lease once."""
         before, fault = self.state, ""
         try:
             lease = self._client.find(self._path, read_seconds=READ_SECONDS)

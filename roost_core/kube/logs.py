@@ -27,11 +27,11 @@ LEVELS: Final = {
     "Error": logging.ERROR,
 }
 _FRAMES: Final = 6
-# A warning or error is written once in so long; what is left out is counted.
+# An equal warning or error is written once within this time; repeats are counted.
 QUIET_SECONDS: Final = 60.0
 # One place in the code may say as many different things within that time, of different pods or nodes.
 TEXTS_A_CAUSE: Final = 10
-# Causes remembered: places in the code, so there are some dozens.
+# Remembered causes: places in the code, so some dozens.
 _MAX_CAUSES: Final = 256
 
 
@@ -49,7 +49,7 @@ class OneLineFormatter(logging.Formatter):
 
 
 def describe_fault(error: BaseException) -> str:
-    """Return the error's type and its innermost places, without its message."""
+    """Return the error's type and innermost frames, without its message."""
     return f"{type(error).__name__} at {_places(error.__traceback__)}"
 
 
@@ -60,7 +60,7 @@ def _places(trace: TracebackType | None) -> str:
 
 @dataclass(slots=True)
 class _Cause:
-    """What one place in the code has said since `began`."""
+    """What one place in the code has logged since `began`."""
 
     began: float
     texts: set[str] = field(default_factory=set)
@@ -71,21 +71,21 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
     """Writes a warning or error once a minute for each cause and text, and afterwards how many it left out."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        """clock: seconds, of one that only grows."""
+        """clock: monotonic seconds."""
         super().__init__(stream)
         self._clock = clock
         # By logger, level and template; the one that began first is first.
         self._causes: dict[tuple[str, int, str], _Cause] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, unless its like was written lately."""
+        """Write the record, unless an equal one was written recently."""
         now = self._clock()
         self._close_before(now - QUIET_SECONDS)
         if record.levelno < logging.WARNING or self._is_new(record, now):
             super().emit(record)
 
     def close(self) -> None:
-        """Say what was left out so far."""
+        """Write how many records were left out so far."""
         self._close_before(float("inf"))
         super().close()
 
@@ -124,8 +124,8 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(LEVELS[level])
-    # Libraries tell of each request, header or lease: none of it is an operator's business.
+    # Libraries log each request, header or lease, which operators don't need.
     for name in ("kubernetes", "leaderelection", "asyncio", "werkzeug", "alembic"):
         logging.getLogger(name).setLevel(max(LEVELS[level], logging.WARNING))
-    # Warns of each retry; what fails for good is told by whoever asked.
+    # Warns of each retry; final failures are logged by the caller.
     logging.getLogger("urllib3").setLevel(logging.ERROR)

@@ -27,7 +27,7 @@ MAX_COMMON_NAME: Final = 64
 
 
 class PkiError(Exception):
-    """Certificate or key can't be used; the message says why and holds no key material."""
+    """A certificate or key can't be used; the message says why, without key material."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Authority:
 
     @property
     def renew_at(self) -> float:
-        """Two thirds of its life."""
+        """When to renew it: after two thirds of its lifetime."""
         return self.made_at + (self.ends_at - self.made_at) * 2 / 3
 
     def __repr__(self) -> str:
@@ -62,7 +62,7 @@ class Leaf:
 
     @property
     def renew_at(self) -> float:
-        """Two thirds of its life."""
+        """When to renew it: after two thirds of its lifetime."""
         return self.made_at + (self.ends_at - self.made_at) * 2 / 3
 
     def __repr__(self) -> str:
@@ -84,17 +84,17 @@ def make_authority(name: str, now: float, life_seconds: float) -> Authority:
 
 
 def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
-    """Read a CA back. Raises PkiError when it is none, or when the key is another's."""
+    """Read a CA back. Raises PkiError if it is not a CA, or if the key is not its own."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(key_pem, None)
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     except (ValueError, TypeError, x509.ExtensionNotFound) as error:
-        raise PkiError(f"no CA certificate with a plain key ({type(error).__name__})") from None
+        raise PkiError(f"not a CA certificate with an unencrypted key ({type(error).__name__})") from None
     if not constraints.ca:
-        raise PkiError("the certificate is no CA's")
+        raise PkiError("the certificate is not a CA's")
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise PkiError("the key is not the certificate's, or no ECDSA key")
+        raise PkiError("the key is not the certificate's, or not an ECDSA key")
     began = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
     return Authority(_pem(certificate), key_pem, began, certificate.not_valid_after_utc.timestamp())
 
@@ -102,11 +102,11 @@ def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
 def sign_leaf(
     authority: Authority, names: Sequence[str], now: float, life_seconds: float, *, for_client: bool = False
 ) -> Leaf:
-    """Sign a leaf with a key of its own for DNS names and IP addresses; it ends before its CA does."""
+    """Sign a leaf with a key of its own for DNS names and IP addresses; it expires before its CA."""
     signer = serialization.load_pem_private_key(authority.key_pem, None)
     issuer = x509.load_pem_x509_certificate(authority.certificate_pem)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
-        raise PkiError("the authority's key is no ECDSA key")
+        raise PkiError("the authority's key is not an ECDSA key")
     key = ec.generate_private_key(ec.SECP256R1())
     ends_at = min(now + life_seconds, authority.ends_at)
     purpose = ExtendedKeyUsageOID.CLIENT_AUTH if for_client else ExtendedKeyUsageOID.SERVER_AUTH
@@ -137,9 +137,9 @@ def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[byte
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(key_pem, None)
     except (ValueError, TypeError) as error:
-        raise PkiError(f"no certificate with a plain key ({type(error).__name__})") from None
+        raise PkiError(f"not a certificate with an unencrypted key ({type(error).__name__})") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise PkiError("the key is not the certificate's, or no ECDSA key")
+        raise PkiError("the key is not the certificate's, or not an ECDSA key")
     signer = next((pem for pem in authorities if _has_signed(pem, certificate)), b"")
     began = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
     return Leaf(certificate_pem, key_pem, began, certificate.not_valid_after_utc.timestamp(), signer)
@@ -167,7 +167,7 @@ def _has_signed(authority_pem: bytes, certificate: x509.Certificate) -> bool:
 
 
 def split_bundle(bundle: bytes) -> list[bytes]:
-    """Return a bundle's certificates, each as PEM in one spelling; [] for what can't be read."""
+    """Return a bundle's certificates, each as normalised PEM; [] if it can't be parsed."""
     try:
         return [_pem(certificate) for certificate in x509.load_pem_x509_certificates(bundle)]
     except ValueError:
@@ -175,7 +175,7 @@ def split_bundle(bundle: bytes) -> list[bytes]:
 
 
 def still_valid(certificates: Iterable[bytes], subject_like: bytes, now: float) -> list[bytes]:
-    """Return those that haven't ended and carry the same subject as `subject_like`."""
+    """Return those that haven't expired and have the same subject as `subject_like`."""
     subject = x509.load_pem_x509_certificate(subject_like).subject
     kept = []
     for pem in certificates:

@@ -1,4 +1,4 @@
-"""Know what every program knows of itself as a process: its version, and when it is asked to end."""
+"""What every program needs as a process: its version, and a stop on signals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def stop_on_signals(stop: threading.Event) -> None:
-    """Set `stop` on SIGTERM and SIGINT. Only the main thread may ask for that."""
+    """Set `stop` on SIGTERM and SIGINT. Only the main thread may call this."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         stop.set()
@@ -29,7 +29,7 @@ _LARGE_BYTES: Final = 64 * 1024
 
 
 def return_freed_memory() -> None:
-    """Have large blocks go back to the system as soon as they are freed.
+    """Return large blocks to the system as soon as they are freed.
 
     glibc raises its bound for them with each one that is freed, up to 32 MiB: from the first large request on they come
     from the heap, and stay there for good wherever something small was put behind them.

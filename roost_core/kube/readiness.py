@@ -1,4 +1,4 @@
-"""Say whether this replica should get reviews, and if not, why.
+"""Whether this replica is ready, and if not, why.
 
 Owns the text of /readyz: one line a check, as the API server's own /readyz?verbose has them.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """One check's answer. `detail` is said in both cases; it may tell of trouble that doesn't make us unready."""
+    """One check's result. `detail` is shown in both cases: a fault may be reported without being unready."""
 
     passed: bool
     detail: str = ""
@@ -26,7 +26,7 @@ class Readiness:
         self._checks = dict(checks)
 
     def __call__(self) -> tuple[bool, str]:
-        """Return whether all pass, and a line for each."""
+        """Return whether all checks pass, and a line for each."""
         verdicts = {name: check() for name, check in self._checks.items()}
         lines = [
             f"[{'+' if verdict.passed else '-'}]{name} {'ok' if verdict.passed else 'failed'}"

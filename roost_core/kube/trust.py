@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
 OPAQUE: Final = "Opaque"
 CONFLICT: Final = 409
-# A JSON Patch whose `test` doesn't hold.
+# The status of a JSON Patch whose `test` fails.
 TEST_FAILED: Final = 422
 
 
 class Conflict(ClusterError):  # noqa: N818 - a state of things to look at again, not a failure
-    """Somebody else wrote first: read again."""
+    """Another client wrote first: read again."""
 
 
 class SharedSecret:
     """One Secret: its data as bytes, and the version that was read."""
 
     def __init__(self, client: Client, namespace: str, name: str, owner: Callable[[], JSONObject | None]) -> None:
-        """Prepare. `owner`: gives an ownerReference, so that the Secret goes with its owner."""
+        """owner: returns an ownerReference, so that the Secret is deleted with its owner."""
         self._client = client
         self._folder = f"/api/v1/namespaces/{namespace}/secrets"
         self._name = name
         self._owner = owner
 
     def read(self) -> tuple[JSONObject | None, dict[str, bytes]]:
-        """Return the object (None: there is none) and its data. Raises ClusterError."""
+        """Return the object (None: it doesn't exist) and its data. Raises ClusterError."""
         found = self._client.find(f"{self._folder}/{self._name}")
         if found is None:
             return None, {}
@@ -93,7 +93,7 @@ class BundleField:
         self._names: list[str] = []
 
     def read(self) -> dict[str, bytes] | None:
-        """Return each entry's bundle by the entry's name; None: there is no such configuration. Raises ClusterError."""
+        """Return each entry's bundle by its name; None: the configuration doesn't exist. Raises ClusterError."""
         found = self._client.find(self._path)
         if found is None:
             return None
@@ -103,7 +103,7 @@ class BundleField:
         return {entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "") for entry in entries}
 
     def apply(self, entries: Mapping[str, bytes]) -> None:
-        """Set bundles of entries as they were last read. Raises Conflict when they changed meanwhile, ClusterError."""
+        """Set bundles of entries as they were last read. Raises Conflict if they have changed, ClusterError."""
         operations: list[JSONObject] = [{"op": "test", "path": "/metadata/resourceVersion", "value": self._version}]
         for index, name in enumerate(self._names):
             if name in entries:
@@ -118,7 +118,7 @@ class BundleField:
 
 
 def own_service_account(client: Client, namespace: str) -> JSONObject | None:
-    """Return an ownerReference to the service account that we are in `namespace`; None when we are somebody else.
+    """Return an ownerReference to the service account that we are in `namespace`; None if we are not one.
 
     What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run time.
     """

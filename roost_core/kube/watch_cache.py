@@ -1,4 +1,4 @@
-"""Keep a local copy of one kind of object: an event stream, folded.
+"""Keep a local copy of one kind of object, from an event stream.
 
 Objects are reduced to what their reader needs as they arrive: 5,000 whole nodes would not fit into a small pod.
 """
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class WatchCache(Generic[T]):
-    """The objects of one list path; `read` reduces each, or returns None for those that don't matter.
+    """The objects of one list path; `read` reduces each, or returns None to ignore it.
 
     `run` belongs to one thread; all else may be called from any.
     """
@@ -43,7 +43,7 @@ class WatchCache(Generic[T]):
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare. `kind` is a word for logs and metrics; `on_change` is told that `take_changes` has something.
+        """kind: a word for logs and metrics. on_change: called when `take_changes` has something.
 
         is_minor: given an object before and now (None: none), tells that `on_minor_change` is to be told instead.
         keeps_changes: False for readers of `objects` alone; changes that nobody takes would pile up.
@@ -76,21 +76,21 @@ class WatchCache(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """Whether a whole list has arrived at least once."""
+        """Whether a complete list has been read."""
         return self._synced
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the last try was refused for want of rights."""
+        """Whether the last try was forbidden (RBAC)."""
         return self._stream.is_forbidden
 
     @property
     def fault(self) -> str:
-        """What the last try failed of; "" while all is well."""
+        """Why the last try failed; "" if it didn't."""
         return self._stream.fault
 
     def age_seconds(self) -> float:
-        """Seconds since the server was last heard of, bookmarks counted: up to a minute or so is normal."""
+        """Seconds since the last message of the server, including bookmarks: up to about a minute is normal."""
         return self._stream.age_seconds()
 
     def objects(self) -> Mapping[str, T]:
@@ -105,7 +105,7 @@ class WatchCache(Generic[T]):
         return changes
 
     def give_back(self, changes: Mapping[str, T | None]) -> None:
-        """Undo `take_changes`, whose result could not be used; what has changed since stays newer."""
+        """Undo `take_changes` if its result could not be used; later changes take precedence."""
         with self._lock:
             self._changes = {**changes, **self._changes}
 
@@ -141,7 +141,7 @@ class WatchCache(Generic[T]):
 
     def _set(self, key: str, item: T | None) -> None:
         before = self._objects.get(key)
-        # Most events of a node are heartbeats, and change nothing that anybody reads.
+        # Most events of a node are heartbeats, and change nothing that is read.
         if before == item:
             return
         with self._lock:
@@ -158,5 +158,5 @@ class WatchCache(Generic[T]):
 
 
 def label_selector(labels: Mapping[str, str]) -> str:
-    """Write labels as the API's `labelSelector` parameter has them."""
+    """Format labels for the API's `labelSelector` parameter."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 # Each keeps the nodes that it was counted from, some hundred kilobytes where there are thousands.
 _MAX_REMEMBERED: Final = 32
-# A pod may be megabytes; real rules are some hundred bytes.
+# A pod may have megabytes; real rules have some hundred bytes.
 _MAX_RULES_BYTES: Final = 4096
 
 
 class _Known(NamedTuple):
-    """One answer, with what it was counted from."""
+    """A count, and what it was counted from."""
 
     names: frozenset[str]
     nodes: Nodes
@@ -41,7 +41,7 @@ class AdmittedNodes:
         self._known: dict[bytes, _Known] = {}
 
     def count(self, nodes: Nodes, names: frozenset[str], rules: NodeRules) -> int | None:
-        """How many nodes of `names` are Ready, not cordoned, and admitted by `rules`.
+        """Return how many nodes of `names` are Ready, not cordoned, and admitted by `rules`.
 
         None for rules that are too long to be remembered: they would cost a look at every node each time. Give the same
         `names` object while they don't change.
@@ -72,7 +72,7 @@ def _admitted(nodes: Nodes, names: Iterable[str], rules: NodeRules) -> int:
 
 
 def _written(rules: NodeRules) -> bytes | None:
-    """The rules as JSON; None when they are too long, or nested deeper than JSON is written."""
+    """Return the rules as JSON; None if they are too long or too deeply nested."""
     try:
         text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations])
     except TypeError:

@@ -1,4 +1,4 @@
-"""Tell which class a pod belongs to: by its labels and its namespace alone, the most specific first."""
+"""Find a pod's class by its labels and namespace alone; the most specific class wins."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
     from roost_core.placement.settings import PodClass
 
-# Never chosen by a selector: pods there keep the cluster itself going.
+# Never matched by a selector: pods there run the cluster itself.
 SYSTEM_NAMESPACE: Final = "kube-system"
 
 
 def namespace_matches(
     requirements: frozenset[Requirement], namespace: str, known: Mapping[str, Mapping[str, str]] | None
 ) -> bool:
-    """Tell whether a selector means a namespace; `known`: labels of namespaces, None when they can't be read."""
+    """Whether a selector matches a namespace; known: labels of namespaces, None if they can't be read."""
     if namespace == SYSTEM_NAMESPACE:
         return False
     labels = known.get(namespace) if known is not None else None
     if labels is None:
-        # Its labels aren't known (yet): only what Kubernetes itself writes on every namespace can be told. A rule about
-        # any other label is then not met, whichever way it is put.
+        # Its labels aren't known (yet), except the one that Kubernetes sets on every namespace. A requirement on any
+        # other label then doesn't match, whatever its operator.
         if any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements):
             return False
         labels = {}
@@ -33,24 +33,24 @@ def namespace_matches(
 
 
 class HasClasses(Protocol):
-    """Settings of some program that know the pod classes and their own namespace."""
+    """Settings of a program with pod classes."""
 
     @property
     def namespace(self) -> str:
-        """The release's."""
+        """The release's namespace."""
 
     @property
     def classes(self) -> Mapping[str, PodClass]:
-        """By name."""
+        """The classes by name."""
 
 
 class Classes:
-    """The classes of one release's settings, ready to be asked for each pod."""
+    """The classes of one release, prepared to classify many pods."""
 
     def __init__(self, settings: HasClasses) -> None:
         self._namespace = settings.namespace
         # Most labels first, then by name: the first that matches is the most specific.
-        ranked = sorted(settings.classes.values(), key=lambda one: (-len(one.labels), one.name))
+        ranked = sorted(settings.classes.values(), key=lambda each: (-len(each.labels), each.name))
         self._ranked: Sequence[tuple[PodClass, tuple[tuple[str, str], ...], frozenset[Requirement] | None]] = [
             (
                 pod_class,
@@ -66,9 +66,9 @@ class Classes:
         namespace: str,
         namespaces: Mapping[str, Mapping[str, str]] | None,
     ) -> PodClass | None:
-        """The class of a pod with these labels in this namespace, None when it has none.
+        """Return the class of a pod with these labels in this namespace, None if it has none.
 
-        namespaces: labels of the cluster's namespaces as far as they are known; None when they can't be read.
+        namespaces: labels of the cluster's namespaces as far as known; None if they can't be read.
         """
         for pod_class, wanted, requirements in self._ranked:
             for key, value in wanted:

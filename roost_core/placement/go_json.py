@@ -23,13 +23,13 @@ def _go_number(number: float) -> str:
         return str(number)
     value = float(number)
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no number that JSON can hold")
+        raise ValueError(f"{value} is not a number that JSON can represent")
     if value == 0:
         return "0"
     if not 1e-6 <= abs(value) < 1e21:
         mantissa, _, exponent = repr(value).partition("e")
         return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if exponent else mantissa
-    from decimal import Decimal  # noqa: PLC0415 - hardly a render needs it, and its import shows
+    from decimal import Decimal  # noqa: PLC0415 - few renders need it, and its import is slow
 
     # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out without an exponent.
     digits = format(Decimal(repr(value)), "f")
@@ -41,7 +41,7 @@ def _go_string(text: str) -> str:
 
 
 def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
-    """Yield `value` as JSON; `newline` stands between items ("" for compact), `step` is one level of indentation."""
+    """Yield `value` as JSON; `newline` separates items ("" for compact), `step` is one level of indentation."""
     if value is None:
         yield "null"
     elif isinstance(value, bool):
@@ -74,7 +74,7 @@ def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
 _plain_json: Final = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode
-# What Go may print in another way than Python: exponents, long or integral floats, and its escapes.
+# What Go may print differently from Python: exponents, long or integral floats, and its escapes.
 _GO_PRINTS_APART: Final = re.compile("[0-9][eE][-+]?[0-9]|[0-9]{16}|\\.0(?![0-9])|[<>&\u2028\u2029]")
 
 
@@ -83,7 +83,7 @@ def to_json(value: object) -> str:
     try:
         text = _plain_json(value)
     except (TypeError, ValueError):
-        # Not for C: keys that are no text, infinities, maps of other types.
+        # Not for the C encoder: keys that are not strings, infinities, maps of other types.
         text = ""
     return text if text and _GO_PRINTS_APART.search(text) is None else to_json_exactly(value)
 

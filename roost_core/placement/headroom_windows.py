@@ -1,11 +1,10 @@
-"""Tell how many placeholders a set should have at a moment, from windows of local time.
+"""Compute how many placeholders a set should have at a given time, from windows of local time.
 
-Owns the calendar: cron texts and local date-times, time zones, clock changes. Moments come in and go out as seconds
-since 1970 (UTC); nothing here reads a clock. A window holds from each of its starts (included) to the next of its ends
-(left out). A local time that a clock change skips counts as the moment of the change; one that comes twice counts as
-its first. So a window from 02:00 to 03:00 doesn't hold on the night that has no such hour, and a time that is written
-once comes once.
-Source: cron texts as Debian's cron reads them (the package cronsim); time zones by PEP 495 and PEP 615.
+Windows are given by cron expressions or local date-times, in a time zone; times are passed as Unix time, and nothing
+here reads a clock. A window is active from each of its starts (inclusive) to its next end (exclusive). A local time
+that a clock change skips counts as the time of the change; one that occurs twice counts as its first occurrence. So a
+window from 02:00 to 03:00 isn't active in the night without that hour, and a single time occurs once.
+Source: cron expressions as in Debian's cron (the package cronsim); time zones by PEP 495 and PEP 615.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ MAX_REPLICAS: Final = 100_000
 _CRON: Final = re.compile(r"[ \t]*(?:[0-9A-Za-z*,/#-]+[ \t]+){4}[0-9A-Za-z*,/#-]+[ \t]*", re.ASCII)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?", re.ASCII)
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
-# Files of the zone database that mean another zone on every machine.
+# Files of the zone database that differ from machine to machine.
 _NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# Any moment will do to see whether a cron text can be read.
-_SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time, of no zone yet
+# Any time will do to check a cron expression.
+_SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time without a zone
 # For `never_holds`: longer than a year; as many starts as hourly ones of six weeks.
 _LONG_DAYS: Final = 400
 _MOST_STARTS: Final = 1000
@@ -41,13 +40,13 @@ _KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One entry of a set's `windows`: while it holds, the set has that many replicas at least."""
+    """One entry of a set's `windows`: while it is active, the set has at least that many replicas."""
 
     name: str
     replicas: int
     # A name of the IANA database: Europe/Berlin.
     time_zone: str
-    # Both cron texts of five fields, or both local date-times.
+    # Both are cron expressions of five fields, or both local date-times.
     start: str
     end: str
 
@@ -56,14 +55,14 @@ class Spell(NamedTuple):
     """A span of time in which nothing changes."""
 
     replicas: int
-    # Names of the windows that give this number; empty: none holds.
+    # Names of the windows that give this number; empty: none is active.
     windows: tuple[str, ...]
     # When that may change at the earliest; None: never.
     until: float | None
 
 
 class Change(NamedTuple):
-    """From this moment on, the set has so many replicas."""
+    """From this time on, the set has this many replicas."""
 
     at: float
     replicas: int
@@ -74,8 +73,8 @@ class Change(NamedTuple):
 
 
 def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
-    """Read `windows` of a set; what is wrong goes to the reader under `key`, and that window is left out."""
-    found: list[Window] = []
+    """Read `windows` of a set; faults go to the reader under `key`, and that window is left out."""
+    windows: list[Window] = []
     names: set[str] = set()
     for index, entry in enumerate(read.items(value, key)):
         at = f"{key}[{index}]"
@@ -85,8 +84,8 @@ def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
             read.fault(f"{at}.name", window.name, "a name that no other window of the set has")
         names.add(window.name)
         if len(read.faults) == faults_before:
-            found.append(window)
-    return tuple(found)
+            windows.append(window)
+    return tuple(windows)
 
 
 def _parse_window(read: Reader, entry: object, at: str) -> Window:
@@ -103,16 +102,18 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
         if fault := _date_fault(text) if is_date else _cron_fault(text):
             read.fault(f"{at}.{key}", body.get(key), fault)
     if dates[0] != dates[1]:
-        read.fault(f"{at}.end", body.get("end"), f"the same form as start, {'a date' if dates[0] else 'a cron text'}")
+        read.fault(
+            f"{at}.end", body.get("end"), f"the same form as start, {'a date' if dates[0] else 'a cron expression'}"
+        )
     elif dates[0] and end.replace(" ", "T") <= start.replace(" ", "T"):
         read.fault(f"{at}.end", body.get("end"), "a later date-time than start")
     elif start.split() == end.split():
-        read.fault(f"{at}.end", body.get("end"), "another time than start: the window would never hold")
+        read.fault(f"{at}.end", body.get("end"), "another time than start: the window would never be active")
     return Window(name, replicas, zone, start, end)
 
 
 def is_time_zone(name: str) -> bool:
-    """Tell whether the zone database knows this name."""
+    """Whether the zone database knows this name."""
     if not _ZONE.fullmatch(name) or name in _NO_ZONES:
         return False
     try:
@@ -130,7 +131,7 @@ def _cron_fault(text: str) -> str | None:
         first = next(CronSim(text, _SOME_DAY), None)
     except (CronSimError, AssertionError, ValueError) as error:
         return f"{expected}; {error or 'a field is none of cron'}"
-    return "a time that ever comes: this one doesn't within 50 years" if first is None else None
+    return "a time that occurs: this one doesn't within 50 years" if first is None else None
 
 
 def _date_fault(text: str) -> str | None:
@@ -145,7 +146,7 @@ def _date_fault(text: str) -> str | None:
 
 
 def spell_at(windows: Sequence[Window], otherwise: int, moment: float) -> Spell:
-    """How many replicas a set has at a moment: the highest of the windows that hold, else `otherwise`.
+    """Return how many replicas a set has at a time: the most of the active windows, else `otherwise`.
 
     moment: seconds since 1970. `until` is the next start or end of any window, whether or not the number then changes.
     """
@@ -161,7 +162,7 @@ def spell_at(windows: Sequence[Window], otherwise: int, moment: float) -> Spell:
 
 
 def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end: float) -> Iterator[Change]:
-    """What holds at `begin`, then each change of the number or of the windows that give it, before `end`."""
+    """Yield the state at `begin`, then each change of the number or of the windows that give it, before `end`."""
     moment, before = begin, None
     while moment < end:
         spell = spell_at(windows, otherwise, moment)
@@ -173,7 +174,7 @@ def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end
 
 
 def replica_hours(changes: Sequence[Change], end: float, per: int = 1) -> float:
-    """Hours times replicas until `end`; per: so many replicas count as one, rounded up at each change."""
+    """Return hours times replicas until `end`; per: this many replicas count as one, rounded up at each change."""
     ends = [*(change.at for change in changes[1:]), end]
     return sum(
         -(-change.replicas // per) * (until - change.at) / 3600 for change, until in zip(changes, ends, strict=True)
@@ -181,34 +182,34 @@ def replica_hours(changes: Sequence[Change], end: float, per: int = 1) -> float:
 
 
 def local_time(moment: float, time_zone: str) -> str:
-    """A moment as people in that zone write it: `Mon 2026-10-05 08:00 CEST`."""
+    """Format a time in that zone: `Mon 2026-10-05 08:00 CEST`."""
     return (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone)).strftime("%a %Y-%m-%d %H:%M %Z")
 
 
 def parse_moment(text: str, time_zone: str) -> float:
-    """Seconds since 1970 of a date-time: with an offset or Z as it says, else local in that zone. Raises ValueError."""
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is not None:
-        return (found - _EPOCH).total_seconds()
-    return float(_moment_of(found, _zone(time_zone)))
+    """Return the Unix time of a date-time: by its offset or Z, else local in that zone. Raises ValueError."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is not None:
+        return (time - _EPOCH).total_seconds()
+    return float(_moment_of(time, _zone(time_zone)))
 
 
 def never_holds(window: Window) -> bool:
-    """Tell that a window of cron texts doesn't hold within 400 days: each of its starts is an end, too.
+    """Whether a window of cron expressions is never active within 400 days: each of its starts is an end, too.
 
-    Looks at a thousand starts at most; with more, it counts as one that holds.
+    Checks a thousand starts at most; with more, it counts as active.
     """
     if _DATE.fullmatch(window.start):
         return False
     begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
     moment = begin
     for _ in range(_MOST_STARTS):
-        found = _next(window, window.start, moment)
-        if found is None or found > begin + _LONG_DAYS * 86_400:
+        start = _next(window, window.start, moment)
+        if start is None or start > begin + _LONG_DAYS * 86_400:
             return True
-        if _holds(window, found):
+        if _holds(window, start):
             return False
-        moment = found
+        moment = start
     return False
 
 
@@ -220,51 +221,51 @@ def _holds(window: Window, now: int) -> bool:
     if start is None:
         return False
     end = _last(window, window.end, now)
-    # Both at one moment: a clock change skipped all that was between them.
+    # Both at the same time: a clock change skipped everything between them.
     return end is None or start > end
 
 
 def _last(window: Window, text: str, now: int) -> int | None:
-    """The latest time of a cron text or date that is not after `now`."""
+    """Return the latest time of a cron expression or date that is not after `now`."""
     zone = _zone(window.time_zone)
     if _DATE.fullmatch(text):
         moment = _moment_of(datetime.fromisoformat(text), zone)
         return moment if moment <= now else None
     local = _local(now, zone)
     if local.fold:
-        # Times that come twice count as their first, so up to an hour ahead of the wall clock have been.
+        # Times that occur twice count as their first occurrence, so those up to an hour ahead have passed.
         local += _offset(local.replace(fold=0), zone) - _offset(local, zone)
-    for one in _cron(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
-        if (moment := _moment_of(one, zone)) <= now:
+    for candidate in _cron(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
+        if (moment := _moment_of(candidate, zone)) <= now:
             return moment
     return None
 
 
 def _next(window: Window, text: str, now: int) -> int | None:
-    """The earliest time of a cron text or date after `now`."""
+    """Return the earliest time of a cron expression or date after `now`."""
     zone = _zone(window.time_zone)
     if _DATE.fullmatch(text):
         moment = _moment_of(datetime.fromisoformat(text), zone)
         return moment if moment > now else None
-    for one in _cron(text, _local(now, zone).replace(fold=0), reverse=False):
-        if (moment := _moment_of(one, zone)) > now:
+    for candidate in _cron(text, _local(now, zone).replace(fold=0), reverse=False):
+        if (moment := _moment_of(candidate, zone)) > now:
             return moment
     return None
 
 
 def _cron(text: str, local: datetime, *, reverse: bool) -> Iterator[datetime]:
-    """Local times of a cron text before or after `local`, which has no zone: clock changes are dealt with here."""
+    """Yield local times of a cron expression before or after `local`, which has no zone."""
     times = CronSim(text, local, reverse=reverse)
-    while (one := next(times, None)) is not None:
-        yield one
+    while (time := next(times, None)) is not None:
+        yield time
 
 
 def _moment_of(local: datetime, zone: ZoneInfo) -> int:
-    """The moment of a local time: the first of two; when there is none, the moment of the change that skipped it."""
+    """Return the Unix time of a local time: the first of two; if skipped, the time of the clock change."""
     moment = _seconds(local, zone)
     if _local(moment, zone) == local:
         return moment
-    # Before the change clocks show less than `local`, after it more.
+    # Before the change, clocks show less than `local`; after it, more.
     low, high = _seconds(local.replace(fold=1), zone), moment
     while high - low > 1:
         middle = (low + high) // 2
@@ -280,7 +281,7 @@ def _seconds(local: datetime, zone: ZoneInfo) -> int:
 
 
 def _local(moment: int, zone: ZoneInfo) -> datetime:
-    """What clocks show, without the zone; its fold is 1 when they show it for the second time."""
+    """Return the local time without its zone; its fold is 1 when it occurs for the second time."""
     return (_EPOCH + timedelta(seconds=moment)).astimezone(zone).replace(tzinfo=None)
 
 

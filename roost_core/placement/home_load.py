@@ -1,4 +1,4 @@
-"""Choose the nodes of a repository's home: the first of its ring, unless they have more than their share of builds."""
+"""Skip nodes of a repository's ring that already have more than their share of builds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ROUNDING = 1e-9
 
 
 def load_bound(running: int, nodes: int, min_load: int, max_load: float) -> int:
-    """How many builds a node may have before the next one passes it by.
+    """Return how many builds a node may have before the next build skips it.
 
-    max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, those on their way too. nodes:
-    those of the ring that the build's own rules admit; others would lower the bound, though they take no share of the
-    builds. The floor keeps a repository at home while little runs: without it any busy node would count as overloaded.
-    Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2016; the floor is ours.
+    max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, including those not bound yet.
+    nodes: those of the ring that the build's own rules admit; others take no share of the builds. The minimum keeps a
+    repository at home while few builds run: without it, any busy node would count as overloaded.
+    Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2016; the minimum is ours.
     """
     return max(min_load, math.ceil(max_load * (running + 1) / nodes - _ROUNDING))
 
@@ -26,9 +26,9 @@ def load_bound(running: int, nodes: int, min_load: int, max_load: float) -> int:
 def choose_homes(
     candidates: Sequence[str], loads: Mapping[str, int], *, running: int, nodes: int, min_load: int, max_load: float
 ) -> list[str]:
-    """The candidates (best first) that aren't overloaded; when all are, all of them, the least loaded first.
+    """Return the candidates (best first) that aren't overloaded; if all are, all of them, the least loaded first.
 
-    nodes: how many the ring has that the candidates were taken from. max_load 0: no node is ever overloaded.
+    nodes: as in `load_bound`. max_load 0: no node is ever overloaded.
     """
     if max_load == 0 or not candidates:
         return list(candidates)

@@ -1,4 +1,4 @@
-"""Find out whether any node that a pod's own rules admit, and that is large enough for it, holds all of some images.
+"""Find whether a node that a pod's own rules admit and that is large enough holds all of some images.
 
 Owns the answer and its memory: pods of one profile ask the same thing, and among thousands of nodes "no" is dear to
 find.
@@ -15,21 +15,21 @@ from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Nodes tried before the memory is asked: most questions end at the first.
+# Nodes tried before the cache is consulted: mostly, the first one fits.
 _TRIED_AT_ONCE: Final = 4
 _MAX_REMEMBERED: Final = 1024
-# A pod may be megabytes; real rules are some hundred bytes.
+# A pod may have megabytes; real rules have some hundred bytes.
 _MAX_RULES_BYTES: Final = 4096
 
 
-# What a pod asks for: resources and amounts.
+# A pod's requests: resources and amounts.
 Requests = tuple[tuple[str, int], ...]
 # Rules as JSON, labels, requests.
 _Question = tuple[bytes, tuple[str, ...], Requests]
 
 
 def _question(rules: NodeRules, labels: tuple[str, ...], requests: Requests) -> _Question | None:
-    """What is asked, to remember the answer by; None for rules too long, or nested deeper than JSON is written."""
+    """Return the cache key; None for rules that are too long or too deeply nested."""
     try:
         text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations])
     except TypeError:
@@ -45,7 +45,7 @@ class Holders:
         self._found: dict[_Question, tuple[tuple[object, int], str | None]] = {}
 
     def exists(self, nodes: Nodes, rules: NodeRules, labels: tuple[str, ...], requests: Requests = ()) -> bool:
-        """Tell whether a Ready node that `rules` admit holds the images of all `labels`, and could take `requests`.
+        """Whether a Ready node that `rules` admit holds the images of all `labels`, and could take `requests`.
 
         Could: if nothing else were there. Who looks for room now asks the scheduler.
         """
@@ -81,7 +81,7 @@ class Holders:
                 return True
             changed = nodes.changed_since(moment) if witness is None else None
             if changed is not None:
-                # No node fitted then, so only one that changed since can fit now.
+                # No node fitted then, so only nodes that changed since can fit now.
                 names &= changed
         witness = next((name for name in names if fits(name)), None)
         if len(self._found) >= _MAX_REMEMBERED:

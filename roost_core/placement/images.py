@@ -1,4 +1,4 @@
-"""Read image references: normalise them, shorten them, tell their repository.
+"""Read image references: normalise and shorten them, and find their repository.
 
 Source of the normal form: ParseDockerRef of github.com/distribution/reference, by which containerd, and so the kubelet,
 tells whether two references name one image.
@@ -13,23 +13,23 @@ _NOT_IN_LABEL: Final = re.compile(r"[^A-Za-z0-9]+")
 # 63 for the name part of a label, less a dash and eight digits of hash.
 _MAX_SHORT_NAME: Final = 54
 _DEFAULT_REGISTRY: Final = "docker.io"
-# Docker Hub's first name, which is still read as docker.io. registry-1.docker.io, where its images are really served
-# from, is not: to containerd it is a registry like any other.
+# Docker Hub's former name, which still means docker.io. registry-1.docker.io, which serves its images, doesn't: for
+# containerd it is a registry like any other.
 _LEGACY_DEFAULT_REGISTRY: Final = "index.docker.io"
 # A part with one of these is a registry: a dot or a colon as in a host's name, or a capital, which no repository has.
 _IN_REGISTRY: Final = re.compile(r"[.:A-Z]")
 
 
 def split_reference(reference: str) -> tuple[str, str, str]:
-    """Split into repository, tag and digest; the last two are "" when absent. The registry's port is no tag."""
-    rest, _, digest = reference.partition("@")
-    head, slash, last = rest.rpartition("/")
+    """Split into repository, tag and digest; the last two are "" when absent. A registry's port is not a tag."""
+    named, _, digest = reference.partition("@")
+    head, slash, last = named.rpartition("/")
     name, _, tag = last.partition(":")
     return f"{head}{slash}{name}", tag, digest
 
 
 def normalise_reference(reference: str) -> str:
-    """Give the full form: registry, `library/` for Docker Hub's own images, a tag or a digest.
+    """Return the full form: registry, `library/` for Docker Hub's own images, a tag or a digest.
 
     Without either the tag is `latest`; beside a digest the tag goes, since the digest alone tells what is pulled.
     """
@@ -48,13 +48,13 @@ def normalise_reference(reference: str) -> str:
 
 
 def short_name(normalised: str) -> str:
-    """The last part of a reference, readable in a label: letters, digits and dashes, at most 54 characters."""
+    """Return the last part of a reference, for use in a label: letters, digits and dashes, at most 54 characters."""
     last = normalised.rpartition("/")[2].partition("@")[0]
     name = _NOT_IN_LABEL.sub("-", last)[:_MAX_SHORT_NAME].strip("-")
     return name or "image"
 
 
 def image_repository(reference: str) -> str:
-    """The reference without tag and digest, normalised: BinderHub makes one a repository."""
+    """Return the normalised reference without tag and digest: BinderHub uses one per repository."""
     normalised = normalise_reference(reference)
     return split_reference(normalised)[0]

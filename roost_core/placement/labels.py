@@ -1,7 +1,7 @@
-"""Own every label, annotation and object name that Roost writes or reads; nothing else spells one.
+"""All labels, annotations and object names that Roost writes or reads; no other module spells one.
 
-The chart's `_helpers.tpl` repeats the three shortening rules for Helm; tests/parity holds the twins together.
-A release name may hold dots, a namespace and a component may not, so `<release>.<namespace>.<thing>` is never
+The chart's `_helpers.tpl` repeats the three shortening rules for Helm; tests/parity compares them.
+A release name may contain dots, a namespace and a component must not, so `<release>.<namespace>.<thing>` is never
 ambiguous.
 """
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 DOMAIN: Final = "hub.jupyter.org"
 
-# Written on every pod that Roost placed: which policy did it, and why.
+# On every pod that Roost placed: the revision of the rules that did it.
 POLICY_REVISION_ANNOTATION: Final = "roost.hub.jupyter.org/policy-revision"
-# "true" on a pod: leave it alone.
+# "true" on a pod: Roost doesn't touch it.
 OPT_OUT_ANNOTATION: Final = "roost.hub.jupyter.org/opt-out"
 # The first node of the pod's home list: lets a replica count builds that are not bound yet.
 HOME_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/home-target"
 # The first of the pod's warm nodes: lets replicas count pods that are not bound yet.
 WARM_TARGET_ANNOTATION: Final = "roost.hub.jupyter.org/warm-target"
 
-# All labels "this node and that image", of every hub, begin so. Their values: the image is there;
+# The prefix of all node labels about images, of every hub. Their values: the node has the image;
 PULLED_LABEL_PREFIX: Final = "images-pulled."
 HELD: Final = "true"
-# it isn't, and the puller is about to bring it: users of the image keep off;
+# it lacks the image, the puller is about to pull it, and users of the image keep off;
 PULLING: Final = "pulling"
-# it isn't, and users may come all the same, until it is there. Without the label they may come, too.
+# it lacks the image, but users may come. Without the label they may come, too.
 OPENED: Final = "open"
 
 NODE_PURPOSE_LABEL: Final = f"{DOMAIN}/node-purpose"
@@ -52,19 +52,19 @@ OWN_PART: Final = "roost"
 OWN_PLACEHOLDER: Final = "placeholder"
 OWN_NAME_LABEL: Final = "app.kubernetes.io/name"
 OWN_INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
-# What a pod that pulls a popular image says of it: the image as users write it, for which node, how many bytes.
+# On a pod that pulls a popular image: the image as users' pods name it, the node, the image's bytes.
 POPULAR_IMAGE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-image"
 POPULAR_NODE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-node"
 POPULAR_BYTES_ANNOTATION: Final = "roost.hub.jupyter.org/popular-bytes"
-# cluster-autoscaler may move a pod that says "true", whatever owns it.
+# "true": cluster-autoscaler may evict the pod, whatever its owner.
 SAFE_TO_EVICT_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-# Volumes of a pod's own (names, by commas) whose loss keeps cluster-autoscaler from nothing.
+# Local volumes of a pod (names, comma-separated) that don't keep cluster-autoscaler from evicting it.
 SAFE_TO_EVICT_VOLUMES_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-# Pods that pull what the values name (a DaemonSet's), and pods that the controllers make to pull what many users run.
+# Components: pods of the puller's DaemonSets, and pods that the controllers create to pull popular images.
 OWN_PULLER: Final = "puller"
 OWN_POPULAR_PULLER: Final = "popular-puller"
 
-# Autoscalers' own words on pods and nodes begin so: which of them may be moved, which must stay.
+# Prefixes of autoscalers' annotations on pods and nodes, which say what may be moved and what must stay.
 AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh/")
 
 MAX_LABEL_NAME: Final = 63
@@ -116,7 +116,7 @@ def pulled_label(release: str, namespace: str, reference: str) -> str:
 
 
 def pulled_prefix(release: str, namespace: str) -> str:
-    """How all labels of `pulled_label` for one hub begin."""
+    """The prefix of all labels of `pulled_label` for one hub."""
     return f"{PULLED_LABEL_PREFIX}{release}.{namespace}.{DOMAIN}/"
 
 
@@ -126,24 +126,24 @@ def attract_label(release: str, namespace: str, placeholder_set: str) -> str:
 
 
 def attract_prefix(release: str, namespace: str) -> str:
-    """How all labels of `attract_label` for one hub begin."""
+    """The prefix of all labels of `attract_label` for one hub."""
     return f"attract-placeholders.{release}.{namespace}.{DOMAIN}/"
 
 
 def is_own_node_label(release: str, namespace: str, key: str) -> bool:
-    """Tell whether a node label is one that this hub's controllers write, for whatever image or placeholder set."""
+    """Whether a node label is one that this hub's controllers write, for whatever image or placeholder set."""
     prefix, slash, _ = key.partition("/")
     hub = f"{release}.{namespace}.{DOMAIN}"
     return bool(slash) and prefix in (f"{PULLED_LABEL_PREFIX}{hub}", f"attract-placeholders.{hub}")
 
 
 def startup_taint(release: str, namespace: str) -> str:
-    """Key of the taint under which autoscaled nodes join; cluster-autoscaler knows its prefix."""
+    """Key of the taint with which autoscaled nodes join; cluster-autoscaler recognises its prefix."""
     return f"startup-taint.cluster-autoscaler.kubernetes.io/{_hub_name(release, namespace)}"
 
 
 def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str:
-    """Name of the pod that brings one image to one node, at most 63 characters: a second try makes no second pod."""
+    """Name of the pod that pulls one image to one node, at most 63 characters; a retry has the same name."""
     digest = sha256(f"{release} {node} {node_uid} {image}".encode()).hexdigest()[:12]
     head = dns_label(f"{release}-popular-{node}", MAX_LABEL_NAME - 13)
     return f"{head}-{digest}"
@@ -153,19 +153,21 @@ _NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
 
 
 def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Those annotations that Roost may ever read: its own, a hub's or an autoscaler's."""
-    kept = {key: value for key, value in annotations.items() if DOMAIN in key or key.startswith(AUTOSCALER_PREFIXES)}
-    # One object for the thousands that have none.
-    return kept or _NO_ANNOTATIONS
+    """Return the annotations that Roost may read: its own, a hub's or an autoscaler's."""
+    relevant = {
+        key: value for key, value in annotations.items() if DOMAIN in key or key.startswith(AUTOSCALER_PREFIXES)
+    }
+    # One object for the thousands without any.
+    return relevant or _NO_ANNOTATIONS
 
 
 def intern_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """The same labels, of texts that all records share: thousands of pods say the same of themselves."""
+    """Return the same labels with interned strings: thousands of pods have equal ones."""
     return {intern(key): intern(value) for key, value in labels.items()} if labels else labels
 
 
 def images_condition(release: str, namespace: str) -> str:
-    """Type of the node condition that says whether one hub's images are there (True) or still come (False)."""
+    """Type of the node condition that says whether the node has all of one hub's images."""
     return f"{pulled_prefix(release, namespace)}ImagesPulled"
 
 
@@ -175,7 +177,7 @@ def readiness_taint(release: str, namespace: str) -> str:
 
 
 def _hub_name(release: str, namespace: str) -> str:
-    # A dash between the two would make one name of hub/prod-eu and hub-prod/eu.
+    # With a dash between the two, hub/prod-eu and hub-prod/eu would have the same name.
     return shorten(f"roost-{release}.{namespace}", MAX_LABEL_NAME)
 
 

@@ -1,7 +1,7 @@
-"""Tell whether somebody still holds a Lease, from one look at it after another.
+"""Whether a Lease is still held, judged from repeated observations of it.
 
-Owns the rule of when a Lease is stale; knows nothing of who reads it. Time is an argument. As in client-go's election,
-silence is measured by the observer's own clock, from look to look: clocks of two machines may differ.
+Time is an argument. As in client-go's leader election, the time since a renewal is measured by the observer's own
+clock, because the clocks of two machines may differ.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Final
 
 from roost_core.placement.timestamps import read_moment
 
-# Without a renewal a Lease is stale after so many of its own durations. After one another takes over; after two
-# nobody has.
+# A Lease is stale after this many of its durations without a renewal: after one, another replica takes over; after two,
+# none has.
 STALE_DURATIONS: Final = 2
-# Kubernetes' own default, for a Lease that names none.
+# Kubernetes' default, for a Lease without leaseDurationSeconds.
 DEFAULT_DURATION_SECONDS: Final = 15.0
 
 
 class LeaseState(StrEnum):
-    """What is known of whoever holds a Lease."""
+    """What is known about a Lease's holder."""
 
-    # The Lease can't be read, or nobody has looked yet.
+    # The Lease can't be read, or hasn't been read yet.
     UNKNOWN = "unknown"
     HELD = "held"
-    # It was held, but hasn't been renewed for STALE_DURATIONS of its durations.
+    # It was held, but hasn't been renewed for STALE_DURATIONS times its duration.
     STALE = "stale"
-    # There is none, or nobody has held it since it was first looked at.
+    # It doesn't exist, or hasn't been held since the first observation.
     NEVER_HELD = "never-held"
 
     @property
@@ -37,7 +37,7 @@ class LeaseState(StrEnum):
 
 
 class LeaseObserver:
-    """One Lease as one observer sees it. `state` and `age_seconds` may be asked from any thread."""
+    """One Lease as one observer sees it. `state` and `age_seconds` are safe to read from any thread."""
 
     def __init__(self) -> None:
         self._state = LeaseState.UNKNOWN
@@ -45,25 +45,25 @@ class LeaseObserver:
         self._renewal: tuple[str, str] | None = None
         self._renewed_at = 0.0
         self._stale_seconds = STALE_DURATIONS * DEFAULT_DURATION_SECONDS
-        # Since when nothing could be read.
+        # Since when it can't be read.
         self._blind_since: float | None = None
 
     @property
     def state(self) -> LeaseState:
-        """What the last look told."""
+        """The state by the last observation."""
         return self._state
 
     def age_seconds(self, now: float) -> float | None:
-        """Seconds since the last renewal; None when none was ever seen."""
+        """Seconds since the last renewal; None if none was observed."""
         return None if self._renewal is None else max(0.0, now - self._renewed_at)
 
     def see(self, lease: Mapping[str, object] | None, now: float, clock_time: float) -> None:
-        """Take in the Lease as it is (None: there is none).
+        """Take in the Lease as read (None: it doesn't exist).
 
-        now: seconds of a clock that only grows. clock_time: Unix time, which only tells how old the first renewal is.
+        now: monotonic seconds. clock_time: Unix time, used only for the age of the first observed renewal.
         """
         if self._blind_since is not None:
-            # The holder needs the API server, too: only what could be watched counts as silence.
+            # The holder needs the API server, too: time without it doesn't count.
             self._renewed_at += now - self._blind_since
             self._blind_since = None
         spec = lease.get("spec") if lease is not None else None
@@ -76,18 +76,18 @@ class LeaseObserver:
             self._state = LeaseState.STALE if is_stale else LeaseState.HELD
 
     def fail(self, now: float) -> None:
-        """Note that the Lease could not be read: what was known of it stays."""
+        """Note that the Lease could not be read; its state stays."""
         if self._blind_since is None:
             self._blind_since = now
 
     def refuse(self) -> None:
-        """Note that the Lease may not be read: nothing is known of it."""
+        """Note that reading the Lease is forbidden: its state is unknown."""
         self._state = LeaseState.UNKNOWN
         self._renewal = None
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
         holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
-        # Without a holder it was given back.
+        # Without a holder, it was released.
         if not isinstance(holder, str) or not holder or not isinstance(renewed, str):
             return
         if (holder, renewed) == self._renewal:

@@ -1,9 +1,9 @@
-"""Tell which images the puller brings to which nodes; the image gate holds pods back for these images only.
+"""Find which images the puller brings to which nodes; the image gate applies to these images only.
 
 Keys and meanings are zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
 profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required; `prePuller.extraImages`.
-What is missing, null or of another shape is passed over: a profile list may hold whatever KubeSpawner takes.
-The chart's `_helpers.tpl` repeats `puller_groups` for Helm. Helm goes through a map by its sorted keys; so does this.
+What is missing, null or malformed is ignored: a profile list may contain whatever KubeSpawner accepts.
+The chart's `_helpers.tpl` repeats `puller_groups` for Helm. Helm iterates over a map by its sorted keys; so does this.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _items(parent: object, key: str) -> list[object]:
 
 
 def _named_image(image: object) -> str:
-    """`{name, tag}` as one reference; a tag read by YAML as a number stays what was written as far as it can."""
+    """`{name, tag}` as one reference; a tag that YAML reads as a number is written back as closely as possible."""
     if not isinstance(image, Mapping):
         return ""
     name, tag = image.get("name"), image.get("tag")
@@ -229,7 +229,7 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
 
 
 def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:
-    """Normalised references of all images that the puller of this hub brings to its nodes."""
+    """Return the normalised references of all images that this hub's puller brings to its nodes."""
     return frozenset(
         normalise_reference(reference) for use in _uses(singleuser, pre_puller) for reference in _references(use)
     )

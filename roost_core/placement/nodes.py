@@ -1,6 +1,6 @@
-"""Keep what is known of the nodes, cheap to change node by node, and tell which of them a pod's own rules admit.
+"""Keep what is known about nodes, cheap to update node by node, and find which of them a pod's own rules admit.
 
-`Nodes` is never edited: `updated` gives a new one that shares what didn't change, so a reader holds one moment of the
+`Nodes` is immutable: `updated` returns a new one that shares what didn't change, so a reader has one state of the
 cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a second.
 """
 
@@ -14,24 +14,24 @@ from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX
 from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, Taint, node_term_matches, untolerated
 
 _CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
-# How many updates a reader may sleep through and still learn which nodes changed; beyond it, it looks at all of them.
+# How many updates a reader may miss and still learn which nodes changed; after more, it reads all of them.
 _REMEMBERED_UPDATES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFact:
-    """What placement needs of one node."""
+    """What placement needs to know about one node."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
-    # CPU in millicores, all else in units; empty: nobody asked for it.
+    # CPU in millicores, all else in units; empty: not read.
     allocatable: Mapping[str, int] = field(default_factory=dict)
-    # Tells a machine from the next one of its name; "": nobody asked for it.
+    # Differs between two nodes of one name; "": not read.
     uid: str = ""
-    # When the Node object was made, seconds since 1970 UTC; 0: nobody asked for it.
+    # Creation of the Node object, Unix time; 0: not read.
     created: float = 0.0
 
     @property
@@ -41,7 +41,7 @@ class NodeFact:
 
 
 class NodeRules(NamedTuple):
-    """What a pod demands of its node: `spec.nodeSelector`, the required node affinity's terms, `spec.tolerations`."""
+    """What a pod requires of its node: `spec.nodeSelector`, the required node affinity's terms, `spec.tolerations`."""
 
     node_selector: Mapping[str, object]
     # None: no required affinity. An empty list matches nothing.
@@ -50,7 +50,7 @@ class NodeRules(NamedTuple):
 
 
 def node_admits(rules: NodeRules, node: NodeFact) -> bool:
-    """Tell whether a pod with these rules may be bound to the node, room and readiness aside.
+    """Whether a pod with these rules may be bound to the node, room and readiness aside.
 
     nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon.
     """
@@ -58,7 +58,7 @@ def node_admits(rules: NodeRules, node: NodeFact) -> bool:
 
 
 def node_is_selected(rules: NodeRules, node: NodeFact) -> bool:
-    """Tell whether nodeSelector and required node affinity choose the node: what it is, rather than how it is now."""
+    """Whether nodeSelector and required node affinity match the node, whatever its present state."""
     labels = node.labels
     for key, value in rules.node_selector.items():
         if labels.get(key) != value:
@@ -68,16 +68,16 @@ def node_is_selected(rules: NodeRules, node: NodeFact) -> bool:
 
 
 def node_is_tolerated(rules: NodeRules, node: NodeFact) -> bool:
-    """Tell whether the tolerations admit the node's NoSchedule and NoExecute taints, and its cordon."""
+    """Whether the tolerations admit the node's NoSchedule and NoExecute taints, and its cordon."""
     if node.taints and untolerated(node.taints, rules.tolerations) is not None:
         return False
     return not node.unschedulable or untolerated((_CORDON,), rules.tolerations) is None
 
 
 def node_covers(requests: Iterable[tuple[str, int]], allocatable: Mapping[str, int]) -> bool:
-    """Tell whether a node with this allocatable could take these requests if nothing else were on it.
+    """Whether a node with this allocatable could take these requests if it were empty.
 
-    A node of whose room nothing is known could.
+    If nothing is allocatable, its size is unknown, and it could.
     """
     return not allocatable or all(amount <= allocatable.get(name, 0) for name, amount in requests if amount)
 
@@ -87,11 +87,11 @@ def _pulled_labels(node: NodeFact) -> list[str]:
 
 
 class Nodes(Mapping[str, NodeFact]):
-    """All nodes at one moment, by name, with the sets that placement asks for."""
+    """All nodes at one time, by name, with the sets that placement needs."""
 
     __slots__ = ("_by_name", "_names", "_recent", "holders", "moment")
 
-    # Names of the nodes that carry a label "this image is here", by that label.
+    # Names of the nodes that have an image, by the image's label.
     holders: Mapping[str, frozenset[str]]
     # Which history of updates this belongs to, and how many it has seen; for `changed_since`.
     moment: tuple[object, int]
@@ -103,7 +103,7 @@ class Nodes(Mapping[str, NodeFact]):
             for label in _pulled_labels(node):
                 holders.setdefault(label, set()).add(node.name)
         self._by_name: Mapping[str, NodeFact] = by_name
-        # Made when it is asked for.
+        # Created when first needed.
         self._names: frozenset[str] | None = None
         self.holders = {label: frozenset(names) for label, names in holders.items()}
         self.moment = (object(), 0)
@@ -120,30 +120,30 @@ class Nodes(Mapping[str, NodeFact]):
         return len(self._by_name)
 
     def get_node(self, name: str) -> NodeFact | None:
-        """The node of that name, without the detours of Mapping.get."""
+        """Return the node of that name, faster than Mapping.get."""
         return self._by_name.get(name)
 
     def is_usable(self, name: str) -> bool:
-        """Tell whether the node is there, Ready and not cordoned."""
+        """Whether the node exists, is Ready and not cordoned."""
         node = self._by_name.get(name)
         return node is not None and node.is_usable
 
     @property
     def names(self) -> frozenset[str]:
-        """All names; the same object while no node comes or goes."""
+        """All names; the same object while no node joins or leaves."""
         if self._names is None:
             self._names = frozenset(self._by_name)
         return self._names
 
     def changed_since(self, moment: tuple[object, int]) -> frozenset[str] | None:
-        """Names of nodes that came, went or changed after an earlier `moment`; None when that can't be told."""
+        """Return names of nodes that joined, left or changed since an earlier `moment`; None if that is unknown."""
         behind = self.moment[1] - moment[1]
         if self.moment[0] is not moment[0] or behind < 0 or behind > len(self._recent):
             return None
         return frozenset().union(*self._recent[len(self._recent) - behind :])
 
     def updated(self, changes: Mapping[str, NodeFact | None]) -> Self:
-        """The nodes after `changes` (None: the node is gone); this object stays as it is. Give many changes at once."""
+        """Return the nodes after `changes` (None: the node is gone); this object stays the same. Batch many changes."""
         by_name = dict(self._by_name)
         has_same_names = True
         holders: dict[str, set[str]] = {}

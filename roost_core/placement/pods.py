@@ -1,7 +1,7 @@
-"""Read a pod as JSON has it, without changing it: what placement asks of a pod, and nothing of its secrets.
+"""Read a pod's JSON without changing it: what placement needs, and nothing secret.
 
-Null and absent are the same. Only what is read is looked at; when that has a wrong type, `OddPodError` names where, and
-never holds what was found there.
+Null and absent are the same. Only what is needed is checked; if that has a wrong type, `MalformedPodError` names the
+place, and never contains the value.
 """
 
 from __future__ import annotations
@@ -26,84 +26,84 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 # Why DaemonSet pods are skipped.
 DAEMON_SET: Final = "daemon-set"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-# Stands for an object that is absent: read, never written to.
+# Stands for an absent object; never written to.
 NOTHING: Final[JSONObject] = {}
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-class OddPodError(Exception):
-    """The object isn't a pod that placement can read. The text says where; it holds nothing of the object."""
+class MalformedPodError(Exception):
+    """The object is not a pod that placement can read. The message says where, without the object's values."""
 
 
 def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
-    """The object under `key`, None when it is absent or null. Raises OddPodError when it is something else."""
+    """The object under `key`, None when it is absent or null. Raises MalformedPodError when it is something else."""
     found = parent.get(key)
     if found is None:
         return None
     if type(found) is not dict:
-        raise OddPodError(f"{where}.{key} is no object")
+        raise MalformedPodError(f"{where}.{key} is not an object")
     return found
 
 
 def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | None:
-    """The list under `key`, None when it is absent or null. Raises OddPodError when it is something else."""
+    """The list under `key`, None when it is absent or null. Raises MalformedPodError when it is something else."""
     found = parent.get(key)
     if found is None:
         return None
     if type(found) is not list:
-        raise OddPodError(f"{where}.{key} is no list")
+        raise MalformedPodError(f"{where}.{key} is not a list")
     return found
 
 
 def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
-    """The text under `key`, "" when it is absent or null. Raises OddPodError when it is something else."""
+    """The string under `key`, "" when it is absent or null. Raises MalformedPodError when it is something else."""
     found = parent.get(key)
     if found is None:
         return ""
     if type(found) is not str:
-        raise OddPodError(f"{where}.{key} is no text")
+        raise MalformedPodError(f"{where}.{key} is not a string")
     return found
 
 
 def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
-    """The texts by key under `key`, none when it is absent or null. Raises OddPodError when it is something else."""
+    """The strings by key under `key`, {} when it is absent or null. Raises MalformedPodError for anything else."""
     found = child_object(parent, key, where) or NOTHING
     for value in found.values():
         if type(value) is not str:
-            raise OddPodError(f"{where}.{key} holds something that is no text")
+            raise MalformedPodError(f"{where}.{key} holds something that is not a string")
     return found
 
 
 def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject]:
-    """The objects under `key`, none when it is absent or null. Raises OddPodError when it is anything but objects."""
+    """The objects under `key`, [] when it is absent or null. Raises MalformedPodError for anything else."""
     found = child_list(parent, key, where)
     if found is None:
         return []
     for child in found:
         if type(child) is not dict:
-            raise OddPodError(f"{where}.{key} holds something that is no object")
+            raise MalformedPodError(f"{where}.{key} holds something that is not an object")
     return found
 
 
 def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
-    """The whole number under `key`, 0 when it is absent or null. Raises OddPodError when it is something else."""
+    """The integer under `key`, 0 when it is absent or null. Raises MalformedPodError when it is something else."""
     found = parent.get(key)
     if found is None:
         return 0
     if type(found) is not int:
-        raise OddPodError(f"{where}.{key} is no whole number")
+        raise MalformedPodError(f"{where}.{key} is not an integer")
     return found
 
 
 class Pod(NamedTuple):
-    """One pod, read. `body` and `spec` are the caller's own objects: look, don't touch."""
+    """One pod. `body` and `spec` are the caller's own objects: read-only."""
 
     body: JSONObject
     spec: JSONObject
     # Of the request: a pod's own metadata.namespace may be absent.
     namespace: str
-    # "" while the API server hasn't made one from generateName.
+    # "" until the API server has generated one from generateName.
     name: str
     generate_name: str
     labels: Mapping[str, str]
@@ -117,12 +117,12 @@ class Pod(NamedTuple):
     # None: no required node affinity.
     required_node_terms: list[Any] | None
     preferred_node_terms: list[Any]
-    # Made by the DaemonSet controller: bound to one node already, by a required term.
+    # Created by the DaemonSet controller: bound to one node by a required term.
     is_daemon: bool
 
     @property
     def rules(self) -> NodeRules:
-        """What this pod demands of its node."""
+        """What this pod requires of its node."""
         return NodeRules(
             child_object(self.spec, "nodeSelector", "spec") or NOTHING,
             self.required_node_terms,
@@ -131,7 +131,7 @@ class Pod(NamedTuple):
 
     @property
     def images(self) -> list[str]:
-        """References of all images as written, main containers first: a pod's order says what matters most."""
+        """References of all images as written, main containers first."""
         found = []
         for container in (*self.containers, *self.init_containers):
             image = container.get("image")
@@ -149,7 +149,7 @@ class Pod(NamedTuple):
         return ""
 
     def reason_to_skip(self) -> str:
-        """Why this pod is none of ours, whatever its class: a word for metrics, "" when there is no reason."""
+        """Why Roost leaves this pod alone, whatever its class: a word for metrics, "" if it doesn't."""
         if self.annotations:
             if self.annotations.get(OPT_OUT_ANNOTATION) == "true":
                 return "opt-out"
@@ -189,17 +189,17 @@ def _owned_by_daemon_set(metadata: JSONObject) -> bool:
 
 
 def read_pod(body: object, namespace: str) -> Pod:
-    """Read a pod as an admission request carries it. Raises OddPodError, and nothing else, whatever `body` is."""
+    """Read a pod from an admission request. Raises MalformedPodError, and nothing else, whatever `body` is."""
     if type(body) is not dict:
-        raise OddPodError("the object is no JSON object")
+        raise MalformedPodError("the object is not a JSON object")
     if body.get("kind") not in (None, "Pod"):
-        raise OddPodError("the object's kind is not Pod")
+        raise MalformedPodError("the object's kind is not Pod")
     metadata = child_object(body, "metadata", "object")
     if metadata is None:
         metadata = NOTHING
     spec = child_object(body, "spec", "object")
     if spec is None:
-        raise OddPodError("the pod has no spec")
+        raise MalformedPodError("the pod has no spec")
     affinity = child_object(spec, "affinity", "spec") or NOTHING
     node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or NOTHING
     where = "spec.affinity.nodeAffinity"

@@ -1,4 +1,4 @@
-"""Read amounts of CPU and memory: Kubernetes quantities, and zero-to-jupyterhub's texts, which mean something else.
+"""Read amounts of CPU and memory: Kubernetes quantities, and zero-to-jupyterhub's, which have other units.
 
 `1G` is 10^9 bytes to Kubernetes and 2^30 bytes to JupyterHub: a placeholder that copies a user's text is too small.
 Source: apimachinery's resource.Quantity; JupyterHub's ByteSpecification.
@@ -20,12 +20,12 @@ _SUFFIXES: Final[dict[str, Fraction]] = {
     **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _HUB_BYTES: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<suffix>[KMGT])?", re.ASCII)
-# Any float fits (10^±324); a larger exponent would only burn memory.
+# Any float fits (10^±324); a larger exponent would only use memory.
 _MAX_EXPONENT: Final = 324
 
 
 def _as_text(amount: object) -> str:
-    """A number as JSON writes it; "" for what is no amount at all, so that one error fits whatever a file holds."""
+    """Return a number as JSON writes it; "" for any other type, so that all get the same error."""
     if isinstance(amount, str):
         return amount
     if isinstance(amount, int | float) and not isinstance(amount, bool):
@@ -34,7 +34,7 @@ def _as_text(amount: object) -> str:
 
 
 def parse_quantity(quantity: object) -> Fraction:
-    """The exact value of a Kubernetes quantity (text or number), in units: cores, bytes. Raises ValueError."""
+    """Return the exact value of a Kubernetes quantity (string or number), in cores or bytes. Raises ValueError."""
     match = _QUANTITY.fullmatch(_as_text(quantity))
     if match is None:
         raise ValueError("not a Kubernetes quantity")
@@ -43,12 +43,12 @@ def parse_quantity(quantity: object) -> Fraction:
         return number * _SUFFIXES[suffix]
     exponent = int(suffix[1:])
     if abs(exponent) > _MAX_EXPONENT:
-        raise ValueError("not a Kubernetes quantity: its exponent is out of all measure")
+        raise ValueError("not a Kubernetes quantity: its exponent is too large")
     return number * Fraction(10) ** exponent
 
 
 def parse_hub_bytes(amount: object) -> int:
-    """Bytes of an amount as JupyterHub reads it: K, M, G, T are powers of 1024. Raises ValueError, for `Gi` too."""
+    """Return the bytes of an amount as JupyterHub reads it: K, M, G, T are powers of 1024. ValueError, for `Gi` too."""
     match = _HUB_BYTES.fullmatch(_as_text(amount))
     if match is None:
         raise ValueError("not an amount of memory: JupyterHub knows K, M, G and T, all powers of 1024")

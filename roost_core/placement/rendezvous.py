@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 # BinderHub's.
 _DIGEST_BYTES: Final = 8
-# Best nodes kept for a key. More than any list of weights, so that lost and unsuitable nodes are made up for.
+# Best nodes cached for a key. More than any list of weights, to allow for nodes that left or don't fit.
 _KEPT: Final = 64
-# Keys kept: some 6 kB each, with names of 40 characters.
+# Cached keys: some 6 kB each, with names of 40 characters.
 _MAX_KEYS: Final = 1024
-# Characters of a key that is kept; repositories' URLs have some 60. Pods choose them, and may choose megabytes.
+# The longest cached key; repositories' URLs have some 60 characters. Pods choose keys, and may choose megabytes.
 _MAX_KEY: Final = 1024
-# A ring that few have left is cheaper to walk past than to rank again.
+# If few nodes have left, skipping them is cheaper than ranking again.
 _MIN_DEPARTED: Final = 256
 
 
@@ -37,7 +37,7 @@ def _decode(scored: bytes) -> str:
 
 
 def _score(key: str, names: Iterable[bytes]) -> list[bytes]:
-    """Each name behind its digest: sorted as bytes, the digest decides, and the name between equals.
+    """Return each name prefixed by its digest: sorted as bytes, the digest decides, and the name breaks ties.
 
     The bytes hashed are `<key>-<node>`. BinderHub compares (digest as a big-endian number, name), and UTF-8 keeps the
     order of names, so bytes compare just as these pairs do.
@@ -45,7 +45,7 @@ def _score(key: str, names: Iterable[bytes]) -> list[bytes]:
     start = blake2b(_encode(f"{key}-"), digest_size=_DIGEST_BYTES).copy
     scored = []
     for name in names:
-        # What all names share is hashed once.
+        # The common prefix is hashed once.
         state = start()
         state.update(name)
         scored.append(state.digest() + name)
@@ -58,19 +58,19 @@ def rank_nodes(key: str, nodes: Iterable[str]) -> list[str]:
 
 
 class _Ranked(NamedTuple):
-    """The nodes that best lists are made from, swapped whole."""
+    """The nodes that rankings are made from; replaced as a whole."""
 
-    # Another number: started from scratch, so nothing kept before is of use.
+    # A new number invalidates all cached rankings.
     generation: int
     # Names in UTF-8, of departed nodes too, in order of arrival.
     nodes: tuple[bytes, ...]
     known: frozenset[str]
-    # Those that are here now; the caller's own object.
+    # The present nodes; the caller's own object.
     members: frozenset[str]
 
 
 class Ring:
-    """Ranks the nodes of a changing set for many keys, and remembers what it ranked.
+    """Ranks the nodes of a changing set for many keys, and caches the results.
 
     A set that lost or gained a few nodes costs a few hashes for each key, not all of them: departed nodes are walked
     past, new ones are put in their place. Safe to use from several threads.
@@ -83,7 +83,7 @@ class Ring:
         self._best: dict[str, tuple[int, int, tuple[bytes, ...]]] = {}
 
     def order(self, key: str, members: frozenset[str]) -> Iterator[str]:
-        """Give `members` from the best home for `key` to the worst, lazily: the first few are cheap.
+        """Yield `members` from the best home for `key` to the worst; the first few are cheap.
 
         Pass the same frozenset while it doesn't change: its identity tells so at once.
         """
@@ -97,7 +97,7 @@ class Ring:
                 given += 1
                 yield node
         if given < len(members):
-            # The caller wants more than was kept: rank all, and go on behind the last one given.
+            # The caller wants more than was cached: rank all, and continue after the last one yielded.
             yield from rank_nodes(key, members)[given:]
 
     def _best_of(self, key: str, ranked: _Ranked) -> tuple[bytes, ...]:
@@ -107,7 +107,7 @@ class Ring:
         if cached is not None and cached[0] == ranked.generation and cached[1] <= len(ranked.nodes):
             if cached[1] == len(ranked.nodes):
                 return cached[2]
-            # Whatever came since competes with the best of before; nothing else can enter.
+            # Only nodes that joined since can enter the best.
             kept, newcomers = cached[2], ranked.nodes[cached[1] :]
         best = tuple(heapq.nlargest(_KEPT, (*kept, *_score(key, newcomers))))
         if len(key) <= _MAX_KEY:

@@ -1,4 +1,4 @@
-"""Tell which repository a pod belongs to: the key of its home.
+"""Find which repository a pod belongs to: the key of its home.
 
 The text is taken as it stands. `Org/Repo` and `org/repo`, `x` and `x.git` are different keys, as they are to BinderHub:
 folding them together would move every warm cache on a switch. A user can choose some of these texts, so they are hints
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from roost_core.placement.pods import Pod
     from roost_core.placement.settings import KeySource
 
-# Longer than any URL that a repository provider gives; it bounds what one pod may cost.
+# Longer than any URL of a repository provider; it limits the cost of one pod.
 _MAX_KEY: Final = 4096
 
 
 def repository_of(pod: Pod, sources: Sequence[KeySource]) -> str:
-    """The first repository named in `sources`, "" when none is."""
+    """Return the first repository named in `sources`, "" if none is."""
     for source in sources:
         if source.kind == "annotation":
             found = pod.annotations.get(source.name, "")

@@ -20,7 +20,7 @@ UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 
 
 class Requirement(NamedTuple):
-    """One expression of a selector; the order of its values means nothing, so equal rules compare equal."""
+    """One expression of a selector; the order of its values doesn't matter, so equal rules compare equal."""
 
     key: str
     operator: str
@@ -36,7 +36,7 @@ class Taint(NamedTuple):
 
 
 def read_requirement(expression: object) -> Requirement | None:
-    """Read one matchExpressions or matchFields entry; None when it isn't one."""
+    """Read one matchExpressions or matchFields entry; None if it is malformed."""
     if not isinstance(expression, dict):
         return None
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values")
@@ -50,7 +50,7 @@ def read_requirement(expression: object) -> Requirement | None:
 
 
 def read_label_selector(selector: object) -> frozenset[Requirement] | None:
-    """All requirements of a metav1.LabelSelector; None when it can't be read. `{}` gives none, so it matches all."""
+    """Return all requirements of a metav1.LabelSelector; None if it is malformed. `{}` has none, so it matches all."""
     if not isinstance(selector, dict):
         return None
     found: set[Requirement] = set()
@@ -75,7 +75,7 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
 
 
 def read_node_term(term: object) -> frozenset[tuple[str, Requirement]] | None:
-    """All requirements of a node selector term, each with "label" or "field"; None when it can't be read."""
+    """Return all requirements of a node selector term, each with "label" or "field"; None if it is malformed."""
     if not isinstance(term, dict):
         return None
     found: set[tuple[str, Requirement]] = set()
@@ -94,7 +94,7 @@ def read_node_term(term: object) -> frozenset[tuple[str, Requirement]] | None:
 
 
 def requirement_matches(key: str, operator: str, values: object, labels: Mapping[str, str]) -> bool:
-    """Tell whether `labels` meet one expression; Gt and Lt compare whole numbers, as only node selectors may."""
+    """Whether `labels` match one expression; Gt and Lt, of node selectors only, compare integers."""
     value = labels.get(key)
     if operator == "Exists":
         return value is not None
@@ -108,7 +108,7 @@ def requirement_matches(key: str, operator: str, values: object, labels: Mapping
         return value is None or value not in values
     if operator in ("Gt", "Lt") and value is not None and len(values) == 1:
         wanted = next(iter(values))
-        # Python reads more as a number than Go does: "1_000", " 7".
+        # Python parses more than Go as an integer: "1_000", " 7".
         if not (isinstance(wanted, str) and _WHOLE_NUMBER.fullmatch(value) and _WHOLE_NUMBER.fullmatch(wanted)):
             return False
         return int(value) > int(wanted) if operator == "Gt" else int(value) < int(wanted)
@@ -116,12 +116,12 @@ def requirement_matches(key: str, operator: str, values: object, labels: Mapping
 
 
 def labels_match(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    """Tell whether `labels` meet every requirement of a label selector."""
+    """Whether `labels` match every requirement of a label selector."""
     return all(requirement_matches(one.key, one.operator, one.values, labels) for one in requirements)
 
 
 def is_empty_term(term: object) -> bool:
-    """Tell whether a node selector term has no expression: such a term matches no node, and must go on doing so."""
+    """Whether a node selector term has no expression: such a term matches no node, and must still match none later."""
     return not isinstance(term, dict) or not (term.get("matchExpressions") or term.get("matchFields"))
 
 
@@ -135,7 +135,7 @@ def _expression_matches(expression: object, labels: Mapping[str, str]) -> bool:
 
 
 def node_term_matches(term: object, node_name: str, labels: Mapping[str, str]) -> bool:
-    """Tell whether a node meets a node selector term: all its expressions and fields; an empty term matches nothing."""
+    """Whether a node matches a node selector term: all its expressions and fields; an empty term matches nothing."""
     if not isinstance(term, dict):
         return False
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
@@ -152,14 +152,14 @@ def node_term_matches(term: object, node_name: str, labels: Mapping[str, str]) -
     for field in fields:
         if not isinstance(field, dict) or field.get("operator") not in ("In", "NotIn"):
             return False
-        # kube-apiserver knows this one field; another key can only be an error.
+        # kube-apiserver accepts this one field only.
         if field.get("key") != "metadata.name" or not _expression_matches(field, names):
             return False
     return True
 
 
 def tolerates(toleration: object, taint: Taint) -> bool:
-    """Tell whether a toleration covers a taint. Lt and Gt, behind an alpha gate, count as not covering."""
+    """Whether a toleration tolerates a taint. Lt and Gt, behind an alpha gate, count as not tolerating."""
     if not isinstance(toleration, dict):
         return False
     effect = toleration.get("effect")
@@ -175,7 +175,7 @@ def tolerates(toleration: object, taint: Taint) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[object]) -> Taint | None:
-    """The first taint that keeps a pod with these tolerations off the node; PreferNoSchedule keeps nobody off."""
+    """Return the first taint that keeps a pod with these tolerations off the node; PreferNoSchedule keeps none off."""
     for taint in taints:
         if taint.effect == "PreferNoSchedule":
             continue

@@ -1,6 +1,6 @@
-"""Hold the rules of one release, typed and frozen, and read them from the policy document that the chart renders.
+"""Read the rules of one release from policy.json, which the chart renders for the webhook.
 
-The document's defaults live in chart/values.yaml alone: a missing key is a fault here, except where values may be null.
+Defaults are in chart/values.yaml alone: a missing key is a fault here, except where values may be null.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSION: Final = 1
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 MAX_WEIGHT: Final = 100
-# Parts of Roost, in `leases`.
+# Keys of `leases`.
 SCHEDULER: Final = "scheduler"
 CONTROLLERS: Final = "controllers"
 # A class without `warm` has no default in chart/values.yaml to merge with.
@@ -43,7 +43,7 @@ class GateMode(StrEnum):
 
 
 class WhenNoHolder(StrEnum):
-    """`imageGate.whenNoHolder`: what becomes of a pod while no node that it may use holds its image."""
+    """`imageGate.whenNoHolder`: what happens to a pod while no node that it may use has its image."""
 
     PREFER = "prefer"
     WAIT = "wait"
@@ -58,7 +58,7 @@ class MatchBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """One place where a pod may name its repository. `name` is empty for the image."""
+    """One place where a pod may name its repository. `name` is "" for the image."""
 
     kind: Literal["annotation", "label", "env", "image"]
     name: str = ""
@@ -69,25 +69,25 @@ class Home:
     """`podClasses.<class>.home`: a fixed first choice of node for each repository."""
 
     key: tuple[KeySource, ...]
-    # Labels of the pods, in the release's namespace, whose nodes hold the caches. Empty: all nodes are alike.
+    # Labels of the pods, in the release's namespace, whose nodes have the caches. Empty: any node.
     builder_labels: Mapping[str, str]
     match_by: MatchBy
-    # Node affinity weights of the first, second … node; falling.
+    # Node affinity weights of the first, second … node; decreasing.
     weights: tuple[int, ...]
-    # Bound on load: max(min_load, ceil(max_load x (running + 1) / nodes that the pod may use)); max_load 0: no bound.
+    # Limit on a node: max(min_load, ceil(max_load x (running + 1) / nodes that the pod may use)); max_load 0: no limit.
     min_load: int
     max_load: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warm:
-    """`podClasses.<class>.warm`: prefer the nodes that hold the pod's images, in the smallest set that carries all."""
+    """`podClasses.<class>.warm`: prefer the nodes with the pod's images, in the smallest set that holds all pods."""
 
-    # Pods of the class on one node; 0: as many as its allocatable takes of each pod's size.
+    # Pods of the class on one node; 0: as many of the pod's size as fit its allocatable.
     pods_per_node: int
-    # Slots of the set beyond the pods there are.
+    # Slots of the set beyond the present pods.
     spare: Spare
-    # Named in one pod at most.
+    # The most nodes named in one pod.
     nodes: int
 
 
@@ -97,14 +97,14 @@ class PodClass:
 
     name: str
     labels: Mapping[str, str]
-    # A label selector as Kubernetes has it; None: the release's own namespace.
+    # A metav1.LabelSelector; None: the release's own namespace.
     namespace_selector: Mapping[str, object] | None
     # "": the pod keeps its scheduler.
     profile: str
     image_gate: bool
     join: Mapping[str, int]
     avoid: Mapping[str, int]
-    # PreferredSchedulingTerms as Kubernetes has them.
+    # PreferredSchedulingTerms.
     preferred_node_terms: tuple[Mapping[str, object], ...]
     home: Home | None
     attract: bool
@@ -124,9 +124,9 @@ class ImageGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The rules of one release, as one document gave them."""
+    """The rules of one release, from one document."""
 
-    # First 12 hex digits of the document's SHA-256; on every placed pod.
+    # First 12 hex digits of the document's SHA-256; annotated on every placed pod.
     revision: str
     release: str
     namespace: str
@@ -137,9 +137,9 @@ class Settings:
     gate: ImageGate
     # Normalised references.
     managed_images: frozenset[str]
-    # Names of the placeholder sets; the first stands in for pods that name none.
+    # Names of the placeholder sets; pods that name none belong to the first.
     placeholder_sets: tuple[str, ...]
-    # False: nodes can't be read, so facts about them are missing for good.
+    # False: nodes can't be read, so there are never facts about them.
     reads_nodes: bool
     # A label selector of the namespaces of all hubs that share nodes with this one; None: none does.
     shared_namespaces: Mapping[str, object] | None = None
@@ -154,7 +154,7 @@ def _read_selector(read: Reader, value: object, key: str) -> Document | None:
     read.known(selector, key, ("matchLabels", "matchExpressions"))
     read.labels(selector.get("matchLabels"), f"{key}.matchLabels")
     read.expressions(selector.get("matchExpressions"), f"{key}.matchExpressions", LABEL_SELECTOR_OPERATORS)
-    return {name: found for name, found in selector.items() if found is not None}
+    return {name: part for name, part in selector.items() if part is not None}
 
 
 def _read_weights(read: Reader, value: object, key: str) -> dict[str, int]:
@@ -236,7 +236,7 @@ def _read_warm(read: Reader, value: object, key: str) -> Warm | None:
 
 
 def _read_spare(read: Reader, value: object, key: str) -> Spare:
-    """As Kubernetes has it for maxUnavailable: a number, or a text with a percent sign."""
+    """Like Kubernetes' maxUnavailable: a number, or a percentage as a string."""
     if isinstance(value, str):
         if _PERCENT.fullmatch(value):
             return Spare(percent=int(value[:-1]))
@@ -259,7 +259,7 @@ def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
             is_amount = False
         if not is_amount:
             read.fault(f"{key}.{name}", quantity, "a Kubernetes quantity above 0, like 100m or 1Gi")
-        # A number as JSON has it is fine for the API server, but a text reads back the same.
+        # API servers accept a number, too, but return a string.
         requests[name] = quantity if isinstance(quantity, str) else str(quantity)
     return requests
 
@@ -280,26 +280,26 @@ _CLASS_KEYS: Final = (
 
 def _read_class(read: Reader, name: str, value: object) -> PodClass:
     key = f"podClasses.{name}"
-    found = read.mapping(value, key)
-    read.known(found, key, _CLASS_KEYS)
-    match = read.mapping(found.get("match"), f"{key}.match")
+    body = read.mapping(value, key)
+    read.known(body, key, _CLASS_KEYS)
+    match = read.mapping(body.get("match"), f"{key}.match")
     read.known(match, f"{key}.match", ("labels", "namespaceSelector"))
     labels = read.labels(match.get("labels"), f"{key}.match.labels")
     if not labels:
-        read.fault(f"{key}.match.labels", labels, "at least one label: without, the class would hold every pod")
+        read.fault(f"{key}.match.labels", labels, "at least one label: without one, the class would match every pod")
     return PodClass(
         name=name,
         labels=labels,
         namespace_selector=_read_selector(read, match.get("namespaceSelector"), f"{key}.match.namespaceSelector"),
-        profile=read.text(found.get("profile"), f"{key}.profile"),
-        image_gate=read.flag(found.get("imageGate", False), f"{key}.imageGate"),
-        join=_read_weights(read, found.get("join"), f"{key}.join"),
-        avoid=_read_weights(read, found.get("avoid"), f"{key}.avoid"),
-        preferred_node_terms=_read_terms(read, found.get("preferredNodeTerms"), f"{key}.preferredNodeTerms"),
-        home=_read_home(read, found.get("home"), f"{key}.home"),
-        attract=read.flag(found.get("attract", False), f"{key}.attract"),
-        resources=_read_requests(read, found.get("resources"), f"{key}.resources"),
-        warm=_read_warm(read, found.get("warm"), f"{key}.warm"),
+        profile=read.text(body.get("profile"), f"{key}.profile"),
+        image_gate=read.flag(body.get("imageGate", False), f"{key}.imageGate"),
+        join=_read_weights(read, body.get("join"), f"{key}.join"),
+        avoid=_read_weights(read, body.get("avoid"), f"{key}.avoid"),
+        preferred_node_terms=_read_terms(read, body.get("preferredNodeTerms"), f"{key}.preferredNodeTerms"),
+        home=_read_home(read, body.get("home"), f"{key}.home"),
+        attract=read.flag(body.get("attract", False), f"{key}.attract"),
+        resources=_read_requests(read, body.get("resources"), f"{key}.resources"),
+        warm=_read_warm(read, body.get("warm"), f"{key}.warm"),
     )
 
 
@@ -322,7 +322,7 @@ def _read_target(read: Reader, value: object) -> bool:
 
 
 def _read_placeholder_sets(read: Reader, value: object) -> tuple[str, ...]:
-    """Names, either as texts or as the values' `placeholders` entries with a `name`."""
+    """Names, given as strings or as entries of `placeholders` with a `name`."""
     names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in read.items(value, "placeholders")]
     return tuple(read.text(name, f"placeholders[{index}]") for index, name in enumerate(names))
 
@@ -344,7 +344,7 @@ def read_pod_classes(read: Reader, document: Document) -> dict[str, PodClass]:
 def parse_settings(document: Mapping[str, object], revision: str = "") -> Settings:
     """Read the policy document. Raises SettingsError with all faults at once.
 
-    Unknown keys at the top are passed over, so that a document of a newer chart can be read while pods are replaced.
+    Unknown top-level keys are ignored, so that a newer chart's document can be read while pods are replaced.
     """
     read = Reader()
     if document.get("version") != VERSION:
@@ -382,7 +382,9 @@ def read_settings(text: bytes) -> Settings:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SettingsError([Fault("the document", f"no JSON ({type(error).__name__})", "a JSON object")]) from None
+        raise SettingsError(
+            [Fault("the document", f"invalid JSON ({type(error).__name__})", "a JSON object")]
+        ) from None
     if not isinstance(document, dict):
         raise SettingsError([Fault("the document", describe(document), "a JSON object")])
     return parse_settings(document, sha256(text).hexdigest()[:12])

@@ -1,4 +1,4 @@
-"""Read a document of settings by type, key by key, and gather every fault instead of stopping at the first."""
+"""Read a settings document by type, key by key, and collect all faults instead of stopping at the first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong: where, what was found, what is accepted."""
+    """One fault: where, what was found, what is expected."""
 
     key: str
     found: str
@@ -29,7 +29,7 @@ class Fault:
 
 
 class SettingsError(Exception):
-    """The policy document can't be used. `faults` holds every one, so that a single run mends it."""
+    """A settings document has faults; `faults` has all of them."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))
@@ -41,7 +41,7 @@ _E = TypeVar("_E", bound=StrEnum)
 
 
 def describe(found: object) -> str:
-    """Say what was found, short: a document may be large."""
+    """Describe a value in at most 60 characters."""
     if found is None:
         return "nothing"
     text = json.dumps(found, default=str)
@@ -50,18 +50,18 @@ def describe(found: object) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads values by type and gathers faults; on a fault it gives a stand-in, so that reading goes on."""
+    """Reads values by type and collects faults; a faulty value is replaced by a default, so that reading continues."""
 
     faults: list[Fault] = field(default_factory=list)
 
     def fault(self, key: str, found: object, expected: str) -> None:
-        """Note a fault under `key`, once however often the document is read."""
+        """Add a fault under `key`, unless it has been added before."""
         fault = Fault(key, describe(found), expected)
         if fault not in self.faults:
             self.faults.append(fault)
 
     def mapping(self, value: object, key: str) -> Document:
-        """`value` as a mapping with text keys; {} when it is null."""
+        """`value` as a mapping with string keys; {} when it is null."""
         if value is None:
             return {}
         if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
@@ -79,7 +79,7 @@ class Reader:
         return ()
 
     def text(self, value: object, key: str) -> str:
-        """`value` as a text; "" when it is null."""
+        """`value` as a string; "" when it is null."""
         if value is None:
             return ""
         if isinstance(value, str):
@@ -88,7 +88,7 @@ class Reader:
         return ""
 
     def name(self, value: object, key: str, pattern: re.Pattern[str], expected: str) -> str:
-        """`value` as a text of that pattern; "" on a fault."""
+        """`value` as a string of that pattern; "" on a fault."""
         if isinstance(value, str) and pattern.fullmatch(value):
             return value
         self.fault(key, value, expected)
@@ -102,7 +102,7 @@ class Reader:
         return value
 
     def whole(self, value: object, key: str, low: int, high: int) -> int:
-        """`value` as a whole number in those bounds; the lower one on a fault."""
+        """`value` as an integer within these bounds; the lower one on a fault."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -118,7 +118,7 @@ class Reader:
         return float(value)
 
     def choice(self, value: object, key: str, choices: type[_E]) -> _E:
-        """The member of `choices` that `value` spells; the first on a fault."""
+        """The member of `choices` with this value; the first on a fault."""
         for choice in choices:
             if value == choice.value:
                 return choice
@@ -126,32 +126,32 @@ class Reader:
         return next(iter(choices))
 
     def known(self, mapping: Document, key: str, names: Sequence[str]) -> None:
-        """Note a fault for each key that is none of `names`: they are typing errors."""
+        """Add a fault for each key that is not one of `names`: they are typing errors."""
         for name in mapping:
             if name not in names:
                 self.fault(f"{key}.{name}", mapping[name], f"no such key; known are {', '.join(sorted(names))}")
 
     def label_key(self, value: object, key: str) -> None:
-        """Note a fault unless `value` is a label's key."""
+        """Add a fault unless `value` is a valid label key."""
         prefix, slash, name = value.rpartition("/") if isinstance(value, str) else ("", "", "")
         if not LABEL_NAME.fullmatch(name) or (slash and not DNS_NAME.fullmatch(prefix)):
             self.fault(key, value, "a label's key")
 
     def labels(self, value: object, key: str) -> dict[str, str]:
-        """`value` as labels; those that are none are noted and left out."""
-        found: dict[str, str] = {}
+        """`value` as labels; invalid ones are faults, and left out."""
+        labels: dict[str, str] = {}
         for name, text in self.mapping(value, key).items():
             self.label_key(name, f"{key}.{name}")
             if isinstance(text, str) and (text == "" or LABEL_NAME.fullmatch(text)):
-                found[name] = text
+                labels[name] = text
             else:
                 self.fault(
                     f"{key}.{name}", text, "a label's value: at most 63 letters, digits, dashes, dots, underscores"
                 )
-        return found
+        return labels
 
     def expressions(self, value: object, key: str, operators: frozenset[str], *, fields: bool = False) -> None:
-        """Note what is wrong with a list of selector expressions."""
+        """Add the faults of a list of selector expressions."""
         for index, expression in enumerate(self.items(value, key)):
             at = f"{key}[{index}]"
             entry = self.mapping(expression, at)
@@ -165,7 +165,7 @@ class Reader:
                 self.label_key(entry.get("key"), f"{at}.key")
             if operator not in operators:
                 self.fault(f"{at}.operator", operator, " or ".join(sorted(operators)))
-            if not all(isinstance(one, str) for one in values):
+            if not all(isinstance(item, str) for item in values):
                 self.fault(f"{at}.values", list(values), "a list of texts")
             if operator in ("In", "NotIn") and (not values or (fields and len(values) != 1)):
                 self.fault(f"{at}.values", list(values), "exactly one value" if fields else "at least one value")

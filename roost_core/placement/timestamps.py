@@ -1,4 +1,4 @@
-"""Read timestamps as the API writes them, into seconds since 1970, UTC."""
+"""Parse the API's timestamps into Unix time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOMENT: Final = re.compile(
 
 
 def read_moment(text: object) -> float | None:
-    """Seconds since 1970 (UTC) of an RFC 3339 time as the API gives it; None for anything else."""
+    """Return the Unix time of an RFC 3339 timestamp in the API's form; None for anything else."""
     return _seconds_of(text) if isinstance(text, str) else None
 
 
-# An object says the same moments again each time that it changes.
+# An object repeats the same timestamps each time that it changes.
 @lru_cache(maxsize=4096)
 def _seconds_of(text: str) -> float | None:
     match = _MOMENT.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Count what a class's warm set is made of: slots of nodes, how many nodes carry the class, and weights in order.
+"""Compute a class's warm set: slots of nodes, how many nodes the class needs, and weights in order.
 
 Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it holds; an image's
 holder alone empties no node. So the set keeps load together, and in it the pod goes where its images are known to be:
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MAX_NODES: Final = 30
-# Holders, the emptiest first, of which is asked how sure they are: a bound on a review's time.
+# Holders, the emptiest first, whose doubt is computed: limits the time of a review.
 MAX_HOLDERS: Final = 200
-# So many images fit on any node's disk.
+# This many images fit on any node's disk.
 SURE_IMAGES: Final = 16
 _MAX_WEIGHT: Final = 100
 _PODS: Final = "pods"
 
 
 class Spare(NamedTuple):
-    """Slots that a set has beyond its pods; below zero: so many too few."""
+    """Slots that a set has beyond its pods; negative: that many too few."""
 
     pods: int = 0
-    # Of the slots of the last node that the set takes in.
+    # A percentage of the slots of the set's last node.
     percent: int = 0
 
 
 def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
-    """How many nodes, in the order in which a set takes them in, carry so many pods; at least one if there is one."""
+    """Return how many nodes, in the order in which a set takes them, hold this many pods; at least 1 if any."""
     size = 0
     rest = pods + spare.pods
     for more in slots:
@@ -42,7 +42,7 @@ def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
 
 
 def doubt(images_since: int) -> int:
-    """How doubtful it is that a node still has an image, when so many others came since it was used: a rank from 0.
+    """Rank, from 0, how doubtful it is that a node still has an image after this many others were pulled since its use.
 
     Kubelets collect the image used longest ago, when the disk is full. How many fit isn't known, so each doubling is
     a rank; small numbers are alike, for no disk is so small.
@@ -51,7 +51,7 @@ def doubt(images_since: int) -> int:
 
 
 def with_weights(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Weights that fall evenly from 100.
+    """Return weights that fall evenly from 100.
 
     Among MAX_NODES names two neighbours are 3 apart or more, so kube-scheduler still tells them apart when other terms
     of the pod, of weight 200 together, are scaled down to 100 with them.
@@ -61,7 +61,7 @@ def with_weights(names: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def slots_of(allocatable: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> int:
-    """How many pods with these requests a node takes in all; 0 while nobody knows what it can allocate.
+    """Return how many pods with these requests an empty node takes; 0 if its allocatable is unknown.
 
     Amounts as kube-scheduler counts them: CPU in millicores, all else in units. What daemons and other classes use
     isn't deducted.

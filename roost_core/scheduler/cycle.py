@@ -1,7 +1,6 @@
-"""Decide one pod as one kube-scheduler cycle does: filter, score, take a node; or say why not, and pre-empt.
+"""Decide one pod as one kube-scheduler cycle does: filter, score, choose a node; or say why not, and pre-empt.
 
-Owns the order of a cycle and the words of its failure. Whoever asks owns what happens next: add the pod to the state,
-bound or nominated, to ask for the following one.
+The state isn't changed. The caller adds the pod to it, bound or nominated, before it decides the next one.
 Source: kube-scheduler's schedule_one.go, v1.35 to v1.37.
 """
 
@@ -26,34 +25,34 @@ if TYPE_CHECKING:
     from roost_core.scheduler.state import ClusterState
 
 NO_NODES: Final = "no nodes available to schedule pods"
-# A cluster of fewer nodes is searched whole, and so many fitting ones are always looked for.
+# Clusters with fewer nodes are searched completely, and at least this many fitting nodes are looked for.
 _MIN_FEASIBLE: Final = 100
 _MIN_FEASIBLE_PERCENT: Final = 5
-# What fits into an event.
+# The longest message of an Event.
 _MAX_NOTE: Final = 1024
 _NOTE_END: Final = " ..."
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of one pod."""
+    """The outcome of one cycle."""
 
-    # None: it fits nowhere.
+    # None: it fits on no node.
     node: str | None
-    # None when one node only was looked at to the end: the only one that fits, or the nominated one.
+    # None if only one node passed, or was tried: the only one that fits, or the nominated one.
     table: ScoreTable | None = None
-    # Of the nodes that were looked at and don't fit, why.
+    # Why the other nodes that were tried don't fit, by name.
     rejections: Mapping[str, Rejection] = field(default_factory=dict)
-    # Room made for it, when it fits nowhere.
+    # Pre-emption for it, if it fits on no node.
     nomination: Nomination | None = None
-    # FailedScheduling in kube-scheduler's words; "" when it has a node.
+    # kube-scheduler's FailedScheduling message; "" if it has a node.
     message: str = ""
     # Where the next cycle's search begins; matters with 100 nodes and more.
     next_start: int = 0
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many nodes each reason kept the pod off."""
+        """How many nodes each reason excluded."""
         counts: dict[str, int] = {}
         for rejection in self.rejections.values():
             for reason in rejection.reasons:
@@ -62,7 +61,7 @@ class Decision:
 
     @property
     def note(self) -> str:
-        """The message as an event holds it: cut after 1024 bytes."""
+        """The message as in an Event: cut after 1024 bytes."""
         if len(self.message.encode()) <= _MAX_NOTE:
             return self.message
         return self.message.encode()[: _MAX_NOTE - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
@@ -71,7 +70,7 @@ class Decision:
 def schedule(
     pod: PodState, state: ClusterState, profile: Profile, *, start: int = 0, with_preemption: bool = True
 ) -> Decision:
-    """Decide a pod that isn't bound, in this state, which stays as it is.
+    """Decide a pod that isn't bound, in this state, which isn't changed.
 
     A pod that is bound in the state already stands in its own way there: ask inside `state.without(pod.key)`.
     start: the `next_start` of the decision before. with_preemption: look for victims when it fits nowhere.
@@ -130,7 +129,7 @@ def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: di
         if verdict is not None:
             rejections[row.name] = verdict
         elif len(feasible) == wanted:
-            # kube-scheduler stops at the first that is too many.
+            # kube-scheduler stops at the first one beyond the limit.
             break
         else:
             feasible.append(state.places[row.name])
@@ -151,7 +150,7 @@ def _find_alone(cycle: Cycle, state: ClusterState, start: int, rejections: dict[
         return feasible
     feasible, rejected = _turned(feasible, begin), _turned(rejected, begin)
     if len(feasible) > wanted:
-        # kube-scheduler stops at the first that is too many.
+        # kube-scheduler stops at the first one beyond the limit.
         looked_at = (feasible[wanted] - begin) % number
         feasible = feasible[:wanted]
         rejected = [place for place in rejected if (place - begin) % number < looked_at]
@@ -175,7 +174,7 @@ def _turned(places: Sequence[int], begin: int) -> Sequence[int]:
 
 
 def feasible_wanted(nodes: int, profile: Profile) -> int:
-    """How many fitting nodes kube-scheduler looks for among so many."""
+    """How many fitting nodes kube-scheduler looks for among this many nodes."""
     if not profile.scores:
         return 1
     if nodes < _MIN_FEASIBLE:
@@ -185,7 +184,7 @@ def feasible_wanted(nodes: int, profile: Profile) -> int:
 
 
 def _post_filter(cycle: Cycle, rejections: Mapping[str, Rejection]) -> tuple[Nomination | None, str]:
-    """Ask the profile's PostFilter plugins in turn. Beside the nomination: what they add to the message."""
+    """Run the profile's PostFilter plugins in turn. Returns the nomination, and what they add to the message."""
     said = []
     for plugin in cycle.profile.post_filters:
         if plugin == DYNAMIC_RESOURCES:

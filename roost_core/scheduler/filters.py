@@ -1,7 +1,7 @@
-"""Find the nodes on which a pod fits, and say of each other one why not, in kube-scheduler's words.
+"""Find the nodes on which a pod fits, and why not on the others, in kube-scheduler's words.
 
-Owns the order of the filters, and those that look at one node's pods: NodePorts and NodeResourcesFit. Volumes, resource
-claims and declared node features are held against no node: the model knows nothing of them. Source: the Filter and
+Has the order of the filters, and those that depend on one node's pods: NodePorts and NodeResourcesFit. Volumes,
+resource claims and declared node features are not modelled, and exclude no node. Source: the Filter and
 PreFilter methods of kube-scheduler's plugins, v1.35 to v1.37.
 """
 
@@ -111,7 +111,7 @@ class Cycle(NodeFilters):
             self.others.count(pod, row, sign)
 
     def check(self, row: NodeRow) -> Verdict:
-        """Why the pod doesn't fit on this node, as it stands; None when it does."""
+        """Return why the pod doesn't fit on this node as it is; None if it does."""
         return _first(self._checks, row)
 
     def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Verdict]]:
@@ -189,7 +189,7 @@ class Cycle(NodeFilters):
         return self._lack(row)
 
     def _lack(self, row: NodeRow) -> Verdict:
-        """All that is lacking; ignored extended resources aside."""
+        """Return all lacking resources, except ignored extended resources."""
         reasons = [] if len(row.pods) < row.max_pods else ["Too many pods"]
         unresolvable = False
         for name, amount in self.pod.spec.requests:

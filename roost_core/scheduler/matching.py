@@ -1,4 +1,4 @@
-"""Tell whether labels, nodes, taints and pods meet the rules that pods and nodes carry.
+"""Match labels, nodes and taints against the rules of pods.
 
 The same meaning as `roost_core.placement.selectors`, on rules read once instead of on JSON, since a scheduling cycle
 asks this thousands of times.
@@ -21,7 +21,7 @@ _CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", NO_SCHEDULE)
 
 
 def selector_matches(selector: Iterable[Requirement] | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether labels meet every requirement; no selector at all (None) matches nothing."""
+    """Whether labels meet every requirement; no selector at all (None) matches nothing."""
     if selector is None:
         return False
     for key, operator, values in selector:
@@ -34,19 +34,19 @@ def selector_matches(selector: Iterable[Requirement] | None, labels: Mapping[str
 
 
 def node_term_matches(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
-    """Tell whether a node meets all expressions and fields of a node selector term."""
+    """Whether a node meets all expressions and fields of a node selector term."""
     for key, operator, values in term.expressions:
         if not requirement_matches(key, operator, values, labels):
             return False
     for key, operator, values in term.fields:
-        # kube-apiserver knows this one field and these two operators.
+        # kube-apiserver accepts this one field and these two operators.
         if key != "metadata.name" or operator not in ("In", "NotIn") or (name in values) != (operator == "In"):
             return False
     return True
 
 
 def node_matches(spec: PodSpec, name: str, labels: Mapping[str, str]) -> bool:
-    """Tell whether a node meets the pod's node selector and required node affinity; taints and cordon aside."""
+    """Whether a node meets the pod's node selector and required node affinity; taints and cordon aside."""
     for key, value in spec.node_selector:
         if labels.get(key) != value:
             return False
@@ -55,7 +55,7 @@ def node_matches(spec: PodSpec, name: str, labels: Mapping[str, str]) -> bool:
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Tell whether one of the tolerations covers the taint. Lt and Gt, behind an alpha gate, cover nothing."""
+    """Whether one of the tolerations tolerates the taint. Lt and Gt, behind an alpha gate, tolerate nothing."""
     for key, operator, value, effect in tolerations:
         if (
             (not effect or effect == taint.effect)
@@ -67,12 +67,12 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def is_kept_off(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
-    """Tell whether a NoSchedule or NoExecute taint is not tolerated."""
+    """Whether a NoSchedule or NoExecute taint is not tolerated."""
     return any(taint.effect != PREFER_NO_SCHEDULE and not tolerates(tolerations, taint) for taint in taints)
 
 
 def tolerates_cordon(tolerations: Iterable[Toleration]) -> bool:
-    """Tell whether the pod goes to cordoned nodes as well."""
+    """Whether the tolerations include cordoned nodes."""
     return tolerates(tolerations, _CORDON)
 
 

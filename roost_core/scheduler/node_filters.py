@@ -1,4 +1,4 @@
-"""Filters that look at nodes alone: NodeUnschedulable, TaintToleration and NodeAffinity.
+"""Filters that depend on nodes alone: NodeUnschedulable, TaintToleration and NodeAffinity.
 
 Their verdicts hold for all pods of one spec until a node changes. Source: the Filter methods of kube-scheduler's
 plugins, v1.35 to v1.37.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
 
-# Verdicts of so many different specs are kept while no node changes.
+# Verdicts of this many different specs are cached while no node changes.
 _REMEMBERED_VERDICTS: Final = 2048
 UNSCHEDULABLE: Final = Rejection(("node(s) were unschedulable",), True)
 TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",), True)

@@ -9,7 +9,7 @@ from roost_core.placement.nodes import NodeFact
 from roost_core.placement.pods import (
     NOTHING,
     JSONObject,
-    OddPodError,
+    MalformedPodError,
     child_list,
     child_number,
     child_object,
@@ -23,28 +23,28 @@ from roost_core.scheduler.objects import PODS, NodeState
 from roost_core.scheduler.requests import is_counted, read_quantity, round_up
 
 
-class OddNodeError(ValueError):
-    """The object is no Node: it has no name, or parts of it are of another shape than any API server gives."""
+class MalformedNodeError(ValueError):
+    """The object is not a valid Node: it has no name, or has parts that no API server would return."""
 
 
 def read_node_state(body: object) -> NodeState:
     """Read a Node as the API's JSON has it.
 
-    Raises OddNodeError, and nothing else, when it has no name or its parts aren't of a Node's shape.
+    Raises MalformedNodeError, and nothing else, when it has no name or its parts aren't of a Node's shape.
     """
     try:
         return _read_node(body)
-    except OddPodError as error:
-        raise OddNodeError(str(error)) from None
+    except MalformedPodError as error:
+        raise MalformedNodeError(str(error)) from None
 
 
 def _read_node(body: object) -> NodeState:
     if not isinstance(body, dict):
-        raise OddPodError("the object is no JSON object")
+        raise MalformedPodError("the object is no JSON object")
     metadata, spec, status = (child_object(body, part, "node") or NOTHING for part in ("metadata", "spec", "status"))
     name = child_text(metadata, "name", "metadata")
     if not name:
-        raise OddPodError("metadata.name is absent")
+        raise MalformedPodError("metadata.name is absent")
     conditions: dict[str, str] = {}
     created = read_moment(metadata.get("creationTimestamp")) or 0.0
     ready_since = None
@@ -88,7 +88,7 @@ def _read_node(body: object) -> NodeState:
 
 
 def read_allocatable(status: JSONObject) -> dict[str, int]:
-    """Read `allocatable` of a Node's status, as kube-scheduler counts it. Raises OddPodError for what is no amount."""
+    """Read `allocatable` of a Node's status, as kube-scheduler counts it. Raises MalformedPodError."""
     amounts = child_object(status, "allocatable", "status") or NOTHING
     return {
         resource: round_up(resource, read_quantity(amount, f"status.allocatable.{resource}"))

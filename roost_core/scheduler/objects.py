@@ -1,4 +1,4 @@
-"""What scheduling needs of nodes and pods, and nothing more: small frozen records.
+"""What scheduling needs to know about nodes and pods: small frozen records.
 
 Controllers and the simulator keep them by the ten thousand. Amounts are whole numbers as kube-scheduler counts them:
 CPU in millicores, all else in units (bytes, pieces), rounded up once for the whole pod.
@@ -32,7 +32,7 @@ class NodeTerm(NamedTuple):
     """One node selector term: all of it must hold. A term without expressions matches nothing."""
 
     expressions: tuple[Requirement, ...]
-    # On `metadata.name`, the one field there is.
+    # On `metadata.name`, the only field.
     fields: tuple[Requirement, ...]
 
 
@@ -49,7 +49,7 @@ class PodTerm(NamedTuple):
     """One pod (anti-)affinity term of a pod."""
 
     topology_key: str
-    # None matches no pod, the empty set every one.
+    # None matches no pod, the empty set every pod.
     selector: frozenset[Requirement] | None
     # Empty without a namespace selector: the namespace of the pod that has the term.
     namespaces: frozenset[str]
@@ -88,7 +88,7 @@ class SpreadConstraint(NamedTuple):
 
 
 class HostPort(NamedTuple):
-    """A port that a pod takes on its node; `ip` is "0.0.0.0" for all addresses."""
+    """A host port of a pod; `ip` is "0.0.0.0" for all addresses."""
 
     ip: str
     protocol: str
@@ -102,7 +102,7 @@ class PodSpec:
     Not kept: volumes and resource claims; the model holds nothing against a node for them.
     """
 
-    # Sorted by name. A resource that no container asks for isn't there; one asked for as "0" is.
+    # Sorted by name. Resources that no container requests are absent; one requested as "0" is present.
     requests: tuple[tuple[str, int], ...] = ()
     # What scores count for it once it is bound: a container that asks for nothing counts 100m and 200 MiB.
     non_zero_cpu: int = 0
@@ -138,7 +138,7 @@ class PodSpec:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """What a kubelet says of one container, main or init."""
+    """A kubelet's status of one container, main or init."""
 
     # As written in the spec, else as the status has it.
     image: str
@@ -150,7 +150,7 @@ class ContainerState:
     running: bool = False
     ready: bool = False
     init: bool = False
-    # Ended: an init container that did its work, a main container that finished or crashed.
+    # Terminated: a finished init container, a main container that finished or crashed.
     terminated: bool = False
     name: str = ""
 
@@ -165,7 +165,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """One pod at one moment. Moments are seconds since 1970, UTC."""
+    """One pod at one time; times are Unix time."""
 
     namespace: str
     name: str
@@ -177,7 +177,7 @@ class PodState:
     node_name: str = ""
     nominated_node: str = ""
     phase: str = "Pending"
-    # Deleted, and not gone yet.
+    # It has a deletionTimestamp.
     leaving: bool = False
     created: float = 0.0
     started: float | None = None
@@ -187,17 +187,17 @@ class PodState:
     scheduler_name: str = DEFAULT_SCHEDULER
     owner: Owner | None = None
     spec: PodSpec = PodSpec()
-    # Empty unless they were asked for.
+    # Empty unless the reader was told to keep them.
     containers: tuple[ContainerState, ...] = ()
-    # A scheduler chose it as a victim.
+    # A scheduler pre-empted it.
     preempted: bool = False
-    # A scheduling gate keeps every scheduler from looking at it.
+    # It has a scheduling gate.
     gated: bool = False
-    # Names of its PersistentVolumeClaims. Here and not in the spec, since each user has another.
+    # Names of its PersistentVolumeClaims; not in the spec, because each user has a different one.
     claims: tuple[str, ...] = ()
-    # Why it failed as a whole, in its kubelet's word: Evicted, OutOfcpu, DeadlineExceeded, ...; "" mostly.
+    # status.reason: Evicted, OutOfcpu, DeadlineExceeded, ...; mostly "".
     reason: str = ""
-    # Since when its scheduler has known no node for it; None: it hasn't said so, or has found one.
+    # Since when its scheduler has reported it unschedulable; None: it hasn't.
     unschedulable_since: float | None = None
 
     @property
@@ -207,34 +207,34 @@ class PodState:
 
     @property
     def is_finished(self) -> bool:
-        """Succeeded or Failed: it takes no room any more."""
+        """Succeeded or Failed: it takes no room."""
         return self.phase in FINISHED_PHASES
 
 
-# As `dataclasses.replace`, for those who change thousands of pods.
+# Like `dataclasses.replace`, but fast enough for thousands of pods.
 copy_spec: Final = Copier(PodSpec)
 copy_pod: Final = Copier(PodState)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One node at one moment. Moments are seconds since 1970, UTC."""
+    """One node at one time; times are Unix time."""
 
     fact: NodeFact
     uid: str = ""
     created: float = 0.0
     allocatable: Mapping[str, int] = field(default_factory=dict)
-    # Bytes by each name that `status.images` gives an image.
+    # Bytes by each name of an image in `status.images`.
     images: Mapping[str, int] = field(default_factory=dict)
-    # How many entries that list has; kubelets cut it, by default at 50.
+    # Length of that list; kubelets cut it, by default at 50.
     image_count: int = 0
     # "True", "False" or "Unknown", by type.
     conditions: Mapping[str, str] = field(default_factory=dict)
-    # Since when it is Ready (its creation when it doesn't say); None when it isn't.
+    # Since when it is Ready (its creation if the condition has no time); None if it isn't.
     ready_since: float | None = None
     # Only those that `kept_annotations` keeps.
     annotations: Mapping[str, str] = field(default_factory=dict)
-    # Deleted, and not gone yet.
+    # It has a deletionTimestamp.
     leaving: bool = False
 
     @property

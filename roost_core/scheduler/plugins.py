@@ -1,7 +1,7 @@
 """The one table of kube-scheduler's in-tree plugins and of the feature gates that change what they decide.
 
-Owns which plugins there are in each minor, where each has a part, and with what weight. The lint of values and the
-model of a cycle both read it, so what passes the one doesn't stop the other.
+It says which plugins each minor has, at which extension points, and with what weight. The values' lint and the model
+both read it, so that what passes the lint can be modelled.
 Source: kube-scheduler's plugins.NewInTreeRegistry, each plugin's interfaces, config/v1 default_plugins.go and
 features/kube_features.go, v1.35 to v1.37.
 """
@@ -52,17 +52,17 @@ class Plugin:
     """An in-tree plugin."""
 
     points: frozenset[str]
-    # Of its scores, when nothing is said.
+    # The default weight of its score.
     weight: int = 0
     # The first minor of Kubernetes that has it.
     since: int = OLDEST_MINOR
     # Enabled only with one of these gates on; () : always.
     gates: tuple[str, ...] = ()
-    # Points that came later, and with which minor.
+    # Extension points that were added later, and with which minor.
     later: Mapping[str, int] | None = None
 
     def points_in(self, minor: int) -> frozenset[str]:
-        """Where it has a part in this minor."""
+        """Its extension points in this minor."""
         if minor < self.since:
             return frozenset()
         return self.points | {point for point, since in (self.later or {}).items() if minor >= since}
@@ -111,7 +111,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A feature gate of kube-scheduler that has to do with where and when pods are placed."""
+    """A feature gate of kube-scheduler that affects where and when pods are placed."""
 
     since: int
     # From which minor on it is on by default; None: not yet.
@@ -122,7 +122,7 @@ class Gate:
     until: int | None = None
 
     def is_on(self, minor: int) -> bool:
-        """Tell whether it is on when nothing is said."""
+        """Whether it is on by default."""
         return self.on_since is not None and minor >= self.on_since
 
 
@@ -151,7 +151,7 @@ MODELLED: Final[Mapping[str, bool]] = {"OpportunisticBatching": False, "TaintTol
 
 
 def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
-    """Tell whether a gate is on in this minor's kube-scheduler when these are given; one that went stops nobody."""
+    """Whether a gate is on in this minor's kube-scheduler when these are given; one that went stops nobody."""
     known = GATES[gate]
     if known.until is not None and minor >= known.until:
         return True
@@ -159,7 +159,7 @@ def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
 
 
 def default_plugins(minor: int) -> list[tuple[str, int]]:
-    """Name and weight of what a profile of this minor runs when nothing is configured, in order."""
+    """Return name and weight of the default plugins of this minor, in order."""
     found = [
         (name, one.weight)
         for name, one in PLUGINS.items()
@@ -173,5 +173,5 @@ def default_plugins(minor: int) -> list[tuple[str, int]]:
 
 
 def names_at(point: str, minor: int) -> frozenset[str]:
-    """The plugins that have a part at an extension point."""
+    """Return the plugins of an extension point."""
     return frozenset(name for name, one in PLUGINS.items() if point in one.points_in(minor))

@@ -82,7 +82,7 @@ class OtherPods:
                     _add_domains(self._avoided_by, (owned.term,), row.labels, sign)
 
     def check(self, row: NodeRow) -> Verdict:
-        """Why the node is in the wrong company; None when it isn't."""
+        """Return why the node's domains violate a term; None if they don't."""
         labels, spec = row.labels, self._pod.spec
         if spec.required_affinity and not self._has_company(labels):
             return NO_COMPANY
@@ -105,7 +105,7 @@ class OtherPods:
                 return False
             if self._affinity.get((term.topology_key, value), 0) <= 0:
                 alone = True
-        # The first of its kind may start a company that it would itself belong to.
+        # The first pod of a group may start it, if it matches its own terms.
         return not alone or (not self._affinity and self._queries[0].finds(self._pod))
 
 

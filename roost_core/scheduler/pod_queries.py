@@ -1,4 +1,4 @@
-"""Which pods (anti-)affinity terms, spreading and the autoscaler mean: queries by namespace and labels."""
+"""Queries of pods by namespace and labels: for (anti-)affinity terms, spreading and the autoscaler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OwnedTerm(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """Which pods are meant. No namespaces (None) means those of every namespace."""
+    """Which pods to match. None as namespaces: of every namespace."""
 
     namespaces: frozenset[str] | None
     selector: frozenset[Requirement] | None
@@ -42,7 +42,7 @@ class PodQuery(NamedTuple):
     living: bool = False
 
     def finds(self, pod: PodState) -> bool:
-        """Tell whether the pod is one of them."""
+        """Whether the pod matches."""
         if self.living and pod.leaving:
             return False
         for namespaces, selector in self.conditions:
@@ -79,7 +79,7 @@ def owned_terms(pod: PodState) -> list[OwnedTerm]:
 
 
 def term_means(owned: OwnedTerm, pod: PodState, namespace_labels: Mapping[str, str]) -> bool:
-    """Tell whether a term of a pod that is there means a pod that comes, whose namespace has these labels."""
+    """Whether a term of a pod that is there means a pod that comes, whose namespace has these labels."""
     term = owned.term
     return (
         pod.namespace in owned.namespaces or selector_matches(term.namespace_selector, namespace_labels)

@@ -16,7 +16,7 @@ from roost_core.placement.pods import (
     PREFERRED,
     REQUIRED,
     JSONObject,
-    OddPodError,
+    MalformedPodError,
     child_list,
     child_number,
     child_object,
@@ -56,14 +56,14 @@ def read_pod_state(
     """Read a Pod as the API's JSON has it.
 
     keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one.
-    Raises OddPodError, and nothing else, when a part that is read has a wrong type.
+    Raises MalformedPodError, and nothing else, when a part that is read has a wrong type.
     """
     if not isinstance(body, dict):
-        raise OddPodError("the object is no JSON object")
+        raise MalformedPodError("the object is no JSON object")
     metadata, status = (child_object(body, part, "pod") or NOTHING for part in ("metadata", "status"))
     spec = child_object(body, "spec", "pod")
     if spec is None:
-        raise OddPodError("the pod has no spec")
+        raise MalformedPodError("the pod has no spec")
     read = _read_spec(spec, status)
     return PodState(
         namespace=intern(child_text(metadata, "namespace", "metadata") or "default"),
@@ -110,9 +110,9 @@ def read_pod_state(
 
 
 def read_pod_spec(spec: object) -> PodSpec:
-    """Read a pod's or a pod template's `spec` on its own. Raises OddPodError as `read_pod_state` does."""
+    """Read a pod's or a pod template's `spec` on its own. Raises MalformedPodError as `read_pod_state` does."""
     if not isinstance(spec, dict):
-        raise OddPodError("the spec is no JSON object")
+        raise MalformedPodError("the spec is no JSON object")
     return _read_spec(spec, NOTHING)
 
 
@@ -195,7 +195,7 @@ def read_node_terms(terms: object) -> tuple[NodeTerm, ...]:
 
 
 def read_spread_constraint(body: JSONObject) -> SpreadConstraint:
-    """Read one of `topologySpreadConstraints`, with the API's defaults. Raises OddPodError."""
+    """Read one of `topologySpreadConstraints`, with the API's defaults. Raises MalformedPodError."""
     where = "spec.topologySpreadConstraints[]"
     keys = child_list(body, "matchLabelKeys", where) or ()
     return SpreadConstraint(

@@ -32,11 +32,11 @@ _PRIORITY_SHIFT: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """Where room is made, and by whose end: victims most important first."""
+    """Where room is made, and the victims, most important first."""
 
     node: str
     victims: tuple[PodState, ...]
-    # How many of the victims a disruption budget would have saved.
+    # How many victims violate a PodDisruptionBudget.
     violations: int = 0
     # Nodes that are just as good: kube-scheduler takes any of these and `node`.
     equals: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class NoNomination:
-    """Why nobody is pre-empted, as the FailedScheduling event says it."""
+    """Why no pod is pre-empted, as in the FailedScheduling Event."""
 
     message: str
     # Verdicts of the dry runs, by node.
@@ -64,7 +64,7 @@ def preempt(
     *,
     offset: int = 0,
 ) -> Nomination | NoNomination:
-    """Find the node and the victims for a pod that fits nowhere.
+    """Find the node and the victims for a pod that fits on no node.
 
     rejections: what the filters said of each node, when that is known. offset: where among the nodes that could help
     the search begins; kube-scheduler draws it, and it matters only where more nodes could help than are tried (100 by
@@ -101,7 +101,7 @@ def preempt(
 
 
 def _is_waiting(pod: PodState, state: ClusterState, rejections: Mapping[str, Rejection]) -> bool:
-    """Tell whether victims of before are still going from the node that the pod was promised."""
+    """Whether earlier victims are still terminating on the pod's nominated node."""
     row = state.rows.get(pod.nominated_node)
     if row is None:
         return False
@@ -144,7 +144,7 @@ def _importance(pod: PodState) -> tuple[int, float]:
 
 
 def _by_budget(pods: Sequence[PodState], budgets: Sequence[DisruptionBudget]) -> tuple[list[PodState], list[PodState]]:
-    """Pods whose end would break a budget, going down the list, and the others."""
+    """Split pods into those whose eviction would violate a budget, in order, and the others."""
     left = [budget.disruptions_allowed for budget in budgets]
     breaking: list[PodState] = []
     others: list[PodState] = []

@@ -40,7 +40,7 @@ _POINTS: Final = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 class ProfileError(ValueError):
-    """The configuration is none that the model can run; the text names the profile, the key and what was found."""
+    """The model can't run the configuration; the message names the profile, the key and the value."""
 
 
 class Weighted(NamedTuple):
@@ -100,7 +100,7 @@ class Profile:
 
 
 def default_profile(minor: int) -> Profile:
-    """kube-scheduler's own profile when nothing is configured."""
+    """Return kube-scheduler's default profile."""
     return read_profiles({}, minor)["default-scheduler"]
 
 

@@ -1,4 +1,4 @@
-"""Sum up what a pod's containers request, as kube-scheduler counts it.
+"""Sum up the requests of a pod's containers, as kube-scheduler does.
 
 Source: component-helpers' resource.PodRequests, Kubernetes v1.36.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.placement.pods import (
     NOTHING,
     JSONObject,
-    OddPodError,
+    MalformedPodError,
     child_object,
     child_objects,
     child_text,
@@ -34,13 +34,13 @@ _NON_ZERO_DEFAULTS: Final[Mapping[str, Fraction]] = {
 
 
 def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
-    """What a pod that isn't bound yet asks for in all, by resource. Raises OddPodError as `read_pod_state` does."""
+    """Return an unbound pod's total requests by resource. Raises MalformedPodError as `read_pod_state` does."""
     containers, inits = child_objects(spec, "containers", "spec"), child_objects(spec, "initContainers", "spec")
     return sum_requests(spec, NOTHING, containers, inits)[0]
 
 
 def is_sidecar(init_container: JSONObject) -> bool:
-    """Tell whether an init container keeps running beside the main containers."""
+    """Whether an init container keeps running beside the main containers."""
     return init_container.get("restartPolicy") == "Always"
 
 
@@ -117,7 +117,7 @@ def _sum_up(
 
 
 def _effective(container: JSONObject, statuses: Mapping[str, JSONObject], *, infeasible: bool) -> _Amounts:
-    """A container's requests; during a resize in place the larger of what is wanted, granted and in force."""
+    """A container's requests; during an in-place resize, the largest of desired, allocated and actual."""
     wanted = _amounts(child_object(container, "resources", "spec.containers[]") or NOTHING, "requests", "resources")
     state = statuses.get(child_text(container, "name", "spec.containers[]")) if statuses else None
     if state is None or state.get("resources") is None:
@@ -146,7 +146,7 @@ def _raise_to(total: _Amounts, other: _Amounts) -> None:
 
 
 def is_counted(resource: str) -> bool:
-    """Tell whether kube-scheduler keeps count of a resource: the plain three and those with a domain or a family."""
+    """Whether kube-scheduler accounts for a resource: the plain three and those with a domain or a family."""
     return resource in _PLAIN_RESOURCES or "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 
 
@@ -163,8 +163,8 @@ def _parse_text(text: str) -> Fraction:
 
 
 def read_quantity(amount: object, where: str) -> Fraction:
-    """Read a quantity, in cores, bytes or pieces. Raises OddPodError, which names `where`."""
+    """Read a quantity, in cores, bytes or pieces. Raises MalformedPodError, which names `where`."""
     try:
         return _parse_text(amount) if isinstance(amount, str) else parse_quantity(amount)
     except ValueError:
-        raise OddPodError(f"{where} is no quantity") from None
+        raise MalformedPodError(f"{where} is no quantity") from None

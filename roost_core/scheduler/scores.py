@@ -1,7 +1,7 @@
-"""Say what each node that fits is worth to a pod, to the last point as kube-scheduler does, and which one it takes.
+"""Score the nodes that fit a pod, to the last point as kube-scheduler does, and choose one.
 
-Owns the score plugins, their normalisation over the nodes that fit, weights and ties. Whole numbers are divided towards
-zero and floats computed in kube-scheduler's order, since one point decides.
+Has the score plugins, their normalisation over the nodes that fit, weights and ties. Integers are divided towards zero
+and floats added in kube-scheduler's order, because one point decides.
 Source: the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals, v1.35 to
 v1.37.
 """
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 MAX_SCORE: Final = 100
 HOSTNAME: Final = "kubernetes.io/hostname"
 _MIB: Final = 2**20
-# ImageLocality: below the first nothing counts, above the second (for each container) nothing more.
+# ImageLocality: sizes below the first don't count; the second (for each container) is the maximum.
 _MIN_IMAGE_BYTES: Final = 23 * _MIB
 _MAX_IMAGE_BYTES: Final = 1000 * _MIB
 
-# Scores of the nodes that fit, in their order; None: the plugin stays out of this pod's table.
+# Scores of the nodes that fit, in their order; None: the plugin doesn't score this pod.
 Scores = list[int] | None
 _T = TypeVar("_T")
 
@@ -86,7 +86,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class ScoreTable:
-    """What every node that fits is worth: weighted points by plugin, and their sums; all in the order of `nodes`."""
+    """Scores of every node that fits: weighted points by plugin, and their sums; all in the order of `nodes`."""
 
     nodes: tuple[str, ...]
     points: dict[str, list[int]]
@@ -133,13 +133,13 @@ def _times(scores: list[int], weight: int) -> list[int]:
         return scores
     first = scores[0] if scores else 0
     if scores.count(first) == len(scores):
-        # Often so, and counting is quicker than multiplying thousands.
+        # The usual case, in which comparing is faster than thousands of multiplications.
         return [first * weight] * len(scores)
     return [score * weight for score in scores]
 
 
 def pick(totals: Sequence[int]) -> int:
-    """The index of the node that kube-scheduler takes: the root of a binary heap made of the totals in their order.
+    """The index of the node that kube-scheduler chooses: the root of a binary heap made of the totals in their order.
 
     That is not the first of several best ones: a parent stays above equal children, and a left child comes before a
     right one.

@@ -1,12 +1,12 @@
-"""Keep a cluster as kube-scheduler's cache has it: nodes, the pods on them, and the sums that decisions are made from.
+"""Keep a cluster as kube-scheduler's cache does: nodes, the pods on them, and the sums that decisions need.
 
-`ClusterState` is edited in place, since a simulator changes one pod at a time and asks thousands of times. Every edit
-has its exact opposite, in any order: a state that a pod was added to and removed from equals the one before, and
-`without` does that for a question ("where would it go now?"). Nothing here reads a clock or draws lots.
+`ClusterState` is changed in place, because a simulator changes one pod at a time between thousands of decisions. Every
+change has an exact inverse, in any order: adding and removing a pod leaves an equal state, and `without` does so for
+one decision ("where would it go now?"). Nothing here reads a clock or is random.
 
-What each edit keeps up to date beside the sums: how many pods a node holds that have one (anti-)affinity term, by term,
-and how many that one selector finds, by selector asked before. So a decision costs the terms that exist, not the pods.
-What was found out of each row alone is kept in a `Column`, and found out anew only of rows that changed since.
+Besides the sums, each change updates how many pods with each (anti-)affinity term a node has, and how many pods each
+selector matches that was used before. So a decision costs the number of terms, not of pods. What depends on one row
+alone is cached in a `Column`, and computed again only for rows that changed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import HostPort, NodeState, NodeTerm, PodSpec, PodState, PodTerm, Toleration
 
 _Found = TypeVar("_Found")
-# Selectors whose counts are kept; the one asked longest ago goes first.
+# Cached counts of selectors; the least recently used goes first.
 _REMEMBERED_QUERIES: Final = 128
-# Likewise tables of what was found out of each node and its pods.
+# Cached tables of what depends on one node and its pods; the least recently used goes first.
 _REMEMBERED_MEMOS: Final = 64
-# Changes of rows that columns may catch up with; one that is further behind is made anew.
+# Changes of rows that a column can catch up with; one that is further behind is computed again.
 _REMEMBERED_CHANGES: Final = 4096
-# Specs whose terms are kept; all go when there are more.
+# Specs whose terms are cached; beyond this, the cache is cleared.
 _REMEMBERED_SPECS: Final = 4096
 # What kube-scheduler calls a node's zone; the deprecated label counts first.
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
@@ -65,7 +65,7 @@ class ImageUse:
 
 
 class Column(Generic[_Found]):
-    """What was found out of each row, in the order of `ClusterState.ordered`. Look, don't touch."""
+    """What was found out of each row, in the order of `ClusterState.ordered`. Read-only."""
 
     __slots__ = ("_keep_alive", "_order", "_seen", "made_of_it", "values")
 
@@ -78,7 +78,7 @@ class Column(Generic[_Found]):
         self._seen = 0
 
     def follow(self, state: ClusterState, find: Callable[[NodeRow], _Found]) -> None:
-        """Find out what changed."""
+        """Compute changed rows again."""
         order, (changes, first) = state.ordered, state.changes
         behind = len(changes) - (self._seen - first)
         if self._order is not order or self._seen < first or behind > len(order):
@@ -95,7 +95,7 @@ class Column(Generic[_Found]):
 
 
 class ClusterState:
-    """Nodes and pods, to be asked by `filters`, `scores` and `preemption`.
+    """Nodes and pods, as `filters`, `scores` and `preemption` need them.
 
     stale_images: keep for each node the counts of image holders that its own entry last saw, as kube-scheduler does:
     they are refreshed in the first cycle after that node or a pod on it changed. Off, every node sees present counts.
@@ -211,7 +211,7 @@ class ClusterState:
         self._changed(row)
 
     def remove_node(self, name: str) -> None:
-        """Forget a node. Its pods wait for it to come back, or to be removed themselves. Raises KeyError."""
+        """Remove a node. Its pods are kept until it returns or they are removed. Raises KeyError."""
         row = self.rows[name]
         for pod in list(row.pods.values()):
             self._displace(row, pod)
@@ -305,7 +305,7 @@ class ClusterState:
             row.nominated[pod.key] = pod
 
     def remove_pod(self, key: str) -> PodState:
-        """Forget a pod and return it. Raises KeyError when it isn't there."""
+        """Remove a pod and return it. Raises KeyError if there is none."""
         pod = self._pods.pop(key)
         if not pod.node_name:
             self.nominations -= 1
@@ -324,7 +324,7 @@ class ClusterState:
 
     @contextlib.contextmanager
     def without(self, *keys: str) -> Iterator[Self]:
-        """The state while these pods aren't there; they are back afterwards, whatever happens inside."""
+        """The state without these pods; they are added again afterwards, also after an exception."""
         removed = [self.remove_pod(key) for key in keys if key in self._pods]
         try:
             yield self
@@ -427,7 +427,7 @@ class ClusterState:
         return entry[1]
 
     def count_pods(self, query: PodQuery) -> Mapping[str, int]:
-        """How many pods the query finds, by node; nodes with none are left out. Look, don't touch."""
+        """How many pods the query matches, by node; nodes without any are left out. Read-only."""
         counts = self._queries.get(query)
         if counts is not None:
             self._queries.move_to_end(query)
@@ -458,7 +458,7 @@ class ClusterState:
         return Condition(self.namespaces_of(own_namespaces(term, namespace), term.namespace_selector), term.selector)
 
     def labels_of_namespace(self, namespace: str) -> Mapping[str, str]:
-        """The labels of a namespace; none when it isn't known."""
+        """The labels of a namespace; none if it is unknown."""
         return self.surroundings.namespaces.get(namespace) or {}
 
 

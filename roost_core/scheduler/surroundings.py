@@ -1,4 +1,4 @@
-"""What else in a cluster has a say in scheduling, beside nodes and pods."""
+"""What affects scheduling besides nodes and pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """A PodDisruptionBudget, as pre-emption looks at it."""
+    """A PodDisruptionBudget, as pre-emption sees it."""
 
     namespace: str
     # None and the empty selector protect nothing here.
@@ -25,7 +25,7 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What else in the cluster has a say: none of it changes with a pod."""
+    """Everything else that affects scheduling; none of it changes with a pod."""
 
     # Labels by namespace; one that isn't there counts as having none.
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -80,7 +80,7 @@ def counted_nodes(
 
 
 def admits(nodes: NodeFilters, constraint: SpreadConstraint, name: str) -> bool:
-    """Tell whether the node passes the constraint's inclusion policies."""
+    """Whether the node passes the constraint's inclusion policies."""
     if constraint.honor_affinity and name in nodes.unmatched:
         return False
     return not (constraint.honor_taints and name in nodes.kept_off)
@@ -136,7 +136,7 @@ class SpreadCounts:
                 self._fewest[index] = None
 
     def check(self, row: NodeRow) -> Verdict:
-        """Why the node would be one too many; None when it wouldn't."""
+        """Return why the pod would skew the domains too much on this node; None if it wouldn't."""
         for index, constraint in enumerate(self._constraints):
             value = row.labels.get(constraint.topology_key)
             if value is None:

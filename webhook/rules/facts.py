@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import NodeFact, Nodes
-from roost_core.placement.pods import OddPodError
+from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.selectors import Taint
 from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import read_allocatable
@@ -274,7 +274,7 @@ def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
     if with_allocatable:
         created = read_moment(metadata.get("creationTimestamp")) or 0.0
         # A node that says nothing readable of its room is one of which nothing is known.
-        with suppress(OddPodError):
+        with suppress(MalformedPodError):
             allocatable = read_allocatable(_object(node, "status"))
     return NodeFact(
         name=metadata.get("name") or "",

@@ -235,8 +235,8 @@ def _add(path: str, value: object) -> Operation:
 def patch_for(pod: Pod, changes: Sequence[Change]) -> list[Operation]:
     """JSON Patch that makes the pod carry `changes`; [] when it does already.
 
-    The operations share objects with `changes`: serialize them, don't edit them. Raises OddPodError when a place that
-    has to change isn't of a pod's shape.
+    The operations share objects with `changes`: serialize them, don't edit them. Raises MalformedPodError when a place
+    that has to change isn't of a pod's shape.
     """
     wishes = _sort(changes)
     operations: list[Operation] = []

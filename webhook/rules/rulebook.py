@@ -28,7 +28,7 @@ from roost_core.placement.labels import (
     scheduler_name,
 )
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.pods import DEFAULT_SCHEDULER, JSONObject, OddPodError, Pod
+from roost_core.placement.pods import DEFAULT_SCHEDULER, JSONObject, MalformedPodError, Pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import (
     CONTROLLERS,
@@ -329,7 +329,7 @@ def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms],
 def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
     try:
         return _requests_of(case)
-    except OddPodError:
+    except MalformedPodError:
         # The API server will reject the pod and say why.
         return ()
 
@@ -345,7 +345,7 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
         return
     try:
         requests = _requests_of(case)
-    except OddPodError:
+    except MalformedPodError:
         # The API server will reject the pod and say why; the other rules don't need requests.
         yield Note("warm", "nothing preferred: the pod's requests can't be read")
         return
@@ -365,7 +365,7 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
 
 
 def _requests_of(case: Case) -> tuple[tuple[str, int], ...]:
-    """The pod's requests, or those that its class gives to pods without any. Raises OddPodError."""
+    """The pod's requests, or those that its class gives to pods without any. Raises MalformedPodError."""
     pod, by_default = case.pod, case.rules.requests.requests
     own = read_requests(pod.spec)
     if own or not by_default:

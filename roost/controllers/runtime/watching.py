@@ -13,9 +13,9 @@ from roost.controllers.contract.snapshot import PullEvent, Snapshot, StatefulSet
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
-from roost_core.placement.pods import OddPodError
+from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.timestamps import read_moment
-from roost_core.scheduler.node_reader import OddNodeError, read_node_state
+from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class PodReader:
         )
         try:
             pod = read_pod_state(item, keeps_containers, specs=self._specs)
-        except OddPodError:
+        except MalformedPodError:
             return None
         # Finished pods take no room; only our own have to be deleted.
         return None if pod.is_finished and not is_own else pod
@@ -177,7 +177,7 @@ def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
 def _read_node(item: JSONObject) -> NodeState | None:
     try:
         return read_node_state(item)
-    except OddNodeError:
+    except MalformedNodeError:
         return None
 
 

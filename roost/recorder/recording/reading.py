@@ -12,11 +12,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost_core.placement.pods import OddPodError
+from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.pods import read_pod as read_admission_pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.timestamps import read_moment
-from roost_core.scheduler.node_reader import OddNodeError, read_node_state
+from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def read_pod(
             pod = read_admission_pod(item, state.namespace)
             repo = without_userinfo(repository_of(pod, key_sources))
             ref = reference_of(pod) if repo else ""
-    except OddPodError:
+    except MalformedPodError:
         return None
     metadata, status = item["metadata"], item.get("status") or _NOTHING
     created_us = micros(metadata.get("creationTimestamp")) or 0
@@ -260,7 +260,7 @@ def read_node(item: JSONObject) -> SeenNode | None:
     """What the recorder needs of a Node; None when it is malformed."""
     try:
         state = read_node_state(item)
-    except OddNodeError:
+    except MalformedNodeError:
         return None
     metadata = item["metadata"]
     ready_us = None

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost_core.placement.pods import OddPodError
+from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.selectors import Requirement
 from roost_core.scheduler.cycle import feasible_wanted, schedule
 from roost_core.scheduler.filters import Cycle, filter_nodes
-from roost_core.scheduler.node_reader import OddNodeError, read_node_state
+from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
@@ -350,8 +350,8 @@ def whole_node() -> Any:
 @settings(max_examples=500)
 def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int, place: int, odd: Any) -> None:
     for whole, read, error in (
-        (whole_pod(seed % 50), lambda body: read_pod_state(body, keep_containers=True), OddPodError),
-        (whole_node(), read_node_state, OddNodeError),
+        (whole_pod(seed % 50), lambda body: read_pod_state(body, keep_containers=True), MalformedPodError),
+        (whole_node(), read_node_state, MalformedNodeError),
     ):
         places = everywhere(whole)
         parent, key = places[place % len(places)]
@@ -362,7 +362,7 @@ def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int
 
 @given(JSON)
 def test_the_readers_raise_one_error_each_for_what_is_no_object_at_all(body: Any) -> None:
-    with contextlib.suppress(OddPodError):
+    with contextlib.suppress(MalformedPodError):
         read_pod_state(body)
-    with contextlib.suppress(OddNodeError):
+    with contextlib.suppress(MalformedNodeError):
         read_node_state(body)

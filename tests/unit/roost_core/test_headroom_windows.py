@@ -77,7 +77,7 @@ def test_a_window_is_cron_texts_or_dates_in_a_zone(changed: dict[str, object]) -
         ({"start": "2026-10-01T08:00", "end": "2026-10-01T08:00"}, "a later date-time"),
         ({"start": "2026-02-30T08:00", "end": "2026-03-01T08:00"}, "a date-time of the calendar"),
         ({"start": "2026-10-01T08:00+02:00", "end": "2026-10-02T08:00"}, "windows[0].start"),
-        ({"end": "0  8 * * 1-5"}, "never hold"),
+        ({"end": "0  8 * * 1-5"}, "never be active"),
         ({"timeZone": "Europe/Atlantis"}, "IANA"),
         ({"timeZone": "../../etc/passwd"}, "IANA"),
         ({"timeZone": "Europe"}, "IANA"),

@@ -12,7 +12,7 @@ from roost_core.placement.image_holders import Holders
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.managed_images import managed_images
 from roost_core.placement.nodes import NodeRules, Nodes
-from roost_core.placement.pods import OddPodError, read_pod
+from roost_core.placement.pods import MalformedPodError, read_pod
 from roost_core.placement.quantities import parse_hub_bytes, parse_quantity
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import KeySource
@@ -220,7 +220,7 @@ def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay
     ],
 )
 def test_what_is_no_pod_is_told_by_place_and_never_by_content(body: object) -> None:
-    with pytest.raises(OddPodError) as caught:
+    with pytest.raises(MalformedPodError) as caught:
         read_pod(body, NAMESPACE)
     assert "secret-token" not in str(caught.value)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.pods import OddPodError
+from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.selectors import Requirement, Taint
 from roost_core.placement.timestamps import read_moment
-from roost_core.scheduler.node_reader import OddNodeError, read_node_state
+from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.objects import Owner, PodSpec
 from roost_core.scheduler.pod_reader import read_pod_spec, read_pod_state
 
@@ -179,7 +179,7 @@ class TestPods:
         ],
     )
     def test_what_is_no_pod_raises_one_error_and_no_other(self, body: Any) -> None:
-        with pytest.raises(OddPodError):
+        with pytest.raises(MalformedPodError):
             read_pod_state(body)
 
 
@@ -210,7 +210,7 @@ class TestNodes:
 
     @pytest.mark.parametrize("body", [None, {}, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": []}}}])
     def test_what_is_no_node_raises_one_error_and_no_other(self, body: Any) -> None:
-        with pytest.raises(OddNodeError):
+        with pytest.raises(MalformedNodeError):
             read_node_state(body)
 
 
