@@ -1,14 +1,14 @@
 {{- /* Written by `roost chart` from templates/_macros.yaml.j2: edit that file. */}}
-{{- /* What objects of several components share. Macros of one component stand beside its templates, in files that begin with an underscore.
-   The chart compiler wants a macro to begin and to end with text, and every value to go through to_json. */}}
-{{- /* metadata of an object in the release's namespace; `annotations` are added to those of all objects. */}}
+{{- /* Macros for several components. Those of a single component are beside its templates, in files that begin with an underscore.
+   The chart compiler requires that a macro begins and ends with text, and that values are printed through to_json. */}}
+{{- /* metadata of an object in the release's namespace. `annotations` are added to values.commonAnnotations. */}}
 {{- define "roost.metadata" -}}
 {{ include "roost.labelled_metadata" (dict "root" $.root "name" $.name "component" $.component "annotations" $.annotations "labels" (dict)) }}{{- end }}
-{{- /* The same; `labels` win over Roost's own, as what selects ServiceMonitors and the like is the operator's. */}}
+{{- /* The same with labels that take precedence over Roost's own: those by which Prometheus or Grafana select objects. */}}
 {{- define "roost.labelled_metadata" -}}
 namespace: {{ toJson $.root.Release.Namespace }}
 {{ include "roost.own_metadata" (dict "root" $.root "name" $.name "component" $.component "annotations" $.annotations "labels" $.labels) }}{{- end }}
-{{- /* metadata of an object without a namespace. */}}
+{{- /* metadata of a cluster-scoped object. */}}
 {{- define "roost.cluster_metadata" -}}
 {{ include "roost.own_metadata" (dict "root" $.root "name" $.name "component" $.component "annotations" $.annotations "labels" (dict)) }}{{- end }}
 {{- /* What all metadata has, for the three above. */}}
@@ -19,13 +19,13 @@ name: {{ toJson $.name }}
 annotations: {{ toJson $all_annotations }}
 {{- end }}
 labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" $.component "app.kubernetes.io/managed-by" "roost" "app.kubernetes.io/part-of" "roost") $.labels) | fromJson) }}{{- end }}
-{{- /* What selects the pods of a component. Selectors are immutable: this never changes between versions. */}}
+{{- /* Selector of a component's pods. Selectors are immutable, so this must not change between versions. */}}
 {{- define "roost.selector" -}}
 {{ toJson (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" $.component) }}{{- end }}
-{{- /* Labels of a component's pods. Those of the selector come last: they win over the operator's `labels`. */}}
+{{- /* Labels of a component's pods. Those of the selector come last, to take precedence over the operator's. */}}
 {{- define "roost.pod_labels" -}}
 {{ toJson (include "roost.merge" (list $.root.Values.commonLabels $.labels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" $.component "app.kubernetes.io/part-of" "roost")) | fromJson) }}{{- end }}
-{{- /* The part of a pod's spec that Roost's own programs have in common. `core`: `corePods`, as the component has it. */}}
+{{- /* The part of a pod's spec that Roost's own programs share. `core`: `corePods` with the component's overrides. */}}
 {{- define "roost.core_pod_spec" -}}
 serviceAccountName: {{ toJson (include "roost.object_name" (list $.root $.component)) }}
 automountServiceAccountToken: true
@@ -53,7 +53,7 @@ securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}{{- end 
 {{- /* Pull secrets: names in the values, objects in a pod. */}}
 {{- define "roost.pull_secrets" -}}
 [{{ range $_, $secret := $.root.Values.imagePullSecrets }}{"name": {{ toJson $secret }}},{{ end }}]{{- end }}
-{{- /* Requests and limits of a container, each only if there are any. */}}
+{{- /* Requests and limits of a container, each only if it isn't empty. */}}
 {{- define "roost.container_resources" -}}
 { {{ if $.resources.requests }}"requests": {{ toJson $.resources.requests }}, {{ end }}{{ if $.resources.limits }}"limits": {{ toJson $.resources.limits }}{{ end }}}{{- end }}
 {{- /* The `restricted` Pod Security Standard, for a pod. */}}
@@ -62,7 +62,7 @@ securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}{{- end 
 {{- /* The same for a container. */}}
 {{- define "roost.container_security" -}}
 {"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}}{{- end }}
-{{- /* Replicas rather on different nodes and in different zones, but never waiting for one. */}}
+{{- /* Topology spread: prefer different nodes and zones, but never wait for them. */}}
 {{- define "roost.spread" -}}
 - maxSkew: 1
   topologyKey: kubernetes.io/hostname

@@ -149,7 +149,7 @@ def notes(helm: Path, *settings: str) -> str:
 
 def test_the_notes_tell_of_controllers_and_pullers(helm: Path) -> None:
     switched_off = notes(helm, "controllers.enabled=false", CERT_MANAGER)
-    assert "nobody labels nodes" in switched_off
+    assert "nodes get no labels" in switched_off
     assert "roost cleanup --release hub --namespace jhub" in switched_off
     assert "roost cleanup" in notes(helm, "controllers.cleanupOnUninstall=false")
     assert "roost cleanup" not in notes(helm)

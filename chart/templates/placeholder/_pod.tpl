@@ -1,9 +1,9 @@
 {{- /* Written by `roost chart` from templates/placeholder/_pod.yaml.j2: edit that file. */}}
 
-{{- /* What selects the pods of one placeholder set. */}}
+{{- /* Selector of the pods of one placeholder set. */}}
 {{- define "roost.placeholder_selector" -}}
 {{ toJson (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "roost.hub.jupyter.org/placeholder-set" $.set_name) }}{{- end }}
-{{- /* Soft pod terms towards classes. `pairs`: `join` or `avoid` of a class. Pods of all hubs count where pools are shared. */}}
+{{- /* Preferred pod terms for other classes. `pairs`: `join` or `avoid` of a class. With sharedPools, pods of all hubs count. */}}
 {{- define "roost.pod_terms" -}}
 [
 {{- range $other, $weight := $.pairs }}
@@ -26,8 +26,8 @@
   },
 {{- end }}
 ]{{- end }}
-{{- /* The pod of a placeholder. Its place is rendered, not left to the webhook: a webhook that is down must not put placeholders where
-   users don't go. `draws`: whether the node that is marked for the set draws it. */}}
+{{- /* The pod of a placeholder. Its place is rendered, not left to the webhook: while a webhook is down, placeholders must not start where
+   users don't go. `draws`: whether it prefers the node that is marked for the set. */}}
 {{- define "roost.placeholder_pod" -}}
 metadata:
 {{- if $.set.annotations }}
@@ -41,7 +41,7 @@ spec:
 {{- if $.root.Values.priorityClasses.enabled }}
   priorityClassName: {{ toJson (include "roost.cluster_object_name" (list $.root "placeholder")) }}
 {{- end }}
-  # A placeholder gives way at once.
+  # A placeholder stops at once.
   terminationGracePeriodSeconds: 0
   automountServiceAccountToken: false
   enableServiceLinks: false
