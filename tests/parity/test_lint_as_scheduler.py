@@ -10,7 +10,8 @@ import pytest
 from generator.render.manifests import render
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import RELEASE
-from tests.unit.generator.test_generator_lint import ERRORS, WARNINGS, merged
+from tests.unit.generator.linted import merged
+from tests.unit.generator.test_lint_scheduler import ERRORS, WARNINGS
 
 if TYPE_CHECKING:
     from pathlib import Path

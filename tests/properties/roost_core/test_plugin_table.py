@@ -14,7 +14,7 @@ from generator.render.manifests import render
 from generator.values.release import Release
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR, PLUGINS, POINTS
 from roost_core.scheduler.profile import read_profiles
-from tests.unit.generator.test_generator_lint import merged
+from tests.unit.generator.linted import merged
 
 NAMES = st.sampled_from(sorted(PLUGINS))
 ENABLED = st.lists(NAMES, unique=True, max_size=3).map(lambda names: [{"name": one, "weight": 2} for one in names])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.generator.test_generator_lint import found
+from tests.unit.generator.linted import found
 
 IMAGE = 'image: {name: a/b, tag: "1"}'
 COLD = "never get the images in advance: users there start cold"

@@ -1,0 +1,54 @@
+"""Lint values laid over the defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from generator.checks.lint import lint
+from generator.checks.schema import find_faults
+from generator.faults import ValuesError
+from generator.locations import chart_folder
+from generator.pipeline import check
+from generator.values.loader import load
+from generator.values.merge import Merged, merge_values
+from generator.values.release import Release
+
+if TYPE_CHECKING:
+    from generator.faults import Fault
+
+DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+
+
+def merged(text: str) -> Merged:
+    values = merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")])
+    assert [str(fault) for fault in find_faults(values)] == [], "the lint is for values that fit the schema"
+    return values
+
+
+def found(text: str, release: Release | None = None) -> list[Fault]:
+    return lint(merged(text), release or Release())
+
+
+def said(text: str, release: Release | None = None) -> str:
+    return "\n".join(str(fault) for fault in found(text, release))
+
+
+def assert_refused(text: str, reason: str) -> None:
+    """The lint says so, as an error with a line, and the values are refused."""
+    faults = found(text)
+    hits = [fault for fault in faults if reason in str(fault)]
+    assert hits, faults
+    assert hits[0].severity == "error"
+    assert hits[0].line
+    with pytest.raises(ValuesError):
+        check(merged(text), Release())
+
+
+def assert_warned(text: str, reason: str) -> None:
+    """The lint says so, as a warning."""
+    faults = found(text)
+    hits = [fault for fault in faults if reason in str(fault)]
+    assert hits, faults
+    assert hits[0].severity == "warning"
