@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
 from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
@@ -219,3 +219,8 @@ class GateWorld:
         taints = tuple(taint for taint in found.fact.taints if taint.key not in action.remove_taints)
         fact = replace(found.fact, labels={**labels, **action.set_labels}, taints=taints)
         self.nodes[action.node] = replace(found, fact=fact)
+
+
+def world(*images: str, mode: GateMode = GateMode.PREFER, **settings: Any) -> GateWorld:
+    """A world whose labels say "true" or nothing; what requireLabel adds is in test_image_gate_absent_images.py."""
+    return GateWorld(gate_settings(*(images or (SCIPY,)), mode=mode, **settings))

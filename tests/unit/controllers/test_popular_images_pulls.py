@@ -1,4 +1,4 @@
-"""Popular images: what is in demand, what is pulled where, and all that stops it."""
+"""The pods that pull popular images, and what follows from their outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from roost.controllers.contract.planner import Sources
 from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.plan import note_popular_images, plan_at_pace, plan_popular_images
 from roost.controllers.popular_images.planner import make_popular_images
-from roost.controllers.popular_images.popularity import Popularity, count_users, launch_from, users_by_use
 from roost.controllers.popular_images.pulls import FIRST_BACK_OFF_SECONDS
 from roost.controllers.popular_images.settings import ASSUMED_IMAGE_BYTES, PULL_SECONDS, read_popular_settings
 from roost.controllers.runtime.apply import Applier
@@ -23,12 +22,9 @@ from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     OWN_INSTANCE_LABEL,
     SAFE_TO_EVICT_ANNOTATION,
-    pulled_label,
-    startup_taint,
 )
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings_reader import Reader
-from tests.builders import NAMESPACE, RELEASE
+from tests.builders import NAMESPACE
 from tests.popular_builders import (
     DIGEST,
     GB,
@@ -55,179 +51,9 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodState
 
 POPULAR = "quay.io/lab/popular:1"
+
+
 RARE = "quay.io/lab/rare:1"
-HOUR = 3600.0
-
-
-def counted(*steps: tuple[float, list[PodState]], half_life: float = HOUR) -> Popularity:
-    """Popularity after counting these pods at these moments."""
-    popularity = Popularity()
-    for seconds, pods in steps:
-        popularity = count_users(popularity, pods, launch_from, half_life, seconds)
-    return popularity
-
-
-def by_image(popularity: Popularity) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for use, amount in users_by_use(popularity).items():
-        found[use.image] = found.get(use.image, 0.0) + amount
-    return found
-
-
-# Demand
-
-
-def test_a_running_pod_is_one_user() -> None:
-    assert by_image(counted((0, users(3, POPULAR)))) == {POPULAR: 3}
-
-
-def test_pods_that_do_not_run_are_no_users() -> None:
-    pending = users(2, POPULAR, phase="Pending")
-    going = [replace(pod, leaving=True) for pod in users(2, RARE)]
-    assert by_image(counted((0, [*pending, *going]))) == {}
-
-
-def test_a_user_that_left_counts_half_after_the_half_life() -> None:
-    pods = users(4, POPULAR)
-    assert by_image(counted((0, pods), (0, []), (HOUR, []))) == {POPULAR: 2}
-    assert by_image(counted((0, pods), (0, []), (HOUR, []), (3 * HOUR, []))) == {POPULAR: 0.5}
-
-
-def test_counting_often_gives_what_counting_seldom_gives() -> None:
-    pods = users(4, POPULAR)
-    often = counted((0, pods), *((60.0 * minute, []) for minute in range(121)))
-    assert by_image(often)[POPULAR] == pytest.approx(by_image(counted((0, pods), (0, []), (2 * HOUR, [])))[POPULAR])
-
-
-def test_a_new_leader_counts_all_that_run_again() -> None:
-    pods = users(5, POPULAR)
-    led_long = counted((0, pods), (HOUR, pods))
-    assert by_image(counted((HOUR, pods))) == by_image(led_long)
-
-
-def test_a_user_that_runs_long_does_not_fade() -> None:
-    pods = users(2, POPULAR)
-    assert by_image(counted((0, pods), (100 * HOUR, pods))) == {POPULAR: 2}
-
-
-def test_a_jump_of_the_clock_backwards_raises_nobody() -> None:
-    assert by_image(counted((HOUR, users(4, POPULAR)), (HOUR, []), (0, []))) == {POPULAR: 4}
-
-
-def test_the_digest_is_that_of_most_pods_that_run() -> None:
-    two = users(2, POPULAR, image_id=f"quay.io/lab/popular@{DIGEST}")
-    other = user("moved", POPULAR, image_id=f"quay.io/lab/popular@sha256:{'e' * 64}")
-    assert counted((0, [*two, other])).digests == {POPULAR: f"quay.io/lab/popular@{DIGEST}"}
-
-
-@pytest.mark.parametrize("image_id", ["", "sha256:" + "a" * 64, f"mirror.example.org/popular@{DIGEST}"])
-def test_an_id_that_cannot_be_pulled_is_no_digest(image_id: str) -> None:
-    assert counted((0, users(2, POPULAR, image_id=image_id))).digests == {POPULAR: ""}
-
-
-# What is pulled
-
-
-def test_a_popular_image_is_brought_to_the_empty_node_and_a_rare_one_is_not() -> None:
-    snapshot = cluster([node_state("empty")], [*users(3, POPULAR), *users(1, RARE)])
-    planned = plan_after_a_while(snapshot, popular_settings(min_users=2))
-    assert pulls(planned) == [("empty", POPULAR)]
-    assert planned.gauges["popular_images"][()] == 1
-
-
-def test_what_is_there_is_not_pulled() -> None:
-    snapshot = cluster([node_state("full", images={POPULAR: GB})], users(3, POPULAR))
-    assert pulls(plan_after_a_while(snapshot, popular_settings())) == []
-
-
-@pytest.mark.parametrize(
-    ("written", "listed"),
-    [
-        ("library/popular:1", "docker.io/library/popular:1"),
-        ("popular", "docker.io/library/popular:latest"),
-        (f"lab/popular@{DIGEST}", f"docker.io/lab/popular@{DIGEST}"),
-    ],
-)
-def test_names_are_compared_in_their_full_form(written: str, listed: str) -> None:
-    snapshot = cluster([node_state("n", images={listed: GB})], users(3, written))
-    assert pulls(plan_after_a_while(snapshot, popular_settings())) == []
-
-
-def test_a_copy_under_its_digest_alone_is_there() -> None:
-    digest = f"quay.io/lab/popular@{DIGEST}"
-    snapshot = cluster([node_state("n", images={digest: GB})], users(3, POPULAR, image_id=digest))
-    assert pulls(plan_after_a_while(snapshot, popular_settings())) == []
-
-
-def test_what_pods_use_by_tag_is_pulled_by_the_digest_that_runs() -> None:
-    digest = f"quay.io/lab/popular@{DIGEST}"
-    snapshot = cluster([node_state("n")], users(3, POPULAR, image_id=digest))
-    assert pulls(plan_after_a_while(snapshot, popular_settings())) == [("n", digest)]
-
-
-def test_users_of_all_hubs_count() -> None:
-    selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}]}
-    document = {"podClasses": {"user": {"match": {"namespaceSelector": selector}}}}
-    pods = [user("one", POPULAR, namespace="a"), user("two", POPULAR, namespace="b"), user("x", RARE, namespace="c")]
-    planned = plan_after_a_while(cluster([node_state("n")], pods), popular_settings(document=document, min_users=2))
-    assert pulls(planned) == [("n", POPULAR)]
-
-
-def test_pods_of_other_classes_are_no_users() -> None:
-    placeholders = users(9, RARE, component="user-placeholder")
-    assert pulls(plan_after_a_while(cluster([node_state("n")], placeholders), popular_settings())) == []
-
-
-def test_images_go_only_where_their_pods_may_run() -> None:
-    gpu = users(5, "quay.io/lab/cuda:1", nodeSelector={"gpu": "yes"})
-    nodes = [node_state("cpu"), node_state("gpu", labels={"gpu": "yes"}, joined=WALL - 1)]
-    planned = plan_after_a_while(cluster(nodes, [*gpu, *users(3, POPULAR)]), popular_settings(parallel_per_node=5))
-    assert sorted(pulls(planned)) == [("cpu", POPULAR), ("gpu", "quay.io/lab/cuda:1"), ("gpu", POPULAR)]
-
-
-def test_a_pod_that_the_gate_holds_to_pulled_nodes_counts_for_nodes_that_are_not_pulled_yet() -> None:
-    label = pulled_label(RELEASE, NAMESPACE, "quay.io/lab/managed:1")
-    expression = {"key": label, "operator": "In", "values": ["true"]}
-    affinity = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [expression]}]
-            }
-        }
-    }
-    snapshot = cluster([node_state("n")], users(3, POPULAR, affinity=affinity))
-    assert pulls(plan_after_a_while(snapshot, popular_settings())) == [("n", POPULAR)]
-
-
-def test_the_image_that_most_users_run_comes_first_whatever_its_size() -> None:
-    sizes = {"quay.io/lab/small:1": GB, "quay.io/lab/large:1": 9 * GB}
-    holder = node_state("holder", images=sizes, joined=WALL - 9000)
-    pods = [*users(10, "quay.io/lab/large:1", node="holder"), *users(9, "quay.io/lab/small:1", node="holder")]
-    planned = plan_after_a_while(cluster([holder, node_state("n")], pods), popular_settings())
-    assert pulls(planned) == [("n", "quay.io/lab/large:1")]
-
-
-def test_a_node_gets_the_most_wanted_images_and_no_more() -> None:
-    pods = [pod for index in range(9) for pod in users(20 - index, f"quay.io/lab/image-{index}:1")]
-    settings = popular_settings(perNode=3, parallel_per_node=9, parallel_per_cluster=9)
-    planned = plan_after_a_while(cluster([node_state("n")], pods), settings)
-    assert pulls(planned) == [("n", f"quay.io/lab/image-{index}:1") for index in range(3)]
-
-
-def test_the_newest_of_equal_nodes_comes_first() -> None:
-    nodes = [node_state("a", joined=WALL - 60), node_state("b", joined=WALL), node_state("c", joined=WALL - 30)]
-    planned = plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings(parallel_per_cluster=2))
-    assert [name for name, _ in pulls(planned)] == ["b", "c"]
-
-
-def test_images_of_the_puller_are_the_pullers_business() -> None:
-    document = {"gate": {"mode": "off", "pullers": [{"name": "p", "nodeSelector": {"pool": "a"}, "images": [POPULAR]}]}}
-    nodes = [node_state("in", labels={"pool": "a"}), node_state("out", labels={"pool": "b"})]
-    planned = plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings(document=document))
-    assert pulls(planned) == [("out", POPULAR)]
-
-
-# The pod
 
 
 def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restricted_standard() -> None:
@@ -301,181 +127,6 @@ def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:
     names = {name(), name(node="m"), name(image=RARE), name(joined=WALL - 1), name(node="ip-10-0-0-1." + "x" * 200)}
     assert len(names) == 5
     assert all(len(one) <= 63 for one in names)
-
-
-# What stops it
-
-STOPPED: dict[str, tuple[dict[str, Any], str]] = {
-    "disk pressure": ({"conditions": {"DiskPressure": "True"}}, "pressure"),
-    "memory pressure": ({"conditions": {"MemoryPressure": "True"}}, "pressure"),
-    "pressure on process ids": ({"conditions": {"PIDPressure": "True"}}, "pressure"),
-    "not ready": ({"ready": False}, "not-ready"),
-    "cordoned, by hand or by an image cleaner": ({"unschedulable": True}, "cordoned"),
-    "being deleted": ({"leaving": True}, "leaving"),
-    "to be deleted by cluster-autoscaler": (
-        {"taints": (Taint("ToBeDeletedByClusterAutoscaler", "1", "NoSchedule"),)},
-        "leaving",
-    ),
-    "a candidate of cluster-autoscaler": (
-        {"taints": (Taint("DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule"),)},
-        "leaving",
-    ),
-    "disrupted by Karpenter": ({"taints": (Taint("karpenter.sh/disrupted", "", "NoSchedule"),)}, "leaving"),
-    "still starting": ({"taints": (Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule"),)}, "starting"),
-    "tainted for others": ({"taints": (Taint("team", "other", "NoSchedule"),)}, "tainted"),
-    "without a known disk": ({"disk": None}, "disk-unknown"),
-    "with images that it doesn't report": (
-        {"images": {f"quay.io/lab/{index}:1": GB for index in range(50)}, "image_count": 50, "disk": 10**15},
-        "disk-unknown",
-    ),
-    "full": ({"disk": 10 * GB, "images": {"quay.io/lab/other:1": 9 * GB}}, "full"),
-}
-
-
-@pytest.mark.parametrize("case", STOPPED)
-def test_nothing_is_brought_to_a_node_that_is(case: str) -> None:
-    details, state = STOPPED[case]
-    planned = plan_after_a_while(cluster([node_state("n", **details)], users(3, POPULAR)), popular_settings())
-    assert pulls(planned) == []
-    assert planned.gauges["popular_images_nodes"] == {(state,): 1}
-
-
-def test_a_node_that_reports_all_its_images_may_have_many() -> None:
-    images = {f"quay.io/lab/{index}:1": GB for index in range(60)}
-    snapshot = cluster([node_state("n", images=images, image_count=60)], users(3, POPULAR))
-    for limit, expected in ((50, []), (60, []), (61, [("n", POPULAR)]), (-1, [("n", POPULAR)])):
-        assert pulls(plan_after_a_while(snapshot, popular_settings(nodeStatusMaxImages=limit))) == expected, limit
-
-
-def test_a_pull_ends_when_its_node_comes_under_pressure() -> None:
-    people = users(3, POPULAR)
-    planned = plan_after_a_while(cluster([node_state("n")], people), popular_settings())
-    (body,) = created(planned)
-    pressed = node_state("n", conditions={"DiskPressure": "True"})
-    after = plan_popular_images(
-        cluster([pressed], [*people, as_pod(body)]), planned.memory, popular_settings(), at(130)
-    )
-    assert deleted(after) == [body["metadata"]["name"]]
-    gone = plan_popular_images(cluster([pressed], people), after.memory, popular_settings(), at(140))
-    assert (pulls(gone), deleted(gone)) == ([], [])
-
-
-def managed_node(*, labels: dict[str, str], joined: float) -> tuple[Any, Any]:
-    managed = "quay.io/lab/managed:1"
-    document = {"gate": {"pullers": [{"name": "puller", "nodeSelector": {}, "images": [managed]}]}}
-    return node_state("n", labels=labels, joined=joined), popular_settings(document=document)
-
-
-def test_managed_images_come_first() -> None:
-    label = pulled_label(RELEASE, NAMESPACE, "quay.io/lab/managed:1")
-    node, settings = managed_node(labels={}, joined=WALL)
-    assert pulls(plan_after_a_while(cluster([node], users(3, POPULAR)), settings)) == []
-    node, settings = managed_node(labels={label: "true"}, joined=WALL)
-    assert pulls(plan_after_a_while(cluster([node], users(3, POPULAR)), settings)) == [("n", POPULAR)]
-
-
-def test_a_managed_image_that_never_comes_holds_popular_ones_up_until_the_deadline_only() -> None:
-    node, settings = managed_node(labels={}, joined=WALL - 700)
-    snapshot = cluster([node], [*users(3, POPULAR), user("here", RARE, node="n")])
-    assert pulls(plan_after_a_while(snapshot, settings)) == [("n", POPULAR)]
-
-
-def test_images_end_below_the_share_of_the_disk_that_they_may_fill() -> None:
-    # 100 GB x 70 % = 70 GB; containerd's bytes count 3.8 times: 15 GB are 57 GB, and 4 GB more would be 72 GB.
-    other = {"quay.io/lab/other:1": 15 * GB}
-    holder = node_state("holder", images={POPULAR: 4 * GB})
-    nodes = [holder, node_state("n", disk=100 * GB, images=other)]
-    assert pulls(plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings())) == []
-    roomy = [holder, node_state("n", disk=110 * GB, images=other)]
-    assert pulls(plan_after_a_while(cluster(roomy, users(3, POPULAR)), popular_settings())) == [("n", POPULAR)]
-
-
-def test_an_image_that_does_not_fit_leaves_room_for_a_smaller_one() -> None:
-    holder = node_state("holder", images={"quay.io/lab/large:1": 30 * GB, "quay.io/lab/small:1": GB})
-    pods = [*users(99, "quay.io/lab/large:1"), *users(3, "quay.io/lab/small:1")]
-    planned = plan_after_a_while(cluster([holder, node_state("n", disk=100 * GB)], pods), popular_settings())
-    assert pulls(planned) == [("n", "quay.io/lab/small:1")]
-
-
-def test_two_names_of_one_image_fill_the_disk_once() -> None:
-    names = {"quay.io/lab/other:1": 10 * GB, f"quay.io/lab/other@{DIGEST}": 10 * GB}
-    snapshot = cluster([node_state("n", disk=100 * GB, images=names)], users(3, POPULAR))
-    assert pulls(plan_after_a_while(snapshot, popular_settings())) == [("n", POPULAR)]
-
-
-def test_pulls_at_once_are_bounded_for_a_node_and_for_the_cluster() -> None:
-    pods = [pod for index in range(4) for pod in users(9 - index, f"quay.io/lab/image-{index}:1")]
-    nodes = [node_state(name) for name in "abcd"]
-    planned = plan_after_a_while(cluster(nodes, pods), popular_settings(parallel_per_node=2, parallel_per_cluster=5))
-    by_node = [name for name, _ in pulls(planned)]
-    assert len(by_node) == 5
-    assert max(by_node.count(name) for name in by_node) == 2
-
-
-def test_pulls_that_are_not_seen_yet_count_as_well() -> None:
-    snapshot, settings = cluster([node_state("n")], users(3, POPULAR)), popular_settings()
-    planned = plan_after_a_while(snapshot, settings)
-    assert len(pulls(planned)) == 1
-    assert pulls(plan_popular_images(snapshot, planned.memory, settings, at(121))) == []
-
-
-def test_bytes_a_minute_are_bounded() -> None:
-    nodes = [node_state(f"n{index}", joined=WALL - index) for index in range(9)]
-    holder = node_state("holder", images={POPULAR: GB})
-    settings = popular_settings(bytes_per_minute=2 * GB, parallel_per_cluster=9)
-    snapshot = cluster([*nodes, holder], users(3, POPULAR))
-    first = follow(snapshot, settings, [0, 60])
-    assert len(pulls(first)) == 2
-    assert len(pulls(plan_popular_images(snapshot, first.memory, settings, at(90)))) == 1
-
-
-def test_an_image_larger_than_a_minutes_bytes_is_paid_off_before_the_next() -> None:
-    holder = node_state("holder", images={POPULAR: 5 * GB})
-    nodes = [holder, node_state("a"), node_state("b")]
-    settings = popular_settings(bytes_per_minute=GB, parallel_per_cluster=9)
-    snapshot = cluster(nodes, users(3, POPULAR))
-    first = follow(snapshot, settings, [0, 61])
-    assert len(pulls(first)) == 1
-    for seconds, expected in ((120, 0), (300, 0), (361, 1)):
-        planned = plan_popular_images(snapshot, first.memory, settings, at(seconds))
-        assert len(pulls(planned)) == expected, seconds
-
-
-def test_a_new_leader_has_no_bytes_to_spend() -> None:
-    planned = plan_popular_images(
-        cluster([node_state("n")], users(3, POPULAR)), PopularMemory(), popular_settings(), at(0)
-    )
-    assert pulls(planned) == []
-
-
-def test_a_node_whose_pods_are_all_taken_gets_none_that_would_push_out_placeholders() -> None:
-    pods = [*users(3, POPULAR), *users(4, RARE, node="n", component="user-placeholder")]
-    assert pulls(plan_after_a_while(cluster([node_state("n", pods=4)], pods), popular_settings())) == []
-    assert pulls(plan_after_a_while(cluster([node_state("n", pods=5)], pods), popular_settings())) == [("n", POPULAR)]
-
-
-def test_nothing_gets_in_the_way_of_a_user_who_starts() -> None:
-    starting = user("starting", RARE, node="n", phase="Pending")
-    planned = plan_after_a_while(cluster([node_state("n")], [*users(3, POPULAR), starting]), popular_settings())
-    assert pulls(planned) == []
-    stuck = user("stuck", RARE, node="n", phase="Pending", started=WALL - 2000)
-    planned = plan_after_a_while(cluster([node_state("n")], [*users(3, POPULAR), stuck]), popular_settings())
-    assert pulls(planned) == [("n", POPULAR)]
-
-
-def test_an_empty_node_may_leave_in_peace() -> None:
-    snapshot, settings = cluster([node_state("n", joined=WALL - 700)], users(3, POPULAR)), popular_settings()
-    planned = plan_after_a_while(snapshot, settings)
-    assert planned.gauges["popular_images_nodes"] == {("empty",): 1}
-    assert pulls(planned) == []
-    # No autoscaler waits an hour.
-    assert pulls(follow(snapshot, settings, [0, 120, 3700])) == [("n", POPULAR)]
-    placeholder = user("placeholder", RARE, node="n", component="user-placeholder")
-    held = cluster([node_state("n", joined=WALL - 700)], [*users(3, POPULAR), placeholder])
-    assert pulls(plan_after_a_while(held, settings)) == [("n", POPULAR)]
-
-
-# What becomes of it
 
 
 def begun(settings: Any = None) -> tuple[Snapshot, Any, dict[str, Any]]:
@@ -775,9 +426,6 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
     assert soon.gauges == first.gauges
     assert soon.wake_after_seconds == pytest.approx(6)
     assert pulls(plan_at_pace(snapshot, soon.memory, settings, at(10))) == [("n", POPULAR)]
-
-
-# Settings
 
 
 def test_popular_images_are_off_unless_asked_for() -> None:

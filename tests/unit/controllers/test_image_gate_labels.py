@@ -1,0 +1,368 @@
+"""The gate's labels and startup taint: what is written, in which order, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome
+from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
+from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, GateMemory, note_image_gate
+from roost.controllers.image_gate.settings import PullerPods, read_gate
+from roost_core.placement.labels import pulled_label, startup_taint
+from roost_core.placement.selectors import Taint
+from roost_core.placement.settings import GateMode
+from roost_core.placement.settings_reader import Reader
+from roost_core.scheduler.pod_reader import read_pod_state
+from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
+from tests.recorded_data import PODS
+
+DIGEST = "sha256:" + "ab" * 32
+
+
+STARTUP = Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule")
+
+
+NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'
+
+
+FOREIGN_LABELS = {
+    pulled_label("hub2", NAMESPACE, SCIPY): "true",
+    pulled_label(RELEASE, "jhub2", SCIPY): "true",
+    pulled_label("a." + RELEASE, NAMESPACE, SCIPY): "true",
+    "images-pulled.example.org/scipy": "true",
+    "pool": "user",
+}
+
+
+DOCUMENT = {
+    "release": RELEASE,
+    "namespace": NAMESPACE,
+    "gate": {
+        "mode": "startupTaint",
+        "pullDeadlineSeconds": 90,
+        "openAfterSeconds": 7,
+        "hasPuller": False,
+        "nodeCondition": True,
+        "pullerPods": "zeroToJupyterHub",
+        "pullers": [{"name": "p", "nodeSelector": {"pool": "user"}, "images": [SCIPY, GPU]}],
+    },
+    "puller": {"tolerations": [{"key": "a", "operator": "Exists"}]},
+}
+
+
+class TestLabelsOfOthers:
+    @pytest.mark.parametrize("mode", list(GateMode))
+    def test_they_are_never_touched(self, mode: GateMode) -> None:
+        w = world(mode=mode)
+        w.add_node(images=[OTHER, SCIPY], labels={**FOREIGN_LABELS, label(GPU): "true"})
+        for _ in range(3):
+            w.turn()
+            w.wait(LEFT_SET_SECONDS)
+        assert FOREIGN_LABELS.items() <= w.labels().items()
+        assert set(w.labels()) - set(FOREIGN_LABELS) == (set() if mode is GateMode.OFF else {label(SCIPY)})
+
+
+class TestSet:
+    def left(self) -> GateWorld:
+        """The GPU image left the set; its label is still on the node."""
+        w = world(SCIPY)
+        w.add_node(images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"})
+        return w
+
+    def test_the_label_of_an_image_that_left_the_set_goes_when_no_webhook_can_still_require_it(self) -> None:
+        w = self.left()
+        w.turn()
+        w.wait(LEFT_SET_SECONDS - 1)
+        w.turn()
+        assert label(GPU) in w.labels()
+        w.wait(1)
+        w.turn()
+        assert w.labels() == {label(SCIPY): "true"}
+
+    def test_it_stays_while_a_pending_pod_requires_it(self) -> None:
+        w = self.left()
+        pod = w.pending_user(GPU)
+        w.turn()
+        w.wait(LEFT_SET_SECONDS + 1)
+        w.turn()
+        assert label(GPU) in w.labels()
+        w.pods[pod] = replace(w.pods[pod], node_name="a")
+        w.turn()
+        assert label(GPU) not in w.labels()
+
+    def test_it_goes_although_a_pod_requires_it_when_the_image_left_the_node(self) -> None:
+        w = self.left()
+        w.pending_user(GPU)
+        w.turn()
+        w.wait(LEFT_SET_SECONDS + 1)
+        w.list_images(OTHER, SCIPY)
+        w.turn()
+        assert w.labels() == {label(SCIPY): "true"}
+
+    def test_an_image_belongs_on_the_nodes_that_its_group_selects(self) -> None:
+        w = world(groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
+        w.add_node("cpu", images=[OTHER, SCIPY, GPU])
+        w.add_node("gpu", images=[OTHER, SCIPY, GPU], labels={"pool": "gpu"})
+        w.turn()
+        assert set(w.labels("cpu")) == {label(SCIPY)}
+        assert set(w.labels("gpu")) == {"pool", label(SCIPY), label(GPU)}
+
+    def test_mode_off_takes_all_labels_of_the_release_away(self) -> None:
+        w = world(mode=GateMode.OFF)
+        w.add_node(images=[OTHER, SCIPY], labels={label(SCIPY): "true"})
+        w.turn()
+        w.wait(LEFT_SET_SECONDS)
+        w.turn()
+        assert w.labels() == {}
+
+
+class TestStartupTaint:
+    @pytest.mark.parametrize("mode", [GateMode.STARTUP_TAINT, GateMode.REQUIRE_LABEL, GateMode.PREFER])
+    def test_it_is_lifted_with_the_last_label(self, mode: GateMode) -> None:
+        w = world(SCIPY, GPU, mode=mode)
+        w.add_node(taints=[STARTUP, Taint("other", "", "NoSchedule")])
+        puller = w.puller()
+        w.pulled_event(puller, SCIPY)
+        w.turn()
+        assert STARTUP in w.nodes["a"].fact.taints
+        w.pulled_event(puller, GPU)
+        (change,) = [action for action in w.turn().actions if isinstance(action, ChangeNode)]
+        assert set(change.set_labels) == {label(GPU)}
+        assert w.nodes["a"].fact.taints == (Taint("other", "", "NoSchedule"),)
+        (notice,) = w.notices()
+        assert (notice.kind, notice.name, notice.warning) == ("Node", "a", False)
+
+    def test_it_is_lifted_at_the_deadline_with_a_warning_and_a_gauge_and_never_comes_back(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+        w.add_node(taints=[STARTUP])
+        puller = w.puller()
+        assert w.turn().wake_after_seconds == pytest.approx(300)
+        w.wait(299)
+        assert not [action for action in w.turn().actions if isinstance(action, ChangeNode)]
+        w.wait(1)
+        w.turn()
+        assert w.nodes["a"].fact.taints == ()
+        planned = w.turn()
+        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+        assert notice.warning
+        assert "deadline of 300 s" in notice.message
+        assert SCIPY in notice.message
+        assert planned.gauges["gate_nodes_opened_without_images"] == {(): 1.0}
+        w.pulled_event(puller, SCIPY)
+        w.turn()
+        planned = w.turn()
+        assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
+        assert w.nodes["a"].fact.taints == ()
+
+    @pytest.mark.parametrize("outcome", [Outcome.HELD_BACK, Outcome.FAILED])
+    def test_an_event_that_could_not_be_told_is_told_later(self, outcome: Outcome) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT)
+        w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
+        w.turn()
+        for _ in range(3):
+            (notice,) = w.plan().actions
+            w.memory = note_image_gate(w.memory, [Done(notice, outcome)], w.now)
+        assert w.notices() == [notice]
+        assert w.notices() == []
+
+    def test_an_event_that_nobody_takes_is_given_up_when_it_would_have_expired(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT)
+        w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
+        w.turn()
+        times = 0
+        while notices := w.plan().actions:
+            w.memory = note_image_gate(w.memory, [Done(one, Outcome.FAILED) for one in notices], w.now)
+            w.wait(300)
+            times += 1
+            assert times < 100
+        assert times == STALE_NOTICE_SECONDS / 300 + 1
+
+    def test_a_node_where_no_puller_may_go_is_told_to_lack_its_images_when_it_opens(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+        w.add_node(taints=[STARTUP, Taint("gpu", "", "NoSchedule")])
+        w.turn()
+        w.wait(300)
+        w.turn()
+        assert w.nodes["a"].fact.taints == (Taint("gpu", "", "NoSchedule"),)
+        planned = w.turn()
+        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+        assert (notice.reason, notice.warning) == ("OpenedWithoutImages", True)
+        assert f"still lacks {SCIPY}, as taint gpu keeps the puller away" in notice.message
+        # Nobody is waited for there, so nothing is to be alarmed at for good.
+        assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
+
+    def test_a_node_that_opened_late_is_counted_again_after_a_while_of_not_being_ready(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+        w.add_node(taints=[STARTUP])
+        w.turn()
+        w.wait(300)
+        w.turn()
+        shown = []
+        for ready in (True, False, True):
+            w.set_fact(ready=ready)
+            shown.append(w.turn().gauges["gate_nodes_opened_without_images"][()])
+        assert shown == [1.0, 0.0, 1.0]
+
+    def test_the_deadline_counts_from_when_the_node_became_ready(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+        w.add_node(taints=[STARTUP], ready=False)
+        w.turn()
+        w.wait(1000)
+        w.turn()
+        w.set_fact(ready=True)
+        w.wait(200)
+        w.turn()
+        assert STARTUP in w.nodes["a"].fact.taints
+        w.wait(100)
+        w.turn()
+        assert w.nodes["a"].fact.taints == ()
+
+    def test_a_jump_of_the_clock_does_not_move_the_deadline(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+        w.add_node(taints=[STARTUP])
+        w.puller()
+        w.turn()
+        w.wall += 86400
+        w.turn()
+        assert STARTUP in w.nodes["a"].fact.taints
+
+    def test_a_node_that_no_group_selects_is_opened_at_once(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, groups={"puller-gpu": ({"pool": "gpu"}, [GPU])})
+        w.add_node(taints=[STARTUP], ready=False)
+        w.turn()
+        assert w.nodes["a"].fact.taints == ()
+
+    def test_it_waits_for_the_images_of_all_groups_that_select_the_node(self) -> None:
+        w = world(mode=GateMode.STARTUP_TAINT, groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
+        w.add_node(taints=[STARTUP], labels={"pool": "gpu"}, images=[OTHER, SCIPY])
+        w.turn()
+        assert STARTUP in w.nodes["a"].fact.taints
+        w.list_images(OTHER, SCIPY, GPU)
+        w.turn()
+        assert w.nodes["a"].fact.taints == ()
+
+    def test_mode_off_lifts_it(self) -> None:
+        w = world(mode=GateMode.OFF)
+        w.add_node(taints=[STARTUP])
+        w.turn()
+        assert w.nodes["a"].fact.taints == ()
+        (notice,) = w.notices()
+        assert (notice.reason, notice.warning) == ("StartupTaintLifted", False)
+
+
+class TestOrder:
+    def test_what_unlocks_comes_first_then_what_is_taken_away_then_conditions_then_events(self) -> None:
+        w = world(SCIPY, GPU, node_condition=True)
+        w.add_node("loses", images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"})
+        w.turn()
+        w.list_images(OTHER, GPU, node="loses")
+        w.add_node("gains", images=[OTHER, SCIPY])
+        w.fail(w.puller("gains"), GPU, NOT_FOUND)
+        actions = w.plan().actions
+        assert [type(action).__name__ for action in actions] == [
+            "ChangeNode",
+            "ChangeNode",
+            "SetCondition",
+            "SetCondition",
+            "Notice",
+        ]
+        first, second = actions[:2]
+        assert isinstance(first, ChangeNode)
+        assert isinstance(second, ChangeNode)
+        assert (first.node, second.node) == ("gains", "loses")
+
+    def test_a_write_that_has_not_come_back_yet_is_not_repeated_at_once(self) -> None:
+        w = world()
+        w.add_node(images=[OTHER, SCIPY])
+        nodes = dict(w.nodes)
+        w.turn()
+        w.nodes = nodes
+        assert w.changes() == []
+        w.wait(10)
+        assert len(w.changes()) == 1
+
+    def test_a_write_that_failed_is_asked_for_again(self) -> None:
+        w = world()
+        w.add_node(images=[OTHER, SCIPY])
+        assert len(w.changes()) == 1
+        assert len(w.changes()) == 1
+
+
+class TestZeroToJupyterHub:
+    def pods(self, name: str) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads((PODS / name).read_text())
+        body["metadata"] |= {"namespace": NAMESPACE, "name": "puller-1", "uid": "uid-1"}
+        body["spec"]["nodeName"] = "a"
+        return body
+
+    @pytest.mark.parametrize("fixture", ["z2jh-continuous-image-puller.json", "z2jh-hook-image-puller.json"])
+    def test_its_init_containers_tell_image_by_image(self, fixture: str) -> None:
+        body = self.pods(fixture)
+        inits = body["spec"]["initContainers"]
+        images = [one["image"] for one in inits]
+        w = world(*images, puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
+        w.add_node()
+        waiting = {"imageID": "", "state": {"waiting": {"reason": "PodInitializing"}}}
+
+        def pulled(image: str) -> dict[str, Any]:
+            return {"imageID": f"{image}@{DIGEST}", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+
+        w.turn()
+        for come in range(len(images) + 1):
+            body["status"] = {
+                "initContainerStatuses": [
+                    {"name": one["name"], "image": one["image"], **(pulled(one["image"]) if n < come else waiting)}
+                    for n, one in enumerate(inits)
+                ]
+            }
+            w.pods[f"{NAMESPACE}/puller-1"] = read_pod_state(body, keep_containers=True)
+            w.turn()
+            assert set(w.labels()) == {label(image) for image in images[:come]}
+
+    def test_roosts_own_pullers_are_not_asked(self) -> None:
+        w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
+        w.add_node()
+        puller = w.puller()
+        w.turn()
+        w.pulled_event(puller, SCIPY)
+        assert w.changes() == []
+
+
+class TestSettings:
+    def test_they_are_read_as_rendered(self) -> None:
+        read = Reader()
+        found = read_gate(read, DOCUMENT)
+        assert read.faults == []
+        assert found.mode is GateMode.STARTUP_TAINT
+        assert found.puller_pods is PullerPods.ZERO_TO_JUPYTERHUB
+        assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (90, 7, False)
+        assert [image.reference for image in found.pullers[0].images] == [SCIPY, GPU]
+        assert found.tolerations == ({"key": "a", "operator": "Exists"},)
+
+    def test_all_faults_come_at_once(self) -> None:
+        read = Reader()
+        gate = {"mode": "perhaps", "pullDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
+        read_gate(read, {**DOCUMENT, "gate": gate})
+        assert {fault.key for fault in read.faults} == {
+            "gate.mode",
+            "gate.pullDeadlineSeconds",
+            "gate.openAfterSeconds",
+            "gate.hasPuller",
+            "gate.nodeCondition",
+            "gate.pullerPods",
+            "gate.pullers[0].images[0]",
+        }
+
+
+def test_a_node_of_which_nothing_is_new_is_not_looked_at_again() -> None:
+    w = world()
+    w.add_node(images=[OTHER, SCIPY], labels={label(SCIPY): "true"})
+    w.turn()
+    first = w.memory.nodes["a"]
+    w.turn()
+    assert w.memory.nodes["a"] is first
+    assert w.memory != GateMemory()

@@ -1,0 +1,218 @@
+"""What the gate reports: node conditions, Events and metrics about pulls that fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from roost.controllers.contract.actions import Notice, SetCondition
+from roost.controllers.image_gate.node_reports import NO_PULLER_SECONDS
+from roost.controllers.image_gate.plan import NODES_PER_FAULT
+from roost_core.placement.labels import images_condition
+from roost_core.placement.selectors import Taint
+from roost_core.placement.settings import GateMode
+from roost_core.scheduler.objects import ContainerState
+from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
+
+NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'
+
+
+REFUSED = (
+    f'Back-off pulling image "{SCIPY}": ErrImagePull: failed to do request: Head "https://quay.io/v2/": '
+    "dial tcp 127.0.0.1:40404: connect: connection refused"
+)
+
+
+DENIED = (
+    f'failed to pull and unpack image "{SCIPY}": pull access denied, repository does not exist or may require '
+    "authorization: server message: insufficient_scope: authorization failed"
+)
+
+
+class TestCondition:
+    TYPE = images_condition(RELEASE, NAMESPACE)
+
+    def test_it_says_whether_all_images_are_there_and_is_written_on_change_only(self) -> None:
+        w = world(SCIPY, GPU, node_condition=True)
+        w.add_node()
+        puller = w.puller()
+        (condition,) = w.turn().actions
+        assert isinstance(condition, SetCondition)
+        assert (condition.type, condition.status, condition.is_transition) == (self.TYPE, "False", True)
+        assert condition.message == f"0 of 2 images are there; missing: {SCIPY}, {GPU}"
+        assert not w.turn().actions
+        w.pulled_event(puller, SCIPY)
+        _, condition = w.turn().actions
+        assert isinstance(condition, SetCondition)
+        assert (condition.status, condition.is_transition) == ("False", False)
+        w.pulled_event(puller, GPU)
+        _, condition = w.turn().actions
+        assert isinstance(condition, SetCondition)
+        assert (condition.status, condition.is_transition) == ("True", True)
+        w.new_leader()
+        assert not w.turn().actions
+
+    def test_nobody_asked_so_nothing_is_written(self) -> None:
+        w = world()
+        w.add_node()
+        w.puller()
+        assert not w.turn().actions
+
+    @pytest.mark.parametrize("ready", [True, False])
+    @pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.OFF])
+    def test_switched_off_it_goes_once_and_nothing_else_does(self, mode: GateMode, ready: bool) -> None:
+        w = world(mode=mode)
+        w.add_node(ready=ready)
+        others = w.nodes["a"].conditions
+        other_hub = images_condition(RELEASE, "elsewhere")
+        w.nodes["a"] = replace(w.nodes["a"], conditions={**others, self.TYPE: "True", other_hub: "True"})
+        (condition,) = w.turn().actions
+        assert isinstance(condition, SetCondition)
+        assert (condition.node, condition.type, condition.status) == ("a", self.TYPE, None)
+        assert w.nodes["a"].conditions == {**others, other_hub: "True"}
+        assert not w.turn().actions
+
+    def test_it_is_true_where_no_image_belongs(self) -> None:
+        w = world(groups={}, node_condition=True)
+        w.add_node()
+        (condition,) = w.turn().actions
+        assert isinstance(condition, SetCondition)
+        assert condition.status == "True"
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("reason", "message", "cause", "words"),
+        [
+            ("ErrImagePull", NOT_FOUND, "missing", "no such image"),
+            (
+                "ImagePullBackOff",
+                REFUSED,
+                "registry",
+                "does not answer",
+            ),
+            (
+                "ErrImagePull",
+                DENIED,
+                "credentials",
+                "imagePullSecrets",
+            ),
+            ("ErrImagePull", "unexpected status from HEAD request: 401 Unauthorized", "credentials", "credentials"),
+            ("ErrImagePull", "429 Too Many Requests - toomanyrequests: limit", "throttled", "limits"),
+            (
+                "ErrImagePull",
+                "tls: failed to verify: x509: certificate signed by unknown",
+                "certificate",
+                "certificate",
+            ),
+            ("ErrImagePull", "write /var/lib/x: no space left on device", "disk", "disk is full"),
+            ("InvalidImageName", "couldn't parse image name", "name", "not a valid image name"),
+            ("ErrImagePull", "something nobody has ever read", "other", "puller's pod"),
+        ],
+    )
+    def test_a_pull_that_fails_is_told_in_one_sentence_with_its_cause_and_counted(
+        self, reason: str, message: str, cause: str, words: str
+    ) -> None:
+        w = world()
+        w.add_node()
+        puller = w.puller()
+        w.fail(puller, SCIPY, message, reason)
+        planned = w.plan()
+        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+        assert (notice.kind, notice.name, notice.warning) == ("Pod", w.pods[puller].name, True)
+        assert f"Image {SCIPY} can't be pulled to node a" in notice.message
+        assert words in notice.message
+        assert notice.message.count(". ") == 0
+        assert planned.gauges["gate_pull_faults"] == {(cause,): 1.0}
+
+    def test_a_fault_that_many_nodes_have_is_told_of_some_and_counted_of_all(self) -> None:
+        w = world(SCIPY, GPU)
+        for number in range(20):
+            w.add_node(f"node-{number}")
+            puller = w.puller(f"node-{number}")
+            w.fail(puller, SCIPY, NOT_FOUND)
+            w.fail(puller, GPU, "connection refused")
+        planned = w.plan()
+        notices = [action for action in planned.actions if isinstance(action, Notice)]
+        assert len(notices) == 2 * NODES_PER_FAULT
+        assert planned.gauges["gate_pull_faults"] == {("missing",): 20.0, ("registry",): 20.0}
+        assert [action for action in w.plan().actions if isinstance(action, Notice)] == notices
+
+    def test_other_images_are_not_held_up(self) -> None:
+        w = world(SCIPY, GPU)
+        w.add_node()
+        puller = w.puller()
+        w.turn()
+        w.fail(puller, SCIPY, NOT_FOUND)
+        w.pulled_event(puller, GPU)
+        w.turn()
+        assert w.labels() == {label(GPU): "true"}
+
+    def test_a_fault_is_over_when_the_image_is_there(self) -> None:
+        w = world()
+        w.add_node()
+        puller = w.puller()
+        w.fail(puller, SCIPY, NOT_FOUND)
+        w.turn()
+        w.pulled_event(puller, SCIPY)
+        w.turn()
+        planned = w.turn()
+        assert not [action for action in planned.actions if isinstance(action, Notice)]
+        assert planned.gauges["gate_pull_faults"] == {}
+        assert planned.gauges["gate_images_missing"] == {(SCIPY,): 0.0}
+        assert planned.gauges["gate_images_held"] == {(SCIPY,): 1.0}
+
+    def test_the_pullers_own_image_is_named_when_that_is_what_fails(self) -> None:
+        w = world()
+        w.add_node()
+        w.fail(w.puller(), SCIPY, f'failed to pull and unpack image "{OTHER}": dial tcp: connection refused')
+        (notice,) = w.notices()
+        assert notice.message.startswith(f"The puller's own image {OTHER} can't be pulled")
+
+    def test_an_init_container_that_fails_holds_up_every_image_of_the_pod(self) -> None:
+        w = world(SCIPY, GPU)
+        w.add_node()
+        puller = w.puller()
+        init = ContainerState(
+            image="quay.io/jupyterhub/roost:1",
+            name="pause",
+            init=True,
+            waiting_reason="ErrImagePull",
+            waiting_message='failed to pull image "quay.io/jupyterhub/roost:1": not found',
+        )
+        w.pods[puller] = replace(w.pods[puller], containers=(*w.pods[puller].containers, init))
+        planned = w.plan()
+        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+        assert "quay.io/jupyterhub/roost:1" in notice.message
+        assert planned.gauges["gate_pull_faults"] == {("missing",): 2.0}
+
+    def test_a_node_without_a_puller_pod_is_told_after_a_while(self) -> None:
+        w = world()
+        w.add_node()
+        assert w.notices() == []
+        w.wait(NO_PULLER_SECONDS)
+        (notice,) = w.notices()
+        assert (notice.kind, notice.reason) == ("Node", "NoPullerPod")
+
+    def test_a_node_where_no_puller_may_go_waits_for_nothing(self) -> None:
+        w = world()
+        w.add_node(taints=[Taint("node-role.kubernetes.io/control-plane", "", "NoSchedule")])
+        w.turn()
+        w.wait(NO_PULLER_SECONDS)
+        planned = w.turn()
+        assert not planned.actions
+        assert planned.gauges["gate_nodes_waiting"] == {(): 0.0}
+        w.list_images(OTHER, SCIPY)
+        w.turn()
+        assert w.labels() == {label(SCIPY): "true"}
+
+    def test_how_long_the_oldest_node_waits_is_shown_from_its_pullers_creation_on(self) -> None:
+        w = world()
+        w.add_node()
+        w.puller()
+        w.wait(1000)
+        w.new_leader()
+        assert w.turn().gauges["gate_oldest_wait_seconds"] == {(): pytest.approx(1000.0)}
+        w.wait(60)
+        assert w.turn().gauges["gate_oldest_wait_seconds"] == {(): pytest.approx(1060.0)}
