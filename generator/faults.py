@@ -1,4 +1,4 @@
-"""Own how a fault in the values is said: one line with file, key, what was found, what is accepted and the fix."""
+"""How a fault in the values is reported: one line with file, key, what was found, what is accepted and the fix."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fault(NamedTuple):
 
 
 class GeneratorError(Exception):
-    """The generator can't do what it was asked; the text is for an operator."""
+    """The generator can't do what was requested; the text is for an operator."""
 
 
 class ValuesError(GeneratorError):
@@ -49,7 +49,7 @@ class ValuesError(GeneratorError):
 
 
 class UsageError(GeneratorError):
-    """The command line can't be understood: an unreadable file, a `--set` that doesn't parse."""
+    """The command line is invalid: an unreadable file, a `--set` that doesn't parse."""
 
 
 def sort_faults(faults: list[Fault]) -> list[Fault]:

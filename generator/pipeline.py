@@ -1,4 +1,4 @@
-"""From merged values to objects: release, schema, lint, render; every command and the importer go this way."""
+"""From merged values to objects: release, schema, lint, render. Every command and the importer use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def judge(merged: Merged, release: Release, *, with_lint: bool = True) -> list[Fault]:
-    """Faults and warnings, unsorted: the schema's, and where there are none the lint's, which needs values that fit."""
+    """Faults and warnings, unsorted: the schema's, or, if the values match the schema, the lint's."""
     return find_faults(merged) or (lint(merged, release) if with_lint else [])
 
 
@@ -31,7 +31,7 @@ def check(merged: Merged, release: Release, *, with_lint: bool = True) -> list[F
 
 
 def report(merged: Merged, release: Release) -> list[Fault]:
-    """Every fault and warning at once, unsorted, also of values that don't fit the schema. Raises UsageError."""
+    """Every fault and warning, unsorted, also for values that don't match the schema. Raises UsageError."""
     check_release(release)
     faults = find_all_faults(merged, release)
     if all(fault.severity == "warning" for fault in faults):

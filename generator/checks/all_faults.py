@@ -1,4 +1,4 @@
-"""Find all faults of values at once, those across keys too when some of the values don't fit the schema."""
+"""Find all faults at once: the schema's, and those across keys even if some values don't match the schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def find_all_faults(merged: Merged, release: Release) -> list[Fault]:
-    """What the schema finds, and what the lint finds in all that fits it."""
+    """The schema's faults, and the lint's for all values that match the schema."""
     faults = find_faults_by_path(merged)
     fitting, mended = _mend(merged, faults)
     keys = [show_path(path) for path in mended]
@@ -24,17 +24,17 @@ def find_all_faults(merged: Merged, release: Release) -> list[Fault]:
 
 
 def _mend(merged: Merged, faults: dict[Path, Fault]) -> tuple[Merged, set[Path]]:
-    """Values that fit the schema, with the defaults where something didn't; and the paths of those places."""
+    """Values that match the schema, with defaults in place of those that didn't, and the paths of these."""
     fitting = merged._replace(values=copy.deepcopy(merged.values))
     mended: set[Path] = set()
     while faults:
         for path in faults:
             place = path
-            # What didn't help a second time over is mended one level up; a list only whole, for others' indexes.
+            # A place that is still faulty is replaced one level up; lists as a whole, to keep indexes valid.
             while place and (place in mended or isinstance(place[-1], int)):
                 place = place[:-1]
             if not place:
-                # Nothing helps: what remains to be said is said of the defaults.
+                # Nothing helps: lint the defaults.
                 return merged._replace(values=copy.deepcopy(dict(merged.defaults))), {*mended, *faults}
             mended |= {place, path}
             _put_default(fitting, place)

@@ -1,4 +1,4 @@
-"""Lint `podClasses`: who belongs where, which terms add up, and what the class's scheduler profile makes of them."""
+"""Lint `podClasses`: which pods match, which terms add up, and how the class's scheduler profile weighs them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _lint_warm(report: Report, path: Path, pod_class: dict[str, object]) -> None
 
 
 def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> None:
-    """Hold the class's terms against the weights of its profile's strategy."""
+    """Check the class's terms against the weights of its profile's strategy."""
     profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
     if at(report.values, "scheduler", "target") != "deploy" or profile.get("plugins") or profile.get("pluginConfig"):
         return
@@ -128,7 +128,7 @@ def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> N
 
 
 def _lint_pairs(report: Report, classes: _Classes) -> None:
-    """Both directions of a pair add up in kube-scheduler: one side must say it, and small enough."""
+    """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small enough weight."""
     for first, second in combinations(sorted(classes), 2):
         said = [
             (one, side, other)

@@ -153,9 +153,9 @@ def _lint_webhook(report: Report) -> None:
 
 
 def _lint_own_certificates(report: Report, certificates: dict[str, object]) -> None:
-    """Find what keeps the controllers from keeping the webhook's certificates.
+    """Find what keeps the controllers from maintaining the webhook's certificates.
 
-    The chart's `roost.refuse_uncertified` says the same to Helm, in the same words.
+    The chart's `roost.refuse_uncertified` reports the same to Helm, in the same words.
     """
     path = ("webhook", "certificates", "mode")
     if at(report.values, "controllers", "enabled") is not True:
@@ -203,7 +203,7 @@ def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
 
 
 def _lint_ports(report: Report) -> None:
-    """Find ports that programs on the host network have in common: Kubernetes takes them for the node's own."""
+    """Find ports that programs on the host network share: Kubernetes treats them as ports of the node."""
     first: dict[object, str] = {}
     for part, switch, on, keys in _PROGRAMS:
         if at(report.values, *switch) != on or of_core_pod(report, part, "hostNetwork") is not True:
@@ -211,7 +211,7 @@ def _lint_ports(report: Report) -> None:
         for key in keys:
             port = of_core_pod(report, part, key) or at(report.values, part, key)
             other = first.setdefault(port, f"{part}.{key}")
-            # One program's own two ports are another matter.
+            # Two ports of one program are checked elsewhere.
             if not other.startswith(f"{part}."):
                 reason = (
                     f"{other} is {describe(port)} too, and both are on the host network: no node takes a pod of each, "
@@ -229,7 +229,7 @@ def _lint_disruption(report: Report) -> None:
 
 
 def of_core_pod(report: Report, part: str, key: str) -> object:
-    """What a program's pods have of `corePods`."""
+    """A key of `corePods`, as it applies to one program's pods."""
     return core_pod(report.values.get("corePods"), report.values.get(part)).get(key)
 
 

@@ -1,4 +1,4 @@
-"""Lint `placeholders` and `placeholder.defaults`: names, and whether they keep room where users go."""
+"""Lint `placeholders` and `placeholder.defaults`: names, and whether they reserve room where users run."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ DEFAULTS: Final = ("placeholder", "defaults")
 
 
 class PlaceholderSet(NamedTuple):
-    """One entry of `placeholders`. named: as it stands there; whole: with what it inherits."""
+    """One entry of `placeholders`. named: as written; whole: with the inherited defaults."""
 
     position: int
     named: Values
     whole: Values
 
     def path(self, key: str) -> Path:
-        """Where the value of `key` stands."""
+        """The path at which the value of `key` is written."""
         return ("placeholders", self.position, key) if self.named.get(key) is not None else (*DEFAULTS, key)
 
 
 def placeholder_sets(report: Report) -> Iterator[PlaceholderSet]:
-    """The entries of `placeholders`, each with what it inherits."""
+    """The entries of `placeholders`, each with its inherited defaults."""
     defaults = at(report.values, *DEFAULTS)
     for index, entry in enumerate(listing(report.values.get("placeholders"))):
         named = mapping(entry)
@@ -65,7 +65,7 @@ def lint_placeholders(report: Report) -> None:
 
 
 def _lint_dropped(report: Report, one: PlaceholderSet) -> None:
-    """Warn of a list that takes the user pools' tolerations away: such a list replaces the defaults'."""
+    """Warn about a list without the tolerations of the user pools: it replaces the list of the defaults."""
     if one.named.get("tolerations") is None or not is_wanted(one):
         return
     kept = listing(one.named.get("tolerations"))

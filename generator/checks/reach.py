@@ -1,6 +1,6 @@
-"""Lint whether images come to the nodes that users may use: whose puller, its Secrets, its nodes.
+"""Lint whether images are pulled to the nodes that users can use: by which puller, with which Secrets, on which nodes.
 
-Users of a node that no puller reaches start cold: their image is pulled while they wait. Nothing else holds them up.
+On a node that no puller reaches users start cold: their image is pulled while they wait.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _COLD: Final = "never get the images in advance: users there start cold"
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
-# What a profile has where its users go to nodes that one puller for all users doesn't reach.
+# Keys of a profile that send its users to nodes that a single puller for all users doesn't reach.
 _STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
 
 
 def lint_reach(report: Report) -> None:
-    """Check the puller against where users and placeholders may go."""
+    """Check the puller against the nodes that users and placeholders can use."""
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not _has_images(mapping(singleuser), mapping(puller)):
         return
@@ -41,7 +41,7 @@ def lint_reach(report: Report) -> None:
 
 
 def _has_images(singleuser: Values, puller: Values) -> bool:
-    """Whether there may be an image to bring; cheap, as most renders have none."""
+    """Whether there can be an image to pull; cheap, because most renders have none."""
     return bool(
         at(singleuser, "image", "name")
         or singleuser.get("profileList")
@@ -53,7 +53,7 @@ def _has_images(singleuser: Values, puller: Values) -> bool:
 
 
 def _lint_whose(report: Report) -> None:
-    """Somebody must pull, if the gate is to know anything."""
+    """Check that some puller runs: the gate depends on it."""
     mode = at(report.values, "imageGate", "mode")
     whose, is_on = at(report.values, "imageGate", "pullerPods"), at(report.values, "prePuller", "enabled")
     if mode == "off":
@@ -92,7 +92,7 @@ def _steering_profiles(report: Report) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def _lint_narrower(report: Report) -> None:
-    """`prePuller.nodeSelector` takes nodes away from the puller, not from users."""
+    """`prePuller.nodeSelector` restricts the puller, not the users."""
     users = mapping(at(report.values, "singleuser", "nodeSelector"))
     for key, value in mapping(at(report.values, "prePuller", "nodeSelector")).items():
         if users.get(key) != value:
@@ -112,7 +112,7 @@ def _lint_unpulled_profiles(report: Report) -> None:
 
 
 def _lint_secrets(report: Report) -> None:
-    """A profile's users pull with Secrets of their own; the puller needs them too."""
+    """The users of a profile can have pull Secrets of their own, which the puller needs, too."""
     known = {*listing(report.values.get("imagePullSecrets"))}
     known |= {*listing(at(report.values, "singleuser", "image", "pullSecrets"))}
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
@@ -125,7 +125,7 @@ def _lint_secrets(report: Report) -> None:
 
 
 def _lint_set(report: Report, one: PlaceholderSet, groups: Sequence[PullerGroup]) -> None:
-    """Placeholders stand for users: where they may go, a puller should, or a user who takes their room waits."""
+    """A puller should run wherever placeholders can: otherwise the user who takes their room waits for a pull."""
     selector = mapping(one.whole["nodeSelector"])
     there = [group for group in groups if all(selector.get(k, v) == v for k, v in group.node_selector.items())]
     path = ("placeholders", one.position)

@@ -1,4 +1,4 @@
-"""Lint the recorder: what it is kept in, and whether it may read the cluster."""
+"""Lint the recorder: its database, and its permission to read the cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lint_recorder(report: Report) -> None:
 
 
 def _lint_file(report: Report, persistence: dict[str, object]) -> None:
-    """Check SQLite's: the file is on a volume, and the volume can hold one."""
+    """Check SQLite's file: it is on a volume that is large enough."""
     if persistence.get("enabled") is not True:
         reason = "false without an existingSecret: the history is lost when the recorder's pod is replaced."
         report.warn((*_DATABASE, "persistence", "enabled"), reason, "Set it to true, or name a Secret.")

@@ -1,6 +1,6 @@
-"""Lint what goes to kube-scheduler: profiles, weight tables, raw plugins and their arguments.
+"""Lint kube-scheduler's configuration: profiles, weight tables, raw plugins and their arguments.
 
-kube-scheduler refuses some of it at start, when the old one is gone already; more of it passes silently.
+kube-scheduler rejects some of these faults at start, when the old replica is already gone, and ignores most silently.
 Source: kube-scheduler v1.37 (`pkg/scheduler/framework/runtime`, `apis/config/validation`). Which plugins there are:
 roost_core/scheduler/plugins.py.
 """
@@ -31,7 +31,7 @@ MAX_WEIGHT: Final = 2**31 - 1
 _MAX_TOTAL: Final = 2**63 - 1
 _BEST_SCORE: Final = 100
 
-# Weight of the in-tree score plugins when nothing is said.
+# Default weights of the in-tree score plugins.
 DEFAULT_WEIGHTS: Final = {name: plugin.weight for name, plugin in PLUGINS.items() if plugin.weight}
 _ARGUMENTS: Final = {
     "NodeResourcesFit": {"ignoredResources", "ignoredResourceGroups", "scoringStrategy"},
@@ -51,7 +51,7 @@ _JITTER: Final = 1.2
 
 
 def lint_scheduler(report: Report, release: Release) -> None:
-    """Check `scheduler`; nothing of it counts with `target: none`."""
+    """Check `scheduler`; with `target: none` nothing of it is used."""
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":
         return

@@ -19,12 +19,12 @@ def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
     try:
         return kube_minor(tag)[1]
     except ValueError:
-        # A tag of somebody's own image.
+        # The tag of a custom image.
         return release.kube_minor[1]
 
 
 def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
-    """The gates that are given to it."""
+    """The gates that it gets."""
     by_minor = mapping(scheduler.get("featureGates"))
     chosen = mapping(by_minor.get(minor_for_cluster(by_minor, release.kube_version)))
     return {gate: is_given for gate, is_given in chosen.items() if isinstance(is_given, bool)}

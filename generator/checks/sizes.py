@@ -1,4 +1,4 @@
-"""Lint amounts: requests against limits, and placeholders against the users they are kept for."""
+"""Lint amounts: requests against limits, and placeholders against the users whose room they reserve."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lint_sizes(report: Report) -> None:
 
 
 def _lint_bytes(report: Report, path: Path, amounts: object) -> None:
-    """Warn of sizes that can't be meant, like 100m of memory: a tenth of a byte."""
+    """Warn about sizes that are typing errors, like 100m of memory: a tenth of a byte."""
     for resource in ("memory", "ephemeral-storage"):
         amount = at(amounts, resource)
         if amount is None or (isinstance(amount, str) and amount[-2:] in {"Mi", "Gi"} and amount[:-2].isdecimal()):
@@ -105,7 +105,7 @@ def _lint_placeholder(report: Report, path: Path, request: object, resource: str
 
 
 def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> None:
-    """Compare what a placeholder asks for of extended resources with what every user does; a limit is a request."""
+    """Compare the extended resources of a placeholder with those of every user; a limit implies a request."""
     extra = at(report.values, "singleuser", "extraResource")
     users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}
     held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}

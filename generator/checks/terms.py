@@ -1,4 +1,4 @@
-"""Lint node terms, label expressions and tolerations: also those of profiles, which no schema holds."""
+"""Lint node terms, label expressions and tolerations, also those of profiles, which the schema doesn't cover."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lint_tolerations(report: Report, path: Path, tolerations: object) -> None:
 
 
 def lint_toleration(toleration: object) -> str:
-    """What is wrong with one of a profile's tolerations; empty: nothing."""
+    """What is wrong with one of a profile's tolerations; "" for nothing."""
     if not satisfies(toleration, {"$ref": "#/definitions/toleration"}, read_schema()):
         return "is not a toleration as in a pod"
     report = Report({}, _Nowhere())
@@ -54,7 +54,7 @@ def lint_toleration(toleration: object) -> str:
 
 
 def lint_required_term(term: object) -> str:
-    """What is wrong with one of a profile's required node terms; empty: nothing."""
+    """What is wrong with one of a profile's required node terms; "" for nothing."""
     if not satisfies(term, {"$ref": "#/definitions/nodeTerm"}, read_schema()):
         return "is not a node selector term as in a pod"
     report = Report({}, _Nowhere())
@@ -63,7 +63,7 @@ def lint_required_term(term: object) -> str:
 
 
 class _Nowhere:
-    """For what stands in no file of its own."""
+    """Places of values that are in no file."""
 
     def of(self, _path: Path) -> tuple[str, int]:
         return "", 0

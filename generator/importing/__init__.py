@@ -1,1 +1,7 @@
-"""From zero-to-jupyterhub's and BinderHub's values to Roost's."""
+"""From zero-to-jupyterhub's and BinderHub's values to Roost's.
+
+`importer.py` runs the import; `source.py` finds the hub in the files and records which keys were read, `result.py`
+collects the values and notes, `printing.py` prints them, `summary.py` says what Roost will do with them.
+By subject: `hub.py` (scheduler, priorities, core pods), `users.py` (sizes, nodes, placeholders), `images.py` (images,
+profiles, pullers), `builds.py` (BinderHub), `resources.py` and `quantities.py`. `unread.py` names what has no place.
+"""

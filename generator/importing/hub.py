@@ -97,7 +97,7 @@ def _map_scheduler(draft: Draft, hub: Section) -> None:
             "The user scheduler was off: pods keep the cluster's. For Roost's, which packs users, remove this line and "
             "the nulls of join and avoid below.",
         )
-        why = "Users were not drawn to each other, nor away from placeholders: so they aren't here."
+        why = "The hub's users didn't attract each other, nor avoid placeholders, so they don't here."
         draft.put("podClasses.user.join.user", None, (*source, "enabled"), why)
         draft.put("podClasses.placeholder.avoid.user", None, (*source, "enabled"))
         hub.read.add(at)
@@ -173,7 +173,7 @@ def _map_plugins(draft: Draft, hub: Section) -> None:
         "scheduler.profiles.user",
         {"plugins": merged, "pluginConfig": settings},
         (*hub.path, *at, "plugins" if plugins else "pluginConfig"),
-        "The hub's own plugins, as they stand. Without this, users get the strategy `pack`.",
+        "The hub's own plugins, unchanged. Without this, users get the strategy `pack`.",
     )
 
 
@@ -206,7 +206,7 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
 
 
 def _map_nodes(draft: Draft, hub: Section, target: str, core: Sequence[object]) -> None:
-    """A program goes to the core pods' nodes; a selector comes with the tolerations that its nodes ask for."""
+    """Roost's programs run on the core pods' nodes; a selector is kept with the tolerations that its nodes need."""
     own = {part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")}
     chosen = next((part for part in own if hub.mapping(f"{part}.nodeSelector")), None)
     if chosen is not None:
@@ -245,7 +245,7 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
 
 
 def _map_puller_priority(draft: Draft, hub: Section, source: Path) -> None:
-    """The chart lets a puller rank with users or above them; Roost's makes room among placeholders only."""
+    """The chart's puller can have the users' priority or a higher one; Roost's displaces placeholders only."""
 
     def priority(key: str) -> int:
         given = hub.get(f"scheduling.podPriority.{key}", "integer")

@@ -1,4 +1,4 @@
-"""Map which images a hub's users run, on which nodes, and who brings them there beforehand."""
+"""Map the images that a hub's users run, the nodes they run on, and the pullers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _map_containers(draft: Draft, hub: Section) -> None:
             image, name = child(container, "image"), child(container, "name")
             if isinstance(image, str) and image:
                 kept.append({**({"name": name} if isinstance(name, str) else {}), "image": image})
-        draft.put(f"singleuser.{key}", kept, at, "Their images are brought to nodes, too.")
+        draft.put(f"singleuser.{key}", kept, at, "Their images are pulled to nodes, too.")
     old = hub.get("singleuser.cloudMetadata.enabled", "boolean")
     if not (hub.switch("singleuser.cloudMetadata.blockWithIptables", default=True) if old is None else not old):
         return
@@ -149,7 +149,7 @@ def _override(holder: object) -> dict[str, object]:
 
 
 def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> None:
-    """Profiles may ask for nodes and sizes that the one set of placeholders does not stand for."""
+    """Note profiles with nodes and sizes that the single set of placeholders doesn't represent."""
     steering = {
         "node_selector",
         "tolerations",
@@ -237,7 +237,7 @@ def _keep_hook_only(draft: Draft, hub: Section) -> None:
     """Images come to the nodes of an upgrade, and to no node that joins later: nothing may wait for them there."""
     at = (*hub.path, "prePuller", "continuous", "enabled")
     why = (
-        "The hub pulled images during its upgrades only. Users rather go to nodes that hold their image.",
+        "The hub pulled images during its upgrades only. Users prefer nodes that have their image.",
         "For images on new nodes too: delete the keys imageGate and prePuller.enabled here.",
     )
     draft.put("imageGate.mode", "prefer", at, *why)
@@ -245,7 +245,7 @@ def _keep_hook_only(draft: Draft, hub: Section) -> None:
 
 
 def _map_puller_pods(draft: Draft, hub: Section) -> None:
-    """The chart's pullers go where users go, and where `extraTolerations` lets them."""
+    """The chart's pullers run where users run, and where `extraTolerations` lets them."""
     users = hub.items("scheduling.userPods.tolerations")
     default = child(draft.defaults, "prePuller", "tolerations")
     tolerations = [*(users if users is not None else default if isinstance(default, list) else [])]

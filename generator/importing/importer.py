@@ -1,4 +1,4 @@
-"""Turn zero-to-jupyterhub's or BinderHub's values into Roost's, and say what could not be turned.
+"""Turn zero-to-jupyterhub's or BinderHub's values into Roost's, and report what could not be converted.
 
 Guarantees: the result is valid for Roost, whatever the file holds; it asks for no more placeholders than the file did;
 and every placement-related key is either mapped, or named with its line and the reason.
@@ -137,7 +137,7 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Pa
             show_key(path),
             f"a {kind_of(value)}",
             "a mapping",
-            "Write the section's keys below it, or take it away.",
+            "Write the section's keys below it, or remove it.",
         )
         for path, value in misshapen_sections(values)
     ]
@@ -157,7 +157,7 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Pa
 
 
 def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
-    """The pieces that Roost accepts together; what it refuses is noted.
+    """The pieces that Roost accepts together; those that it rejects are noted.
 
     A size or a text that zero-to-jupyterhub lets pass may be a fault here: then the rest is still worth having.
     """
@@ -170,8 +170,8 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
         reason = f"Roost rejects it as {faults[0].key}: {_said(faults[0])}"
         draft.unmapped.append(Note(file, show_key(refused.source), line, kind_of(refused.value), reason))
         if refused.path == ("placeholders",) and refused.value:
-            # Without the piece, Roost's own default would bring placeholders that nobody asked for.
-            pieces.append(Piece(refused.path, [], ("What stood there was refused.",), refused.source))
+            # Without the piece, Roost's own default would add placeholders that the hub doesn't have.
+            pieces.append(Piece(refused.path, [], ("The hub's were rejected.",), refused.source))
         faults = _faults(pieces, defaults)
     return pieces
 
@@ -181,7 +181,7 @@ def _said(fault: Fault) -> str:
 
 
 def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:
-    """Which piece to give up for `fault`: the one it names, else the one without which the fewest faults are left."""
+    """The piece to drop for `fault`: the one that it names, else the one without which the fewest faults remain."""
     for at in reversed(range(len(pieces))):
         path = show_path(pieces[at].path)
         if fault.key == path or fault.key.startswith((f"{path}.", f"{path}[")):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def kubernetes_resources(
     draft: Draft, section: Section, at: Path, resources: Mapping[str, object]
 ) -> dict[str, dict[str, str]]:
-    """A pod's resources with every quantity as text; what is no quantity is noted and left out."""
+    """A pod's resources with every quantity as text; anything else is noted and left out."""
     found: dict[str, dict[str, str]] = {}
     for part in ("requests", "limits"):
         quantities = resources.get(part)

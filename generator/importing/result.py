@@ -1,4 +1,4 @@
-"""What an import makes: the values, piece by piece, and what to tell the operator."""
+"""The result of an import: the values, piece by piece, and the report for the operator."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ImportResult:
         return "".join(f"# {printable(line)}\n" for line in head) + body
 
     def report(self) -> str:
-        """What to tell on stderr: unmapped keys, what to switch off, notes, warnings, and what Roost will do."""
+        """The report for stderr: unmapped keys, what to switch off, notes, warnings, and what Roost will do."""
         lines = [str(note) for note in self.unmapped]
         lines += [f"switch off there: {printable(line)}" for line in self.switch_off]
         lines += [f"note: {printable(note)}" for note in self.notes]
@@ -70,7 +70,7 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One value for Roost, and the key of the file that asked for it."""
+    """One value for Roost, and the key of the file that it comes from."""
 
     path: Path
     value: object
@@ -91,7 +91,7 @@ class Draft:
     notes: list[str] = field(default_factory=list)
 
     def put(self, dotted: str, value: object, source: Path, *comments: str) -> None:
-        """Set a value of Roost's, unless it is the default. `source`: the full path of the key that asks for it."""
+        """Set a value of Roost's, unless it is the default. `source`: the full path of the key that it comes from."""
         path = tuple(dotted.split("."))
         if self._default(path) != value:
             self.pieces.append(Piece(path, copy.deepcopy(value), comments, source))

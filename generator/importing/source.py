@@ -14,7 +14,7 @@ from typing import Final, Literal
 Path = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 
-# What tells the values of a zero-to-jupyterhub or a BinderHub from any other mapping.
+# Keys by which the values of zero-to-jupyterhub or BinderHub are recognized.
 # What stands below the key `hub` of a hub, should the file hold no other key.
 _KEYS_OF_HUB: Final = frozenset(
     {
@@ -69,7 +69,7 @@ def show_key(path: Path) -> str:
 
 
 def child(value: object, *keys: str) -> object:
-    """The value at `keys` below `value`; None when any step is missing or no mapping."""
+    """The value at `keys` below `value`; None when any step is missing or not a mapping."""
     for key in keys:
         if not isinstance(value, Mapping):
             return None

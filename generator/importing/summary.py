@@ -63,7 +63,7 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
     if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
         will.append("keep users off nodes that are still being brought their image, while another node holds it")
     elif mode == "prefer" and images:
-        will.append("let users rather go to nodes that hold their image, and to any other")
+        will.append("let users prefer nodes that have their image, and use any other")
     else:
         wont.append("keep users off nodes that lack their image")
 

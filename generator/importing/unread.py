@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from generator.importing.result import Draft
 
 
-# Traits of KubeSpawner that decide where a pod lands or how much it asks for.
+# Traits of KubeSpawner that decide where a pod runs or how much it requests.
 _SPAWNER_TRAITS: Final = (
     "component_label|cpu_guarantee|cpu_limit|enable_user_namespaces|extra_labels|extra_pod_config"
     "|extra_resource_guarantees|extra_resource_limits|group_overrides|image|image_spec|mem_guarantee|mem_limit"

@@ -1,4 +1,4 @@
-"""Own the restricted Jinja2 that `templates/` are written in; what a template may call is in functions.py."""
+"""The restricted Jinja2 that `templates/` are written in; functions.py has what templates can call."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"
-# Of what decides what a template is compiled to: filters of constants are called then.
+# Digest of everything that affects compiled templates: filters of constants are evaluated when compiling.
 _COMPILERS: Final = sha256(
     b"".join(
         [
@@ -78,18 +78,18 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
-    """Templates as Jinja2 compiled them, in the user's cache folder: compiling takes longer than all else of a render.
+    """Compiled templates in the user's cache folder: compiling takes longer than the rest of a render.
 
-    A template that changed is compiled anew, and all are when this file, what templates call, or Jinja2 has changed.
-    Where nothing can be kept, each render compiles.
+    A changed template is compiled again; all are, when this file, functions.py or Jinja2 has changed. Where nothing can
+    be written, each render compiles.
     """
 
     def get_source_checksum(self, source: str) -> str:
-        """Tell one version of a template from another, as this file compiles it."""
+        """Checksum of a template and of everything that affects its compilation."""
         return super().get_source_checksum(_COMPILERS + source)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep a compiled template, or go without: the disk may be full or read-only."""
+        """Write a compiled template if possible: the disk may be full or read-only."""
         with suppress(OSError):
             super().dump_bytecode(bucket)
 
@@ -102,7 +102,7 @@ def _compiled_templates() -> CompiledTemplates | None:
         found = folder.lstat()
     except (OSError, RuntimeError):
         return None
-    # What lies here is run: nobody else may write it.
+    # The cached code is executed: no other user may be able to write it.
     is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
     return CompiledTemplates(str(folder)) if is_ours else None
 

@@ -34,7 +34,7 @@ class Chart(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What tells one object from another in a cluster. `namespace` is "" for cluster-wide objects."""
+    """What identifies an object in a cluster. `namespace` is "" for cluster-scoped objects."""
 
     api_version: str
     kind: str
@@ -47,7 +47,7 @@ class Identity(NamedTuple):
 
 
 class Manifest:
-    """One object: its YAML as rendered, which object it is, and (parsed when asked for) its body."""
+    """One object: its YAML as rendered, its identity, and its body, which is parsed on first use."""
 
     def __init__(self, text: str, template: str) -> None:
         self.text = text
@@ -63,7 +63,7 @@ class Manifest:
 def render(values: Mapping[str, object], release: Release) -> list[Manifest]:
     """Render every template with `values` (merged and valid). Sorted for apply; same values, same bytes.
 
-    Raises GeneratorError when a template can't be rendered, which is a fault of Roost or of values nobody validated.
+    Raises GeneratorError when a template can't be rendered: an error in Roost, or values that weren't validated.
     """
     if values.get("enabled") is False:
         return []
@@ -78,7 +78,7 @@ def render(values: Mapping[str, object], release: Release) -> list[Manifest]:
 
 
 def render_texts(values: Mapping[str, object], release: Release) -> Iterator[tuple[str, str]]:
-    """Yield each template's name and what it gives for `values`. Raises ValuesError when a template refuses them."""
+    """Yield each template's name and output for `values`. Raises ValuesError when a template rejects them."""
     given = context(values, release, read_chart())
     try:
         environment, names = _environment(templates_folder())
@@ -99,7 +99,7 @@ def stream(manifests: Sequence[Manifest]) -> str:
 
 
 def documents(output: str) -> list[str]:
-    """Split what a template gave into YAML documents, without empty ones and the lines between."""
+    """Split a template's output into YAML documents, without separators and empty documents."""
     found = []
     for part in _SEPARATOR.split(output):
         text = part.strip("\n")
@@ -109,7 +109,7 @@ def documents(output: str) -> list[str]:
 
 
 def parse_document(text: str, name: str) -> dict[str, object]:
-    """Parse one manifest as the API server would. Raises GeneratorError when it is no object."""
+    """Parse one manifest as the API server would. Raises GeneratorError when it is not an object."""
     # Rendering itself parses nothing.
     import yaml  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Own the order of objects: what others need comes first, what changes other people's pods comes last."""
+"""The order of objects: those that others need come first, those that affect other pods of the cluster last."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS: Final = (
     "PrometheusRule",
     "NodeReadinessRule",
 )
-# These act on the pods of a whole cluster from the moment they exist: all they call must be there by then.
+# These affect the pods of the whole cluster as soon as they exist: everything they call must exist by then.
 _LAST: Final = (
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
@@ -45,5 +45,5 @@ _RANKS: Final = {
 
 
 def rank(kind: str) -> int:
-    """Give a kind's place in the order; kinds that aren't known stand before the admission objects."""
+    """A kind's place in the order; unknown kinds come before the admission objects."""
     return _RANKS.get(kind, len(_KINDS))

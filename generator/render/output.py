@@ -1,4 +1,4 @@
-"""Write manifests: as one stream, or as a folder that `kubectl apply -k` takes, replaced whole or not at all."""
+"""Write manifests to a folder for `kubectl apply -k`, which is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from generator.render.manifests import Manifest
 
 KUSTOMIZATION: Final = "kustomization.yaml"
-# First line of our kustomization: a folder without it is somebody else's, and is left alone.
+# First line of Roost's kustomization: a folder without it isn't Roost's, and is left alone.
 MARK: Final = "# Written by roost render; the whole folder is replaced each time."
 # Suffixes of the folders that stand beside the target while it is replaced.
 _FRESH: Final = ".roost-new"
@@ -76,7 +76,7 @@ def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
         raise _cannot_write(folder, error) from None
     lock = os.open(fresh, os.O_RDONLY)
     try:
-        # Tells other runs that this folder has an owner who is alive.
+        # Shows other runs that this folder is in use.
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name, content in files_of(manifests).items():
             (fresh / name).write_text(content, encoding="utf-8")
@@ -119,7 +119,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def _sweep(target: Path) -> None:
-    """Remove what killed runs left beside `target`; what stepped aside comes back when nothing took its place."""
+    """Remove what killed runs left beside `target`; put a moved folder back if nothing has replaced it."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*"):
         # A further dot: that of another target, whose name begins like this one's.
         is_left = left.suffix in (_FRESH, _OLD) and "." not in left.stem.removeprefix(f".{target.name}.")
@@ -148,7 +148,7 @@ def _has_owner(fresh: Path) -> bool:
 
 
 def _free_target(folder: str) -> Path:
-    """The folder to write, once it is sure that nothing of anybody else's is lost."""
+    """The folder to write. Raises UsageError when it has files that Roost didn't write."""
     given = Path(folder)
     if given.is_symlink() or (given.exists() and not given.is_dir()):
         raise UsageError(f"--output-dir {folder}: exists and is not a folder. Give another path.")

@@ -1,8 +1,8 @@
 """Read a values file as Helm does, and remember on which line each key stands.
 
 Helm reads YAML through go-yaml v2 and then JSON: plain scalars follow YAML 1.1 in go-yaml's reading (`on` is true,
-`017` is 15, `12:30:00` and dates are strings), keys become strings, and every number becomes a float64. What Helm lets
-pass but no operator means (a key twice, two documents, control characters) is a fault here.
+`017` is 15, `12:30:00` and dates are strings), keys become strings, and every number becomes a float64. What Helm
+accepts but no operator intends (a key twice, two documents, control characters) is a fault here.
 Source: go-yaml v2 `resolve.go` and `decode.go`; sigs.k8s.io/yaml.
 """
 
@@ -42,12 +42,12 @@ __all__ = [
     "plain_scalar",
 ]
 
-# Values after aliases are written out: a few nested anchors can stand for billions.
+# Values after expanding aliases: a few nested anchors can expand to billions.
 MAX_VALUES: Final = 250_000
-# Their text, likewise: one long one may be named very often.
+# Characters after expanding aliases: one long text can be referenced very often.
 MAX_CHARACTERS: Final = 2 * MAX_FILE_BYTES
 
-# Fewer can't nest deeply enough to matter.
+# Fewer can't nest too deeply.
 _MANY_MARKS: Final = 4_000
 
 _TAG: Final = "tag:yaml.org,2002:"

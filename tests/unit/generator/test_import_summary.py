@@ -58,7 +58,7 @@ def test_a_hub_that_had_nothing_gets_nothing_unsaid() -> None:
 
 def test_a_hub_that_pulled_during_upgrades_only_is_told_of_new_nodes() -> None:
     will, wont = summary(USUAL + "prePuller: {continuous: {enabled: false}}")
-    assert "let users rather go to nodes that hold their image" in will
+    assert "let users prefer nodes that have their image" in will
     assert "users of a node that lacks theirs start cold" in wont
 
 
