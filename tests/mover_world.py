@@ -20,7 +20,7 @@ from generator.render.manifests import render
 from generator.values.release import Release
 from roost.controllers.contract.planner import Sources
 from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
-from roost.controllers.placeholder_mover.planner import make_placeholder_mover
+from roost.controllers.placeholder_mover.plan import make_placeholder_mover
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter

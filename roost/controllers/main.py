@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
 from roost.controllers.contract.snapshot import Moment
-from roost.controllers.image_gate.planner import NAME as GATE
+from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.headroom.planner import make_headroom
-from roost.controllers.image_gate.planner import make_image_gate
-from roost.controllers.placeholder_mover.planner import make_placeholder_mover
-from roost.controllers.popular_images.planner import make_popular_images
+from roost.controllers.headroom.plan import make_headroom
+from roost.controllers.image_gate.plan import make_image_gate
+from roost.controllers.placeholder_mover.plan import make_placeholder_mover
+from roost.controllers.popular_images.plan import make_popular_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

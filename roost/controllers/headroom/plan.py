@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
-from roost.controllers.headroom.settings import CountBy, HeadroomSet
+from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.headroom.settings import CountBy, HeadroomSet, read_headroom_sets
 from roost.controllers.headroom.whole_nodes import (
     Misfit,
     Pool,
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.contract.actions import Action, Done
+    from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+    from roost_core.placement.settings_reader import Reader
 
 REPLICAS: Final = "headroom_replicas"
 NEXT: Final = "headroom_next_change_seconds"
@@ -190,4 +193,18 @@ def _plan_size(headroom_set: HeadroomSet, stateful_set: StatefulSetState | None,
 def _resize(stateful_set: StatefulSetState, requests: Mapping[str, str], why: str) -> ResizeSet:
     return ResizeSet(
         name=stateful_set.name, uid=stateful_set.uid, container=stateful_set.container, requests=requests, why=why
+    )
+
+
+def make_headroom(read: Reader, sources: Sources) -> Planner | None:
+    """Read its sets; faults go to the reader. None if no set has windows or counts nodes."""
+    sets = read_headroom_sets(read, sources.document)
+    if not sets:
+        return None
+    return MemoryPlanner(
+        "headroom",
+        lambda snapshot, memory, now: plan_headroom(snapshot, memory, sets, now),
+        HeadroomMemory(),
+        note=lambda memory, done, now: note_headroom(memory, done, sets, now),
+        gauges=GAUGES,
     )

@@ -23,24 +23,28 @@ from roost.controllers.contract.actions import (
     Planned,
     SetCondition,
 )
+from roost.controllers.contract.planner import MemoryPlanner
 from roost.controllers.contract.puller_pods import is_z2jh_continuous_puller
 from roost.controllers.image_gate.absent_images import SENTENCES, Opening
 from roost.controllers.image_gate.facts import PodEvidence, find_evidence
-from roost.controllers.image_gate.gauges import gauge_values
+from roost.controllers.image_gate.gauges import GAUGES, gauge_values
 from roost.controllers.image_gate.node import ECHO_SECONDS, Judgement, judge_node
 from roost.controllers.image_gate.node_labels import describe_opening
 from roost.controllers.image_gate.node_view import NodeMemory, PlanContext, RequiredLabels
-from roost.controllers.image_gate.settings import PullerPods
+from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost.controllers.image_gate.waiting import Openings, plan_openings
 from roost_core.placement.labels import OPENED as OPENED_VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.placement.pullers import ManagedImage
+    from roost_core.placement.settings_reader import Reader
 
+NAME: Final = "image-gate"
 # Nodes with an Event about the same fault: a registry that is down would use up the write budget that labels need.
 NODES_PER_FAULT: Final = 3
 # Reasons of Events about a lifted startup taint. It is lifted once, so these are retried.
@@ -290,4 +294,16 @@ def _taint_lifted(action: ChangeNode, absent: tuple[ManagedImage, ...]) -> Notic
         reason=OPENED_LATE if absent else OPENED,
         message=f"Node {action.node} lost its startup taint: {action.why}.",
         warning=bool(absent),
+    )
+
+
+def make_image_gate(read: Reader, sources: Sources) -> Planner:
+    """Read its settings; faults go to the reader. In mode `off` it still runs, to remove its labels and taints."""
+    settings = read_gate(read, sources.document)
+    return MemoryPlanner(
+        NAME,
+        lambda snapshot, memory, now: plan_image_gate(snapshot, memory, settings, now),
+        GateMemory(),
+        note=note_image_gate,
+        gauges=GAUGES,
     )

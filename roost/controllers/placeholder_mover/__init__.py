@@ -4,5 +4,5 @@
 `reasons_to_stay.py` says why a placeholder is not moved; `node_fitness.py` says which nodes are fit.
 `move_memory.py` remembers evictions, compares their outcome with the prediction, and backs off after a wrong one.
 `scheduler_model.py` predicts where kube-scheduler would put a placeholder. `placeholders.py`, `pod_index.py`: pods.
-`settings.py` reads controllers.json; `planner.py` hands all this to the controllers' loop.
+`settings.py` reads controllers.json.
 """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Done, GaugeDefinition, Notice, Planned
+from roost.controllers.contract.planner import MemoryPlanner
 from roost.controllers.placeholder_mover.marks import Mark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
 from roost.controllers.placeholder_mover.moves import MovePlan, plan_moves
@@ -16,14 +17,17 @@ from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJu
 from roost.controllers.placeholder_mover.placeholders import PlaceholderMap
 from roost.controllers.placeholder_mover.pod_index import PodIndex
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
+from roost.controllers.placeholder_mover.settings import read_mover_settings
 from roost.controllers.placeholder_mover.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.contract.actions import Gauges
+    from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.settings import MoverSettings
+    from roost_core.placement.settings_reader import Reader
 
 PLACEHOLDERS: Final = "placeholders"
 PLANNED: Final = "placeholder_moves_planned"
@@ -124,3 +128,15 @@ def _gauges(view: View, marks: Mapping[str, Mark], moves: MovePlan) -> Gauges:
             ages[name,] = max(0.0, now.wall - snapshot.nodes[mark.node].created)
     held: dict[tuple[str, ...], float] = {(name, hold.reason.text): hold.number for name, hold in moves.holds.items()}
     return {PLACEHOLDERS: states, PLANNED: planned, HELD: held, BACK_OFF: back_offs, MARK_AGE: ages}
+
+
+def make_placeholder_mover(read: Reader, sources: Sources) -> Planner:
+    """Read its settings; faults go to the reader. Switched off, it still runs, to remove its marks."""
+    settings = read_mover_settings(read, sources.document, sources.scheduler_configuration, sources.minor)
+    return MemoryPlanner(
+        "placeholder-mover",
+        lambda snapshot, memory, now: plan_placeholder_mover(snapshot, memory, settings, now),
+        MoverMemory(),
+        note=lambda memory, done, now: note_placeholder_mover(memory, done, settings, now),
+        gauges=GAUGES,
+    )

@@ -13,12 +13,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Outcome, Planned
+from roost.controllers.contract.planner import MemoryPlanner
 from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.node_views import disk_bytes_of
+from roost.controllers.popular_images.off import OffMemory, note_popular_images_off, plan_popular_images_off
 from roost.controllers.popular_images.popularity import UNCOUNTED, Launch, count_users, launch_from, users_by_use
 from roost.controllers.popular_images.pulls import Pulls
 from roost.controllers.popular_images.scene import Scene
-from roost.controllers.popular_images.settings import COUNTED_CLASSES, EMPTY_NODE_SECONDS, NEW_NODE_SECONDS
+from roost.controllers.popular_images.settings import (
+    COUNTED_CLASSES,
+    EMPTY_NODE_SECONDS,
+    NEW_NODE_SECONDS,
+    read_popular_settings,
+)
 from roost.controllers.popular_images.wanted import find_popular, large_uses, wanted_lists
 from roost_core.placement.classes import Classes
 
@@ -26,13 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roost.controllers.contract.actions import Done
+    from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.popular_images.node_views import NodeView
     from roost.controllers.popular_images.popularity import Use
     from roost.controllers.popular_images.settings import PopularSettings
     from roost.controllers.popular_images.wanted import Wanted
+    from roost_core.placement.settings_reader import Reader
     from roost_core.scheduler.objects import PodState
 
+NAME: Final = "popular-images"
 PLAN_AGAIN_SECONDS: Final = 60.0
 WATCH_PULLS_SECONDS: Final = 10.0
 PACE_SECONDS: Final = 10.0
@@ -271,3 +281,17 @@ class _Work:
             yield WATCH_PULLS_SECONDS
         if self.wait_for_budget is not None:
             yield max(1.0, self.wait_for_budget)
+
+
+def make_popular_images(read: Reader, sources: Sources) -> Planner:
+    """Read its settings; faults go to the reader. Switched off, it still runs, to delete its pods."""
+    settings = read_popular_settings(read, sources.document)
+    if settings is None:
+        return MemoryPlanner(NAME, plan_popular_images_off, OffMemory(), note=note_popular_images_off)
+    return MemoryPlanner(
+        NAME,
+        lambda snapshot, memory, now: plan_at_pace(snapshot, memory, settings, now),
+        PopularMemory(),
+        note=note_popular_images,
+        gauges=GAUGES,
+    )

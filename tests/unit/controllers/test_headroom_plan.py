@@ -8,7 +8,7 @@ from typing import Any
 from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleSet
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
-from roost.controllers.headroom.planner import make_headroom
+from roost.controllers.headroom.plan import make_headroom
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.nodes import NodeFact

@@ -11,8 +11,12 @@ import pytest
 from roost.controllers.contract.actions import CreatePod, DeletePod, Done, Outcome
 from roost.controllers.contract.planner import Sources
 from roost.controllers.popular_images.memory import PopularMemory
-from roost.controllers.popular_images.plan import note_popular_images, plan_at_pace, plan_popular_images
-from roost.controllers.popular_images.planner import make_popular_images
+from roost.controllers.popular_images.plan import (
+    make_popular_images,
+    note_popular_images,
+    plan_at_pace,
+    plan_popular_images,
+)
 from roost.controllers.popular_images.pulls import FIRST_BACK_OFF_SECONDS
 from roost.controllers.popular_images.settings import ASSUMED_IMAGE_BYTES, PULL_SECONDS, read_popular_settings
 from roost.controllers.runtime.apply import Applier
