@@ -1,6 +1,5 @@
 # Roost's own programs in a small image: `docker build -t roost .`
-# Without a container engine, on Debian: `make image`. Same places, user and settings, over Debian's own Python
-# (tests/e2e/install/test_image.py compares them).
+# On Debian, without a registry: `make image`, which passes Debian's own Python and Go as BASE and GO. The tests build it so.
 # The last stage has only Python, the locked dependencies, Roost, and the program that the puller runs in other images.
 # Pass BASE with a digest (python:3.13.9-slim-trixie@sha256:…) to pin the very bytes, and GO likewise.
 ARG BASE=python:3.13.9-slim-trixie
@@ -8,7 +7,7 @@ ARG GO=golang:1.26-trixie
 
 FROM ${GO} AS pause
 WORKDIR /src
-COPY tools/oci/pause .
+COPY tools/pause .
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -buildid=" -o /pause .
 
 FROM ${BASE} AS build
@@ -21,7 +20,7 @@ RUN python -m venv /opt/roost \
 COPY . .
 RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
  && /opt/roost/bin/python -m pip install --no-cache-dir --no-deps --no-index /wheel/*.whl \
- && /opt/roost/bin/python -m pip uninstall --yes pip \
+ && /opt/roost/bin/python -m pip uninstall --yes setuptools pip \
  && /opt/roost/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/roost/lib
 
 FROM ${BASE}

@@ -61,8 +61,8 @@ test-minors: setup  ## scheduler configurations against every supported Kubernet
 cluster: setup  ## a real control plane with fake nodes to play with; prints a kubeconfig; Ctrl-C ends it
 	@$(PY) -m tests.harness cluster
 
-image: setup  ## Roost's image without a container engine, into build/image.tar (IMAGE_ARGS="--push http://HOST:PORT/NAME:TAG")
-	@$(PY) -m tools.build_image $(IMAGE_ARGS)
+image: setup  ## the Dockerfile's image, built by buildah over Debian's Python, into build/image.tar
+	@$(PY) -m tools.image
 
 generated: setup  ## write the generated files again (chart/templates, docs/values.md, tables of docs/simulator.md)
 	@$(PY) -m tools.write_arguments

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the tests need besides Go: runc of the real nodes is linked with libseccomp; the recorder is tested on a real
-# PostgreSQL, too. Installs it on Debian, as root, when missing.
+# PostgreSQL, too; Roost's image is built from the Dockerfile. Installs it on Debian, as root, when missing.
 # Elsewhere it says what is missing; the tests concerned are then skipped with that reason (with CI set: fail).
 set -uo pipefail
 missing=()
@@ -11,6 +11,8 @@ command -v pkg-config >/dev/null || missing+=(pkg-config)
 { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=(postgresql)
 # The recorder's report is looked at in a browser; without fonts there is no text to look at.
 command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing+=(chromium chromium-driver fonts-dejavu-core)
+command -v buildah >/dev/null || missing+=(buildah)
+command -v mmdebstrap >/dev/null || missing+=(mmdebstrap)
 [ "${#missing[@]}" -gt 0 ] || exit 0
 if [ "$(uname -s)" != Linux ]; then
   exit 0 # no real nodes there at all
@@ -22,5 +24,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   fi
   printf '%s\n' "$log" >&2
 fi
-echo "test: tests on real nodes and on PostgreSQL need ${missing[*]}. As root: apt-get install ${missing[*]}" >&2
+echo "test: tests on real nodes, on PostgreSQL and of the image need ${missing[*]}. As root: apt-get install ${missing[*]}" >&2
 [ -z "${CI:-}" ] # missing there means failed

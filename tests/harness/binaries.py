@@ -172,6 +172,7 @@ PROGRAMS: dict[str, Program] = {
             c_libraries=(("libseccomp", "libseccomp-dev"),),
         ),
         Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
+        Program("pause", "../../tools/pause", ".", "", sources=("main.go",)),  # of Roost's image
         Program("registry", "registry", ".", "github.com/distribution/distribution/v3", sources=("main.go",)),
     )
 }

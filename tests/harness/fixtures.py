@@ -13,10 +13,12 @@ import pytest
 
 from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import ControlPlane
+from tests.harness.images import Image, read_archive
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
+from tools import image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +31,13 @@ def require_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
         return ensure_binary(name, minor)
     except HarnessUnavailableError as error:
         give_up(error)
+
+
+def require_image() -> Image:
+    """Roost's image, built from the Dockerfile, for tests: skips where it can't be built, fails in CI."""
+    if missing := image.missing_parts():
+        give_up(HarnessUnavailableError(f"Roost's image can't be built here; missing: {', '.join(missing)}"))
+    return read_archive(image.build())
 
 
 def give_up(error: HarnessUnavailableError) -> NoReturn:

@@ -93,6 +93,24 @@ def write_archive(image: Image, reference: str, path: Path) -> None:
     path.write_bytes(_tar({name: (blob, 0o644) for name, blob in members.items()}))
 
 
+def read_archive(path: Path) -> Image:
+    """The one image of an OCI layout in a tar."""
+    with tarfile.open(path) as tar:
+
+        def read(name: str) -> bytes:
+            member = tar.extractfile(name)
+            assert member is not None, name
+            return member.read()
+
+        def blob(descriptor: Mapping[str, str]) -> bytes:
+            return read(f"blobs/sha256/{descriptor['digest'].removeprefix('sha256:')}")
+
+        (entry,) = json.loads(read("index.json"))["manifests"]
+        manifest = blob(entry)
+        parts = json.loads(manifest)
+        return Image(manifest, blob(parts["config"]), tuple(map(blob, parts["layers"])))
+
+
 def describe(media_type: str, blob: bytes) -> dict[str, object]:
     """A descriptor: how one blob refers to another."""
     return {"mediaType": media_type, "digest": digest_of(blob), "size": len(blob)}

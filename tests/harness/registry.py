@@ -119,11 +119,6 @@ class RealRegistry:
         return f"{LOOPBACK}:{self._port.number}"
 
     @property
-    def push_host(self) -> str:
-        """127.0.0.1:PORT for a program that pushes by itself; what it pushes is pulled from `host`."""
-        return f"{LOOPBACK}:{self._backend_port}"
-
-    @property
     def bytes_per_second(self) -> float | None:
         return self._throttle.bytes_per_second
 

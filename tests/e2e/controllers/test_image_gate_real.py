@@ -6,7 +6,6 @@ images take minutes elsewhere. Nothing is made faster for the gate: kubelets and
 
 from __future__ import annotations
 
-import platform
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pytest
 
 from roost_core.placement.labels import pulled_label
-from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.fixtures import give_up
 from tests.harness.real_nodes import RealNode
@@ -22,7 +21,6 @@ from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-from tools.build_image import build_pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -56,11 +54,10 @@ def cluster() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealRegistry]:
+def registry() -> Iterator[RealRegistry]:
     try:
         # All that the puller's init container needs of Roost's image.
-        pause = tmp_path_factory.mktemp("image") / "pause"
-        build_pause(pause, platform.machine())
+        pause = ensure_binary("pause")
         with RealRegistry() as registry:
             registry.push_program(_path(PAUSE))
             registry.push(_path(ROOST), files={"/usr/local/lib/roost/pause": pause})

@@ -1,17 +1,13 @@
-"""Roost's image: a valid layout, the places that the Dockerfile promises, and a pod of it on a real node."""
+"""Roost's image, built from the Dockerfile: what it holds, how its programs run, and a pod of it on a real node."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
+import io
 import json
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tarfile
 import time
 from pathlib import Path
@@ -21,71 +17,50 @@ import pytest
 
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import give_up, require_image
 from tests.harness.real_nodes import RealNode, require_real_nodes
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
-from tools import build_image
-from tools.oci.debian import read_dependencies
-from tools.oci.errors import ImageError
-from tools.oci.layers import list_paths, write_layer
-from tools.oci.layout import Image, read_layout, write_layout
-from tools.oci.registry import push
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.harness.images import Image
+
+pytestmark = pytest.mark.e2e
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 USER = 65532
+PAUSE = "usr/local/lib/roost/pause"
 READ_ONLY = (
     "mount --bind {root} {root} && mount -o remount,bind,ro {root} && exec chroot --userspec={user}:{user} {root}"
 )
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    """Roost's image as it would be made now, with the layers that this machine's cache has."""
-    return make_or_give_up(tmp_path_factory.mktemp("image") / "layout")
+def image() -> Image:
+    return require_image()
 
 
-def make_or_give_up(folder: Path) -> Image:
-    missing = [
-        program for program in ("apt-get", "apt-cache", "dpkg-deb", "tar", "go") if shutil.which(program) is None
-    ]
-    if missing or os.geteuid() != 0:
-        wanted = f"{', '.join(missing)}" if missing else "root"
-        give_up(HarnessUnavailableError(f"the image is made on Debian, by root, with Go; this lacks {wanted}"))
-    return make(folder)
-
-
-def make(folder: Path) -> Image:
-    made = subprocess.run(
-        [sys.executable, "-m", "tools.build_image", "--output", folder, "--name", "roost:test"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
-    image = read_layout(folder)
-    assert made.stdout.split() == [image.digest]
-    return image
+@pytest.fixture(scope="module")
+def config(image: Image) -> dict[str, Any]:
+    """What the image says of how it runs."""
+    settings: dict[str, Any] = json.loads(image.config)["config"]
+    return settings
 
 
 @pytest.fixture(scope="module")
 def root(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The image's layers, unpacked over each other as root."""
     folder = tmp_path_factory.mktemp("root")
-    for layer in image.manifest["layers"]:
-        subprocess.run(["tar", "-xzpf", image.blob(layer["digest"]), "-C", folder], check=True)
+    for layer in image.layers:
+        subprocess.run(["tar", "-xzpf", "-", "-C", folder], input=layer, check=True)
     folder.chmod(0o755)
     return folder
 
 
-def inside(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def inside(root: Path, config: dict[str, Any], *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the root, which is read-only, as the image's user and with its environment."""
     script = f'{READ_ONLY.format(root=root, user=USER)} "$@"'
-    environment = dict(entry.split("=", 1) for entry in build_image.RUNTIME["Env"])
+    environment = dict(entry.split("=", 1) for entry in config["Env"])
     arguments = ["unshare", "--mount", "sh", "-c", script, "sh", *command]
     return subprocess.run(
         arguments,
@@ -96,46 +71,27 @@ def inside(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.e2e
-def test_every_blob_is_what_its_descriptor_says(image: Image) -> None:
-    manifest = image.manifest
-    for blob in (manifest["config"], *manifest["layers"]):
-        content = image.blob(blob["digest"]).read_bytes()
-        assert f"sha256:{hashlib.sha256(content).hexdigest()}" == blob["digest"]
-        assert len(content) == blob["size"]
-    config = json.loads(image.blob(manifest["config"]["digest"]).read_bytes())
-    unpacked = [gzip.decompress(image.blob(layer["digest"]).read_bytes()) for layer in manifest["layers"]]
-    assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(tar).hexdigest()}" for tar in unpacked]
-    assert len(config["history"]) == len(unpacked)
+def test_its_user_is_a_number_and_its_settings_are_the_dockerfiles(config: dict[str, Any]) -> None:
+    assert config["User"] == f"{USER}:{USER}"
+    assert config["Entrypoint"] == ["roost"]
+    path, *others = config["Env"]
+    assert path.startswith("PATH=/opt/roost/bin:")
+    # Nothing of the machine that built it.
+    assert others == ["PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1"]
+    assert config["Labels"]["org.opencontainers.image.title"] == "roost"
 
 
-@pytest.mark.e2e
-def test_the_same_tree_makes_the_same_image(image: Image, tmp_path: Path) -> None:
-    assert make(tmp_path / "layout").digest == image.digest
-
-
-@pytest.mark.e2e
-def test_the_archive_holds_the_layout_and_what_docker_load_reads(image: Image) -> None:
-    with tarfile.open(image.folder.with_name(f"{image.folder.name}.tar")) as archive:
-        names = set(archive.getnames())
-        manifest_file = archive.extractfile("manifest.json")
-        assert manifest_file is not None
-        (entry,) = json.load(manifest_file)
-    assert entry["RepoTags"] == ["roost:test"]
-    assert {entry["Config"], *entry["Layers"], "index.json", "oci-layout"} <= names
-    on_disk = {path.relative_to(image.folder).as_posix() for path in image.folder.rglob("*") if path.is_file()}
-    assert names == on_disk
-
-
-@pytest.mark.e2e
 def test_all_is_roots_and_nothing_is_left_to_compile(image: Image) -> None:
     sources: set[str] = set()
     compiled: set[str] = set()
-    for layer in image.manifest["layers"]:
-        with tarfile.open(image.blob(layer["digest"])) as tar:
+    for layer in image.layers[1:]:  # the first is the base
+        with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
             for member in tar:
                 assert (member.uid, member.gid) == (0, 0), member.name
                 assert member.isdir() or member.issym() or not member.mode & 0o022, member.name
+                # Nor does the build leave traces elsewhere.
+                if not member.isdir():
+                    assert member.name == PAUSE or member.name.startswith("opt/roost/"), member.name
                 if member.name.endswith(".py") and "/python3" in member.name:
                     sources.add(member.name)
                 elif member.name.endswith(".pyc"):
@@ -145,20 +101,35 @@ def test_all_is_roots_and_nothing_is_left_to_compile(image: Image) -> None:
     assert not sources - compiled
 
 
-@pytest.mark.e2e
-def test_roost_runs_as_a_user_without_rights_in_a_root_that_is_read_only(root: Path) -> None:
-    told = inside(root, "roost", "--version")
-    assert told.returncode == 0, told.stderr
-    assert re.search(r"\d+\.\d+", told.stdout)
-    rendered = inside(root, "roost", "render", "--release", "hub", "--namespace", "ns")
+def test_it_holds_the_locked_packages_and_roost_only(root: Path, config: dict[str, Any]) -> None:
+    program = "import importlib.metadata as m; print(*(one.name for one in m.distributions()))"
+    printed = inside(root, config, "python", "-c", program)
+    assert printed.returncode == 0, printed.stderr
+    locked = re.findall(r"^([\w.-]+)==", (REPOSITORY / "requirements" / "run.txt").read_text(), re.MULTILINE)
+    assert canonical(printed.stdout.split()) == canonical(["roost", *locked])
+
+
+def canonical(names: list[str]) -> set[str]:
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in names}
+
+
+def test_roost_runs_as_a_user_without_rights_in_a_root_that_is_read_only(root: Path, config: dict[str, Any]) -> None:
+    version = inside(root, config, "roost", "--version")
+    assert version.returncode == 0, version.stderr
+    assert re.search(r"\d+\.\d+", version.stdout)
+    rendered = inside(root, config, "roost", "render", "--release", "hub", "--namespace", "ns")
     assert rendered.returncode == 0, rendered.stderr
     assert "kind: Deployment" in rendered.stdout
     program = "import os, sys; print(os.getuid(), os.getgid(), os.access('/', os.W_OK), sys.prefix)"
-    assert inside(root, "python", "-c", program).stdout.split() == [str(USER), str(USER), "False", "/opt/roost"]
+    assert inside(root, config, "python", "-c", program).stdout.split() == [
+        str(USER),
+        str(USER),
+        "False",
+        "/opt/roost",
+    ]
 
 
-@pytest.mark.e2e
-def test_every_module_of_roost_and_every_library_it_needs_loads(root: Path) -> None:
+def test_every_module_of_roost_and_every_library_it_needs_loads(root: Path, config: dict[str, Any]) -> None:
     program = """
 import importlib, importlib.metadata, pkgutil, zoneinfo
 for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloop", "yaml", "sqlite3", "ssl"):
@@ -175,14 +146,13 @@ for name in ("roost", "roost_core", "generator", "webhook"):
 zoneinfo.ZoneInfo("Europe/Berlin")
 print(importlib.metadata.version("roost"))
 """
-    told = inside(root, "python", "-W", "error", "-c", program)
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.strip()
+    loaded = inside(root, config, "python", "-W", "error", "-c", program)
+    assert loaded.returncode == 0, loaded.stderr
+    assert loaded.stdout.strip()
 
 
-@pytest.mark.e2e
 def test_the_pause_installs_itself_waits_and_goes_at_sigterm(root: Path, tmp_path: Path) -> None:
-    pause, copy = root / build_image.PAUSE, tmp_path / "pause"
+    pause, copy = root / PAUSE, tmp_path / "pause"
     assert subprocess.run([pause, "exit"], check=False).returncode == 0
     assert subprocess.run([pause, "install", copy], check=False).returncode == 0
     assert copy.read_bytes() == pause.read_bytes()
@@ -198,20 +168,15 @@ def test_the_pause_installs_itself_waits_and_goes_at_sigterm(root: Path, tmp_pat
     assert "usage: pause" in refused.stderr
 
 
-@pytest.mark.e2e
 def test_a_pod_of_the_pushed_image_runs_on_a_real_node(image: Image) -> None:
     try:
         require_real_nodes()
         with RealRegistry() as registry, ControlPlane() as cluster:
-            pushed = push(image, f"http://{registry.push_host}/hub/roost:test")
-            assert pushed == f"{registry.push_host}/hub/roost@{image.digest}"
-            # Again: every layer is there already.
-            assert push(image, f"http://{registry.push_host}/hub/roost:again") == pushed
+            reference = registry.push_image("hub/roost:test", image).reference
             with RealNode(cluster, "node-a", registry):
-                cluster.create_pod(strict_pod(f"{registry.host}/hub/roost:test", ["roost", "--version"]), "default")
+                cluster.create_pod(strict_pod(reference, ["roost", "--version"]), "default")
                 cluster.wait_for_pod_phase("roost", "default", "Succeeded", 120)
-                reference = f"{registry.host}/hub/roost:test"
-                cluster.create_pod(strict_pod(reference, [f"/{build_image.PAUSE}"], name="pause"), "default")
+                cluster.create_pod(strict_pod(reference, [f"/{PAUSE}"], name="pause"), "default")
                 cluster.wait_for_pod_phase("pause", "default", "Running", 120)
                 cluster.api.delete("/api/v1/namespaces/default/pods/pause")
                 wait_until(
@@ -232,61 +197,3 @@ def strict_pod(image: str, command: list[str], name: str = "roost") -> dict[str,
     container = {"name": "main", "image": image, "command": command, "securityContext": rights}
     spec = {"nodeName": "node-a", "restartPolicy": "Never", "containers": [container]}
     return {"metadata": {"name": name}, "spec": spec}
-
-
-def test_the_dockerfile_makes_the_same_places_user_and_settings() -> None:
-    last_stage = (REPOSITORY / "Dockerfile").read_text().rpartition("\nFROM ")[2].replace("\\\n", " ")
-    runtime = build_image.RUNTIME
-    assert re.findall(r"^USER (\S+)", last_stage, re.MULTILINE) == [runtime["User"]]
-    assert [json.loads(found) for found in re.findall(r"^ENTRYPOINT (.+)", last_stage, re.MULTILINE)] == [
-        runtime["Entrypoint"]
-    ]
-    labels = dict(re.findall(r'(org\.opencontainers\.\S+)="([^"]+)"', last_stage))
-    assert labels == runtime["Labels"]
-    (settings,) = re.findall(r"^ENV (.+)", last_stage, re.MULTILINE)
-    path, *others = settings.split()
-    assert others == runtime["Env"][1:]
-    assert runtime["Env"][0].startswith(path.removesuffix("$PATH"))
-    assert f"COPY --from=pause /pause /{build_image.PAUSE}\n" in last_stage
-    assert "COPY --from=build /opt/roost /opt/roost\n" in last_stage
-
-
-def test_a_layer_is_the_same_bytes_whenever_and_by_whomever_it_is_written(tmp_path: Path) -> None:
-    def write(name: str, moment: float) -> str:
-        root = tmp_path / name
-        (root / "folder").mkdir(parents=True)
-        (root / "folder" / "file").write_text("content")
-        (root / "folder" / "link").symlink_to("/absolute")
-        for path in (root / "folder" / "file", root / "folder"):
-            os.utime(path, (moment, moment))
-        return write_layer(root, list_paths(root), tmp_path / f"{name}.tar.gz", "test").digest
-
-    assert write("once", 1_000_000_000) == write("again", 1_700_000_000)
-
-
-def test_of_alternative_dependencies_the_first_is_taken_and_virtual_ones_are_left() -> None:
-    printed = (
-        "python3.11\n  Depends: python3.11-minimal\n |Depends: media-types\n  Depends: mime-support\n"
-        "tzdata\n |Depends: debconf\n  Depends: <debconf-2.0>\n    cdebconf\nlibx\n  PreDepends: libc6:amd64\n"
-    )
-    assert read_dependencies(printed) == {
-        "python3.11": ["python3.11-minimal", "media-types"],
-        "tzdata": ["debconf"],
-        "libx": ["libc6"],
-    }
-
-
-@pytest.fixture
-def refusing_port() -> Iterator[int]:
-    """A port on which nobody listens."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
-
-
-def test_a_push_that_cannot_work_says_why(tmp_path: Path, refusing_port: int) -> None:
-    image = write_layout(tmp_path / "layout", [], {}, "empty:1")
-    with pytest.raises(ImageError, match="expected http://HOST:PORT/NAME:TAG"):
-        push(image, "registry.test/roost")
-    with pytest.raises(ImageError, match="Is a registry there"):
-        push(image, f"http://127.0.0.1:{refusing_port}/roost:1")

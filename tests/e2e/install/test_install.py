@@ -20,13 +20,12 @@ import pytest
 import yaml
 
 from roost_core.placement.labels import attract_label, images_condition, is_own_node_label, pulled_label, scheduler_name
-from tests.e2e.install.test_image import make_or_give_up
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import ApiError
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.cgroups import memory_bytes
-from tests.harness.fixtures import give_up, require_binary
+from tests.harness.fixtures import give_up, require_binary, require_image
 from tests.harness.pod_network import PodNetwork
 from tests.harness.real_nodes import RealNode, condition
 from tests.harness.registry import RealRegistry
@@ -34,7 +33,6 @@ from tests.harness.scheduler import start_scheduler
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
-from tools.oci.registry import push
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -158,7 +156,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("install")
-    image = make_or_give_up(folder / "layout")
+    image = require_image()
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
     try:
@@ -167,7 +165,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             registry = stack.enter_context(RealRegistry())
             cluster = stack.enter_context(network.make_cluster())
             # Under the names that the values' defaults have: nodes ask this registry for every host.
-            push(image, f"http://{registry.push_host}/jupyterhub/roost:{version}")
+            registry.push_image(f"jupyterhub/roost:{version}", image)
             scheduler = ensure_binary("kube-scheduler", cluster.minor)
             tag = defaults["scheduler"]["image"]["tags"][cluster.minor]
             registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": scheduler})
