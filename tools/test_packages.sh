@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
-# What the tests need besides Go: runc of the real nodes is linked with libseccomp; the recorder is tested on a real
-# PostgreSQL, too; Roost's image is built from the Dockerfile. Installs it on Debian, as root, when missing.
+# What the tests need besides Go: the recorder is tested on a real PostgreSQL, too; Roost's image is built from the
+# Dockerfile. Installs it on Debian, as root, when missing.
 # Elsewhere it says what is missing; the tests concerned are then skipped with that reason (with CI set: fail).
 set -uo pipefail
 missing=()
 command -v ip >/dev/null || missing+=(iproute2) # pods' network
-command -v gcc >/dev/null || command -v cc >/dev/null || missing+=(gcc libc6-dev)
-command -v pkg-config >/dev/null || missing+=(pkg-config)
-{ command -v pkg-config >/dev/null && pkg-config --exists libseccomp; } || missing+=(libseccomp-dev)
 { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=(postgresql)
 # The recorder's report is looked at in a browser; without fonts there is no text to look at.
 command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing+=(chromium chromium-driver fonts-dejavu-core)

@@ -1,8 +1,9 @@
-"""Build the pinned Go programs of the test control plane once, and keep them in a per-user cache.
+"""The test control plane's programs: pinned Go programs, built once, and some of Debian's packages, unpacked once.
 
 Owns which programs there are, their versions (read from the go.mod files, never repeated here) and where they lie:
-`${XDG_CACHE_HOME:-~/.cache}/roost/bin/<program>-<version>-<hash of inputs>`. A fresh clone finds them again. Files of a
-program's module that it can't do without, such as its CustomResourceDefinitions, lie beside it in `<the same>.files`.
+`${XDG_CACHE_HOME:-~/.cache}/roost/bin/<program>-<version>-<hash of inputs>`, Debian's in `<program>-debian`. A fresh
+clone finds them again. Files of a program's module that it can't do without, such as its CustomResourceDefinitions, lie
+beside it in `<the same>.files`.
 Guarantee: a program is built by one process at a time, and appears whole or not at all.
 """
 
@@ -57,8 +58,6 @@ class Program:
     for_each_minor: bool = False  # one version for each of MINORS; else there is one version
     module_files: tuple[str, ...] = ()  # globs in the module's folder: kept beside the program, by their base names
     sources: tuple[str, ...] = ()  # of a main package of our own: its files, beside the go.mod
-    build_tags: tuple[str, ...] = ()
-    c_libraries: tuple[tuple[str, str], ...] = ()  # linked with cgo: (name in pkg-config, Debian package)
 
     def mod_file(self, minor: str) -> Path:
         """The go.mod that pins the program for one Kubernetes minor."""
@@ -96,6 +95,7 @@ PROGRAMS: dict[str, Program] = {
         _kubernetes("kube-scheduler"),
         _kubernetes("kube-controller-manager"),
         _kubernetes("kubectl", for_each_minor=False),  # the newest speaks with all of them
+        # Debian 12's is 3.4: without --socket-reuse-port, and too old for lists from the API server's cache.
         Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
         Program(
             "helm",
@@ -132,15 +132,6 @@ PROGRAMS: dict[str, Program] = {
             "github.com/yannh/kubeconform",
             ("main.version={version}",),
         ),
-        # Checks PromQL and evaluates alerts. Without service discovery: half the program, and nothing is discovered.
-        Program(
-            "promtool",
-            "promtool",
-            "github.com/prometheus/prometheus/cmd/promtool",
-            "github.com/prometheus/prometheus",
-            ("github.com/prometheus/common/version.Version={version}",),
-            build_tags=("remove_all_sd",),
-        ),
         # With the cloud provider whose machines are Node objects only.
         Program(
             "karpenter",
@@ -162,19 +153,15 @@ PROGRAMS: dict[str, Program] = {
         _containerd("containerd"),
         _containerd("containerd-shim-runc-v2"),
         _containerd("ctr"),
-        Program(
-            "runc",
-            "runc",
-            "github.com/opencontainers/runc",
-            "github.com/opencontainers/runc",
-            # Without it runc refuses every container that has a seccomp profile, and so all that containerd makes.
-            build_tags=("seccomp",),
-            c_libraries=(("libseccomp", "libseccomp-dev"),),
-        ),
         Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
         Program("pause", "../../tools/pause", ".", "", sources=("main.go",)),  # of Roost's image
-        Program("registry", "registry", ".", "github.com/distribution/distribution/v3", sources=("main.go",)),
     )
+}
+# program -> (Debian package, the program's path in it). They are unpacked, not installed: no service starts.
+PACKAGED = {
+    "promtool": ("prometheus", "usr/bin/promtool"),
+    "registry": ("docker-registry", "usr/bin/docker-registry"),
+    "runc": ("runc", "usr/sbin/runc"),
 }
 REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", "registry")
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
@@ -188,17 +175,23 @@ def cache_root() -> Path:
 
 
 def cached_path(name: str, minor: str = NEWEST_MINOR) -> Path:
-    """Where the program lies once it's built."""
+    """Where the program lies once it's built or unpacked."""
+    if name in PACKAGED:
+        return cache_root() / "bin" / f"{name}-debian"
     program, version = _known(name, minor), _known(name, minor).version(minor)
     return cache_root() / "bin" / f"{name}-{version}-{_hash_of_inputs(program, minor)}"
 
 
 def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
-    """Path of a program ready to run: from KUBEBUILDER_ASSETS, from the cache, or built now (minutes, with progress).
+    """Path of a program ready to run: from KUBEBUILDER_ASSETS, from the cache, or built or unpacked now.
+
+    Builds take minutes and report progress.
 
     minor: the Kubernetes minor; programs that aren't Kubernetes' own have one version for all.
-    Raises HarnessUnavailableError when it would have to be built and can't be, BuildError when the build fails.
+    Raises HarnessUnavailableError when it can't be had here, BuildError when its build fails.
     """
+    if name in PACKAGED:
+        return _unpacked(name)
     return _from_assets(name, minor) or _built(name, minor)
 
 
@@ -213,7 +206,7 @@ def ensure_binaries(*names: str, minor: str = NEWEST_MINOR) -> dict[str, Path]:
 
 
 def missing_binaries(names: Iterable[str] = CONTROL_PLANE, minor: str = NEWEST_MINOR) -> list[str]:
-    """Those that `ensure_binary` would have to build."""
+    """Those that `ensure_binary` would have to build or unpack."""
     return [name for name in names if not (_from_assets(name, minor) or cached_path(name, minor).exists())]
 
 
@@ -234,7 +227,7 @@ def find_go() -> Path:
 
 def _known(name: str, minor: str) -> Program:
     if name not in PROGRAMS:
-        raise ValueError(f"found program {name!r}, expected one of {', '.join(PROGRAMS)}")
+        raise ValueError(f"found program {name!r}, expected one of {', '.join([*PROGRAMS, *PACKAGED])}")
     if minor not in MINORS:
         raise ValueError(f"found Kubernetes minor {minor!r}, expected one of {', '.join(MINORS)}")
     return PROGRAMS[name]
@@ -267,7 +260,7 @@ def _hash_of_inputs(program: Program, minor: str) -> str:
         program.package.encode(),
         _linker_flags(program, minor).encode(),
         f"{platform.system()} {platform.machine()}".encode(),
-        *(pattern.encode() for pattern in (*program.module_files, *program.build_tags)),
+        *(pattern.encode() for pattern in program.module_files),
         *((mod_file.parent / source).read_bytes() for source in program.sources),
     )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
@@ -295,7 +288,6 @@ def _built(name: str, minor: str) -> Path:
         return target
     go = find_go()
     program = PROGRAMS[name]
-    _require_c_libraries(program)
     target.parent.mkdir(parents=True, exist_ok=True)
     label = f"{name} {program.version(minor)}"
     # One lock for all programs: two builds at once share compiled packages badly and need twice the memory.
@@ -305,22 +297,29 @@ def _built(name: str, minor: str) -> Path:
     return target
 
 
-def _require_c_libraries(program: Program) -> None:
-    """Raise HarnessUnavailableError that names the Debian packages that the program's build lacks."""
-    if not program.c_libraries:
-        return
-    lacking = [] if shutil.which("gcc") or shutil.which("cc") else ["gcc"]
-    pkg_config = shutil.which("pkg-config")
-    if pkg_config is None:
-        lacking.append("pkg-config")
-    for library, package in program.c_libraries:
-        asked = [pkg_config or "false", "--exists", library]
-        if pkg_config is None or subprocess.run(asked, capture_output=True, check=False).returncode != 0:
-            lacking.append(package)
-    if lacking:
-        raise HarnessUnavailableError(
-            f"{program.name} can't be built without {', '.join(lacking)}. As root: apt-get install {' '.join(lacking)}"
-        )
+def _unpacked(name: str) -> Path:
+    package, path = PACKAGED[name]
+    if installed := shutil.which(Path(path).name):
+        return Path(installed)
+    target = cached_path(name)
+    if target.exists():
+        return target
+    fix = f"It comes with Debian's package {package}. As root: apt-get update"
+    if shutil.which("apt-get") is None:
+        raise HarnessUnavailableError(f"no {Path(path).name} on PATH, and no apt-get. {fix}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        _lock(target.parent / ".lock-debian", name),
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=".unpacking-") as scratch,
+    ):
+        command = f"apt-get download -qq {package} && dpkg-deb --extract {package}_*.deb ."
+        if os.geteuid() == 0:
+            command = f"{{ {command}; }} || {{ apt-get update -qq && {command}; }}"
+        done = subprocess.run(command, shell=True, cwd=scratch, capture_output=True, text=True, check=False)  # noqa: S602 (no input)
+        if done.returncode != 0:
+            raise HarnessUnavailableError(f"{package} can't be downloaded: {done.stderr.strip()}. {fix}")
+        (Path(scratch) / path).rename(target)
+    return target
 
 
 @contextlib.contextmanager
@@ -347,8 +346,6 @@ def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> 
     command = [str(go), "build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly"]
     if mod_file.name != "go.mod":
         command.append(f"-modfile={mod_file.name}")
-    if program.build_tags:
-        command += ["-tags", ",".join(program.build_tags)]
     nice = shutil.which("nice")
     if nice:  # minutes of full load: the machine stays usable
         command = [nice, "-n", "10", *command]
@@ -358,7 +355,7 @@ def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> 
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as scratch:
         output = Path(scratch) / program.name
         command += ["-ldflags", _linker_flags(program, minor), "-o", str(output), program.package]
-        environment = _go_environment(cgo=bool(program.c_libraries))
+        environment = _go_environment()
         said = _run_with_progress(command, mod_file.parent, label, started, environment)
         if said is not None:
             raise BuildError(f"{label} did not build, in {mod_file.parent}: {' '.join(command)}\n{said}")
@@ -423,6 +420,6 @@ def _run_with_progress(
     return None if status == 0 else "".join(lines[-30:])
 
 
-def _go_environment(*, cgo: bool = False) -> dict[str, str]:
+def _go_environment() -> dict[str, str]:
     # GOFLAGS and GOWORK of a developer's own projects would change what is built.
-    return {**os.environ, "CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "", "GOWORK": "off"}
+    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
