@@ -34,7 +34,7 @@ demo-cluster: setup  ## the same on a real control plane; needs Go
 quick: setup  ## ruff, import directions, the fast unit tests of the rooms that changed since main; under 40 s
 	@$(PY) -m tools.quick
 
-test: setup  ## every check and every test
+test: setup  ## every check and every test; those that need nothing built run first
 	@tools/test.sh
 
 check: setup  ## ruff, mypy, import directions, freshness of generated files
@@ -47,7 +47,7 @@ parity: setup  ## the chart against `roost render`, with real helm
 	@$(PY) -m pytest -n $(WORKERS) tests/parity -m "not minors"
 
 e2e: setup  ## the tests on the real control plane
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile tests/e2e -m "not minors"
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/e2e -m "not minors"
 
 test-install: setup  ## Roost installed by Helm on a real kubelet, with its figures
 	@tools/test_packages.sh
