@@ -29,7 +29,8 @@ BEGIN = 1_800_000_000 * SECOND
 
 
 @functools.cache
-def _empty_database() -> bytes:
+def empty_database() -> bytes:
+    """An SQLite file of the recorder's schema, without rows."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "roost.db"
         store = Store.open(str(path))
@@ -41,7 +42,7 @@ def _empty_database() -> bytes:
 def empty_store(folder: Path) -> Store:
     """An SQLite database in `folder`/roost.db, without rows."""
     path = folder / "roost.db"
-    path.write_bytes(_empty_database())
+    path.write_bytes(empty_database())
     return Store.open(str(path))
 
 

@@ -5,12 +5,28 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.recorder.report.gather import gather
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.fixtures import give_up
+from tests.harness.postgres import Postgres
 from tests.recorded import empty_store, story_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from roost.recorder.report.subject import Report
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Postgres]:
+    """A real PostgreSQL."""
+    server = Postgres()
+    try:
+        server.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield server
+    server.stop()
 
 
 @pytest.fixture

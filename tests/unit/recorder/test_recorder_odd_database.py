@@ -16,9 +16,6 @@ from roost.recorder.recording.reading import read_event, read_node, read_pod
 from roost.recorder.store import schema
 from roost.recorder.store.database import Refused, Store, StoreError, Unavailable
 from roost.recorder.store.records import NODES, PODS, CandidatesRecord, GapRecord, PullRecord, Record, StoredState
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.fixtures import give_up
-from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
 from tests.recorded import empty_store, pod_record
 from tests.unit.recorder.test_recorder_recording import Cluster, Run, event, pod
@@ -27,20 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.harness.postgres import Postgres
+
 Object = dict[str, Any]
 # Of four bytes each and none like the other: nothing that an index could make short.
 LONG = "".join(chr(0x1F300 + number) for number in range(512))
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    server = Postgres()
-    try:
-        server.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield server
-    server.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -31,9 +31,6 @@ from roost.recorder.store.records import (
     Record,
     Verdict,
 )
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.fixtures import give_up
-from tests.harness.postgres import Postgres
 from tests.recorded import (
     BEGIN,
     HOUR,
@@ -51,6 +48,8 @@ from tests.unit.recorder.spans import edge_of, spans_us
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.harness.postgres import Postgres
 
 
 @dataclass(frozen=True)
@@ -130,11 +129,7 @@ def fresh_store(
     if request.param == SQLITE:
         yield lambda: empty_store(tmp_path_factory.mktemp("store"))
         return
-    server = Postgres()
-    try:
-        server.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
+    server: Postgres = request.getfixturevalue("server")
     store = Store.open(server.create("report"))
     store.migrate()
 
@@ -145,7 +140,6 @@ def fresh_store(
 
     yield emptied
     store.close()
-    server.stop()
 
 
 @given(st.lists(made_pods, min_size=1, max_size=12))

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import random
 import shutil
 import sqlite3
-import tempfile
 import threading
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -39,48 +36,33 @@ from roost.recorder.store.records import (
     PullRecord,
     Record,
 )
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.fixtures import give_up
-from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
+from tests.recorded import empty_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.harness.postgres import Postgres
 
 Object = dict[str, Any]
 SECOND = 1_000_000
 TEMPLATE = "empty"
 
 
-@functools.cache
-def empty_database() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "roost.db"
-        store = Store.open(str(path))
-        store.migrate()
-        store.close()
-        return path.read_bytes()
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    """A real PostgreSQL with an empty database of our schema, to be copied."""
-    server = Postgres()
-    try:
-        server.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
+def template(server: Postgres) -> Postgres:
+    """The server, with an empty database of our schema to be copied."""
     store = Store.open(server.create(TEMPLATE))
     store.migrate()
     store.close()
-    yield server
-    server.stop()
+    return server
 
 
 @pytest.fixture(params=[SQLITE, POSTGRESQL])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Makes an empty store each time it's called: every test runs on both databases."""
-    server: Postgres | None = request.getfixturevalue("server") if request.param == POSTGRESQL else None
+    server: Postgres | None = request.getfixturevalue("template") if request.param == POSTGRESQL else None
     stores: list[Store] = []
     numbers = itertools.count(1)
 
