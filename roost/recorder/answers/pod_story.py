@@ -32,7 +32,6 @@ class PodStory:
     # Of the binding, best first; see `unpack_candidates`.
     candidates: Sequence[Row]
     pulls: Sequence[Row]
-    preemption: Row | None
     # Within its start, which ends when it is ready or gone, or now.
     gaps: Sequence[Row]
     autoscaler: Sequence[Row]
@@ -44,12 +43,9 @@ class PodStory:
     # The node that it was bound to.
     node: Row | None = None
 
-    def at(self, phase: Phase, detail: str | None = None) -> int | None:
+    def at(self, phase: Phase) -> int | None:
         """When it reached a phase (the last of several details), in µs; None when it did not, or it is not recorded."""
-        times = [
-            row["at_us"] for row in self.phases if row["phase"] == phase and (detail is None or row["detail"] == detail)
-        ]
-        return max(times, default=None)
+        return max((row["at_us"] for row in self.phases if row["phase"] == phase), default=None)
 
 
 def find_pods(store: Store, name: str, namespace: str | None = None, at_us: int | None = None) -> list[Row]:
@@ -122,7 +118,6 @@ def read_story(store: Store, pod: Row) -> PodStory:
         decisions,
         ranked,
         pulls,
-        preemption[0] if preemption else None,
         gaps,
         autoscaler_rows,
         preemptor,

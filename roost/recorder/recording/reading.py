@@ -67,8 +67,6 @@ class ContainerTimes:
     # repository@sha256:… or sha256:…; "" until it is known.
     image_id: str
     started_us: int | None
-    finished_us: int | None
-    exit_code: int | None
     init: bool
 
 
@@ -77,7 +75,6 @@ class SeenPod:
     """One pod at one time."""
 
     state: PodState
-    resource_version: str
     repo: str
     ref: str
     created_us: int
@@ -115,7 +112,6 @@ class SeenEvent:
     uid: str
     reason: str
     note: str
-    is_warning: bool
     # Kind, namespace, name, uid: of `regarding`, and of `related`.
     about: tuple[str, str, str, str]
     related: tuple[str, str, str, str]
@@ -203,7 +199,6 @@ def read_pod(
         deletion_us -= grace * US
     return SeenPod(
         state=state,
-        resource_version=str(metadata.get("resourceVersion") or ""),
         repo=repo,
         ref=ref,
         created_us=created_us,
@@ -241,15 +236,12 @@ def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
             running = state.get("running") or _NOTHING
             ended = state.get("terminated") or (container.get("lastState") or _NOTHING).get("terminated") or _NOTHING
             started = micros(ended.get("startedAt")) or micros(running.get("startedAt"))
-            exit_code = ended.get("exitCode")
             containers.append(
                 ContainerTimes(
                     name=str(container.get("name") or ""),
                     image=spec_images.get(container.get("name")) or str(container.get("image") or ""),
                     image_id=str(container.get("imageID") or ""),
                     started_us=started or None,
-                    finished_us=micros(ended.get("finishedAt")) or None,
-                    exit_code=exit_code if isinstance(exit_code, int) else None,
                     init=init,
                 )
             )
@@ -288,7 +280,6 @@ def read_event(item: JSONObject) -> SeenEvent:
         uid=str(metadata.get("uid") or ""),
         reason=str(item.get("reason") or ""),
         note=str(item.get("note") or ""),
-        is_warning=item.get("type") == "Warning",
         about=_object(item.get("regarding")),
         related=_object(item.get("related")),
         controller=str(item.get("reportingController") or source.get("component") or ""),

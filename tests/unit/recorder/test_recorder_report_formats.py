@@ -84,13 +84,6 @@ def test_times_that_can_not_be_read_are_wrong_usage(
     assert said in capsys.readouterr().err
 
 
-def test_a_database_that_is_not_there_is_said_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "typo.db"
-    assert main(["report", "--database", str(path)]) == 1
-    assert "typo.db: no such file" in capsys.readouterr().err
-    assert not path.exists()
-
-
 def test_a_database_of_something_else_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "other.db"
     path.touch()

@@ -44,7 +44,7 @@ def story(phases: dict[str, int], bind: Row | None = None, failures: tuple[Row, 
     }
     rows = [{"phase": phase, "detail": "", "at_us": at_us} for phase, at_us in phases.items()]
     decisions = [*failures, *([{**BIND, **bind}] if bind is not None else [])]
-    return PodStory(pod, rows, decisions, [], [], None, [], [])
+    return PodStory(pod, rows, decisions, [], [], [], [])
 
 
 BIND: Row = {
