@@ -1,7 +1,6 @@
 """Start `roost`: find the command, turn errors into one line each and an exit code.
 
-stdout is the product, stderr the talk, the exit code the verdict: 0 done, 1 faulty values (for `diff`: differences),
-2 wrong usage.
+Results go to stdout, messages to stderr. Exit codes: 0 done, 1 faulty values (`diff`: differences), 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ DONE = 0
 FAULTY = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
-# A disk, a quota or a file size that is used up.
+# Out of disk space, quota or file size.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -35,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read stdout has seen enough (`| head`). Python flushes again at exit: give it somewhere to write.
+        # The reader of stdout has closed it (`| head`). Python flushes again at exit: give it somewhere to write.
         _write_nowhere()
         return DONE
     except OSError as error:
@@ -73,7 +72,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _as_utf8(argument: str) -> str:
-    """Read an argument as UTF-8 where the locale made nothing of it."""
+    """Decode an argument as UTF-8 where the locale couldn't."""
     try:
         return os.fsencode(argument).decode("utf-8")
     except UnicodeError:
@@ -81,7 +80,7 @@ def _as_utf8(argument: str) -> str:
 
 
 def _speak_utf8() -> None:
-    """Manifests are UTF-8 whatever the locale says; what stderr can't show is escaped."""
+    """Write UTF-8 whatever the locale is; escape what stderr can't show."""
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)

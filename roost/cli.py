@@ -1,4 +1,4 @@
-"""The whole command line: commands, options, help. Each command's work is in roost/commands, imported when called."""
+"""The command line: commands, options, help. The commands' code is in roost/commands, imported when one is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roost.commands.render import RenderOptions
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-# 9999-12-31T23:59:59.999999Z, the last that a date can tell.
+# 9999-12-31T23:59:59.999999Z, the last time that a datetime can represent.
 _LAST_US: Final = 253_402_300_800 * 1_000_000 - 1
 # Packages that extras of Roost bring, not the plain install.
 _EXTRA_PACKAGES: Final = frozenset({"alembic", "jsonpatch", "psycopg", "rich", "sqlalchemy"})
@@ -26,7 +26,7 @@ _TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 19
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code; wrong usage and help are said here."""
+    """Run one command and return its exit code; prints help and usage errors."""
     try:
         code = cli.main(args=arguments, prog_name="roost", standalone_mode=False)
     except click.exceptions.Exit as exit_:
@@ -86,7 +86,7 @@ def _release_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _values_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that say which values to take; `command` gets one `options`."""
+    """Add the options that select the values; `command` gets one `options`."""
 
     @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win. - is stdin.")
     @click.option(
@@ -153,7 +153,7 @@ class _Program(click.Command):
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
 def cli() -> None:
-    """Decide where the pods of JupyterHubs and BinderHubs land.
+    """Decide on which nodes the pods of JupyterHubs and BinderHubs run.
 
     Exit codes: 0 done, 1 faulty values, 2 wrong usage.
     """
@@ -161,7 +161,9 @@ def cli() -> None:
 
 @cli.command("render", short_help="Render values to Kubernetes manifests.")
 @_values_options
-@click.option("--output-dir", metavar="FOLDER", help="One file an object and a kustomization; the folder is replaced.")
+@click.option(
+    "--output-dir", metavar="FOLDER", help="Write one file per object and a kustomization; the folder is replaced."
+)
 def _render(*, options: RenderOptions, output_dir: str | None) -> int:
     """Render values to Kubernetes manifests.
 
@@ -174,7 +176,7 @@ def _render(*, options: RenderOptions, output_dir: str | None) -> int:
 
 @cli.command("validate", short_help="Print every fault and warning of the values.")
 @_values_options
-@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")
 def _validate(*, options: RenderOptions, strict: bool) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
@@ -184,14 +186,14 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     return _call("validate", options, strict=strict)
 
 
-@cli.command("headroom", short_help="Print how many placeholders the coming days have, and what they come to.")
+@cli.command("headroom", short_help="Print the placeholders of the coming days, and their node-hours.")
 @_values_options
 @click.option(
-    "--at", metavar="TIME", help="Begin then: 2026-10-01T08:00 in the windows' zone, or with Z. Default: now."
+    "--at", metavar="TIME", help="Start, such as 2026-10-01T08:00 in the windows' time zone, or with Z. Default: now."
 )
 @click.option("--days", type=click.IntRange(1, 366), default=7, show_default=True)
-@click.option("--node-cpu", metavar="QUANTITY", help="What a node has for placeholders, beside its daemon pods.")
-@click.option("--node-memory", metavar="QUANTITY", help="Likewise.")
+@click.option("--node-cpu", metavar="QUANTITY", help="CPU of a node that its daemon pods leave for placeholders.")
+@click.option("--node-memory", metavar="QUANTITY", help="The same for memory.")
 def _headroom(
     *, options: RenderOptions, at: str | None, days: int, node_cpu: str | None, node_memory: str | None
 ) -> int:
@@ -211,8 +213,8 @@ def _headroom(
 def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
     """Show what changes between BEFORE and AFTER, object by object and field by field.
 
-    Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as diff's: 0 the same,
-    1 different, 2 an error (faulty values too).
+    Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as with diff: 0 equal,
+    1 different, 2 an error (also for faulty values).
 
     \b
     roost diff old-values.yaml new-values.yaml --release hub --namespace hub
@@ -221,16 +223,16 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
     return _call("diff", before, after, release, colour)
 
 
-@cli.command("import", short_help="Turn zero-to-jupyterhub's or BinderHub's values into Roost's.")
+@cli.command("import", short_help="Convert zero-to-jupyterhub's or BinderHub's values to Roost's.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
 @click.option(
     "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
 )
 def _import(*, files: tuple[str, ...], release: str, hub: str | None) -> int:
-    """Turn zero-to-jupyterhub's or BinderHub's values into Roost's: each FILE (- is stdin), later ones win.
+    """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
-    stderr names what could not be mapped, what to switch off there, and what Roost will do for this hub and what not.
+    stderr lists what could not be mapped, what to switch off in the hub, and what Roost will and won't do for it.
 
     \b
     roost import hub-values.yaml > values.yaml
@@ -240,7 +242,7 @@ def _import(*, files: tuple[str, ...], release: str, hub: str | None) -> int:
 
 
 @cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if the files aren't fresh.")
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if files are outdated.")
 def _chart(*, only_check: bool) -> int:
     """Compile templates/ into the Helm chart, and print the files that changed. For Roost's developers.
 
@@ -271,31 +273,34 @@ def _webhook() -> None:
     cls=_Program,
     package="roost.controllers",
     kind="ControllersOptions",
-    short_help="Keep images, placeholders and popular images in order until SIGTERM.",
+    short_help="Run the image gate, the placeholder mover and the other controllers until SIGTERM.",
 )
 def _controllers() -> None:
-    """Keep images, placeholders and popular images in order until SIGTERM.
+    """Run the image gate, the placeholder mover and the other controllers until SIGTERM.
 
     \b
     roost controllers --settings controllers.json --release hub --namespace hub --kubeconfig ~/.kube/config --dry-run
     """
 
 
-@cli.command("cleanup", short_help="Take a release's labels, taints and conditions off the nodes.")
+@cli.command("cleanup", short_help="Remove a release's labels, taints and conditions from the nodes.")
 @click.option("--release", metavar="NAME", required=True)
 @click.option("-n", "--namespace", metavar="NAME", required=True)
-@click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster.")
-@click.option("--in-cluster", is_flag=True, help="As the pod's own account, instead of --kubeconfig.")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster.")
+@click.option("--in-cluster", is_flag=True, help="Use the pod's service account instead of --kubeconfig.")
 @click.option(
-    "--controllers", metavar="NAME", default="", help="The controllers' Deployment, stopped first; they'd write anew."
+    "--controllers",
+    metavar="NAME",
+    default="",
+    help="The controllers' Deployment, scaled to 0 first: it would add the labels again.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, without doing it.")
 def _cleanup(
     *, release: str, namespace: str, kubeconfig: str | None, in_cluster: bool, controllers: str, dry_run: bool
 ) -> int:
-    """Take a release's labels, taints and conditions off the nodes, around an uninstall.
+    """Remove a release's labels, taints and conditions from the nodes, before or after an uninstall.
 
-    Helm's uninstall runs this by itself. Exit codes: 0 nothing is left, 1 something is, 2 wrong usage.
+    `helm uninstall` runs this. Exit codes: 0 nothing is left, 1 something is left, 2 wrong usage.
 
     \b
     roost cleanup --release hub --namespace hub --kubeconfig ~/.kube/config
@@ -328,16 +333,18 @@ def _database_option(command: Callable[..., int]) -> Callable[..., int]:
         metavar="FILE|URL",
         required=True,
         envvar="ROOST_DATABASE",
-        help="The recorder's: an SQLite file, or postgresql://user@host/name. ROOST_DATABASE says it too.",
+        help="The recorder's: an SQLite file, or postgresql://user@host/name. Also from ROOST_DATABASE.",
     )(command)
 
 
-@cli.command("why", short_help="Tell in plain sentences where a pod went, and what it waited for.")
+@cli.command("why", short_help="Explain where a pod was placed, and what it waited for.")
 @click.argument("pod", metavar="[NAMESPACE/]POD")
 @_database_option
-@click.option("--at", metavar="TIME", help="Of several pods of this name, the one that was there then (ISO 8601, UTC).")
+@click.option(
+    "--at", metavar="TIME", help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC)."
+)
 def _why(*, pod: str, database: str, at: str | None) -> int:
-    """Tell in plain sentences where a pod went, what else was possible, and what it waited for.
+    """Explain where a pod was placed, which other nodes were possible, and what it waited for.
 
     \b
     roost why jupyter-ada --database roost.db
@@ -350,21 +357,21 @@ def _why(*, pod: str, database: str, at: str | None) -> int:
     return _call("why", pod, database, at_us)
 
 
-@cli.command("report", short_help="Sum up what was recorded: one HTML page, or its numbers.")
+@cli.command("report", short_help="Summarize the record: an HTML page, or its numbers.")
 @_database_option
 @click.option("--since", metavar="TIME", help="ISO 8601 (UTC). Default: 7 days before the end of the record.")
-@click.option("--until", metavar="TIME", help="Likewise. Default: the end of the record.")
+@click.option("--until", metavar="TIME", help="ISO 8601 (UTC). Default: the end of the record.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["html", "json", "csv", "openmetrics"]),
     default="html",
     show_default=True,
-    help="html: one file that loads nothing. json, csv: its numbers. openmetrics: histograms of the start phases.",
+    help="html: one self-contained file. json, csv: its numbers. openmetrics: histograms of the start phases.",
 )
 @click.option("--output", metavar="FILE", help="Default: stdout.")
 def _report(*, database: str, since: str | None, until: str | None, form: str, output: str | None) -> int:
-    """Sum up what was recorded: start phases, warm pulls, what stood on the nodes, failures, pre-emptions, gaps.
+    """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
 
     \b
     roost report --database roost.db --output report.html
@@ -387,7 +394,7 @@ def _moment_option(name: str, text: str) -> int:
 
 @cli.group("records", short_help="Export recorded starts, or import those of scheduler-sniffer.")
 def _records() -> None:
-    """Hand recorded starts on to other programs, and take theirs in."""
+    """Export recorded starts for other programs, or import theirs."""
 
 
 @_records.command("export")
@@ -402,7 +409,7 @@ def _records() -> None:
 )
 @click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
 def _records_export(*, database: str, form: str, since: str | None) -> int:
-    """Print what was recorded, as JSON lines.
+    """Print the record as JSON lines.
 
     \b
     roost records export --database roost.db --since 2026-11-01 > launches.jsonl
@@ -432,18 +439,24 @@ def _records_import(*, database: str, path: str) -> int:
 
 @cli.command("traces", short_help="Download days of mybinder.org's public launches, for `roost simulate`.")
 @click.option("--from", "first", metavar="DAY", help="The first day, such as 2019-05-22.")
-@click.option("--to", "last", metavar="DAY", help="The last day, with it. Default: the first.")
-@click.option("--list", "only_list", is_flag=True, help="Print the archive's days (or those asked for) and launches.")
-@click.option("--folder", metavar="FOLDER", default=".", show_default=True, help="Where to; one file a day.")
+@click.option("--to", "last", metavar="DAY", help="The last day, included. Default: the first.")
+@click.option(
+    "--list", "only_list", is_flag=True, help="Print the archive's days (or the selected ones) and their launches."
+)
+@click.option("--folder", metavar="FOLDER", default=".", show_default=True, help="Target folder; one file per day.")
 @click.option("--archive", metavar="URL", help="Default: https://archive.analytics.mybinder.org/")
-@click.option("--allow-http", is_flag=True, help="Download over plain http, too: anybody on the way may change files.")
-@click.option("--tries", type=click.IntRange(1, 100), default=5, show_default=True, help="In a row that bring nothing.")
-@click.option("--no-check", is_flag=True, help="Take a file though the index counts other launches than it has.")
+@click.option(
+    "--allow-http", is_flag=True, help="Also download over plain http, where anyone in between can change files."
+)
+@click.option(
+    "--tries", type=click.IntRange(1, 100), default=5, show_default=True, help="Consecutive failures before giving up."
+)
+@click.option("--no-check", is_flag=True, help="Accept files whose number of launches differs from the index.")
 def _traces(**arguments: Any) -> int:  # noqa: ANN401 - click's
     """Download days of mybinder.org's public launches, for `roost simulate --trace`; prints the files' names.
 
-    A download that was cut goes on where it ended, and a file is there only once it is whole: its size, its JSON and
-    its number of launches are checked. Exit codes: 0 all days are there, 1 some are not, 2 wrong usage.
+    An interrupted download continues where it stopped. A file appears only when it is complete: its size, its JSON and
+    its number of launches are checked. Exit codes: 0 all days are downloaded, 1 some are missing, 2 wrong usage.
 
     \b
     roost traces --list
@@ -466,7 +479,7 @@ def _traces(**arguments: Any) -> int:  # noqa: ANN401 - click's
 @cli.command("top", short_help="Draw nodes, users, placeholders, builds and pulls live in the terminal.")
 @click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
 @click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
-@click.option("--once", is_flag=True, help="Draw once and end.")
+@click.option("--once", is_flag=True, help="Draw once and exit.")
 def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
     """Draw nodes, users, placeholders, builds and pulls live in the terminal, until Ctrl-C.
 
@@ -476,7 +489,7 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
     return _call("top", settings, kubeconfig, once)
 
 
-@cli.command("simulate", short_help="Replay launches under values files, and compare what would have come of it.")
+@cli.command("simulate", short_help="Replay launches under values files, and compare the outcomes.")
 @click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches; repeats. Default: made-up ones.")
 @click.option(
     "--days", type=click.FloatRange(0, 400, min_open=True), help="Of made-up launches, without --trace. Default: 10."
@@ -487,17 +500,17 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
 @click.option(
     "--values", "-f", metavar="FILE[,FILE]", multiple=True, help="Your own; repeats, each a policy. Later files win."
 )
-@click.option("--list-policies", is_flag=True, help="Show the shipped policies, and end.")
+@click.option("--list-policies", is_flag=True, help="Print the shipped policies and exit.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Replays of each policy.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="An assumption about the world; repeats.")
 @click.option("--sessions", metavar="LENGTH[,LENGTH]", default="", help="short, mid, long: session lengths to compare.")
 @click.option(
     "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."
 )
-@click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one a processor.")
+@click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
 @click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
-@click.option("--results", metavar="FOLDER", help="Where results are kept. Default: ~/.cache/roost/simulate.")
-@click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv say the format.")
+@click.option("--results", metavar="FOLDER", help="Folder of results. Default: ~/.cache/roost/simulate.")
+@click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv select the format.")
 @click.option("--format", "form", type=click.Choice(["text", "html", "json", "csv"]), help="Default: text.")
 @click.option(
     "--suggest",
@@ -509,12 +522,12 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
     type=click.FloatRange(0, min_open=True),
     default=30.0,
     show_default=True,
-    help="With --suggest: the wait that 95 of 100 starts may take.",
+    help="With --suggest: the longest wait of 95 of 100 starts.",
 )
 def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> int:  # noqa: ANN401 - click's
     """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
 
-    Results are kept: after Ctrl-C the same command goes on where it was.
+    Results are kept: after Ctrl-C the same command continues where it stopped.
 
     \b
     roost simulate

@@ -21,9 +21,9 @@ DIFFERENT = 1
 
 
 def run(before: str, after: str, release: Release, colour: str) -> int:
-    """Print the differences; 0 none, 1 some. Faults of either side are errors of usage here: 2, as `diff` has it."""
+    """Print the differences; 0 none, 1 some. Faults on either side are usage errors here: 2, as with `diff`."""
     if before == after == "-":
-        raise UsageError("diff - -: stdin can be read once only. Give a file for one side.")
+        raise UsageError("diff - -: stdin can be read only once. Give a file for one side.")
     try:
         changes = compare(_objects(before, release), _objects(after, release))
     except UsageError:
@@ -36,12 +36,12 @@ def run(before: str, after: str, release: Release, colour: str) -> int:
 
 
 def _objects(path: str, release: Release) -> Objects:
-    """Objects of a folder, of manifests, or of values ("-" is stdin). Read once: a pipe has its bytes only once."""
+    """Objects of a folder, of manifests, or of values ("-" is stdin). Reads the path only once: it can be a pipe."""
     if Path(path).is_dir():
         return read_folder(path)
     data = read_file(path, MAX_MANIFEST_BYTES)
     if len(data) > MAX_MANIFEST_BYTES:
-        raise UsageError(f"{path}: is too large for manifests.")
+        raise UsageError(f"{path}: is too large for a file of manifests.")
     given = parse_manifests(data, path)
     if given is not None:
         return given

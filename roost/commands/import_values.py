@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(files: Sequence[str], release: str, hub: str | None = None) -> int:
-    """Values to stdout; to stderr what could not be mapped, what to switch off there, and what Roost will do."""
+    """Print the values to stdout, and the report of the import to stderr."""
     result = import_layers([(file, read_file(file)) for file in files], release, hub)
     sys.stdout.write(result.to_yaml())
     sys.stderr.write(result.report())

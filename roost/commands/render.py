@@ -1,4 +1,4 @@
-"""`roost render`: the manifests that values ask for."""
+"""`roost render`: from values to manifests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RenderOptions(NamedTuple):
-    """What `roost render` was asked for."""
+    """The arguments of `roost render`."""
 
     files: tuple[str, ...] = ()
     settings: Settings = Settings()
@@ -24,7 +24,7 @@ class RenderOptions(NamedTuple):
 
 
 def manifests(options: RenderOptions) -> list[Manifest]:
-    """Everything from file names to manifests; warnings go to stderr. Raises GeneratorError."""
+    """Read, check and render the values; warnings go to stderr. Raises GeneratorError."""
     check_release(options.release)
     made, warnings = make(read_values(options.files, options.settings), options.release)
     sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
@@ -32,7 +32,7 @@ def manifests(options: RenderOptions) -> list[Manifest]:
 
 
 def run(options: RenderOptions, output_dir: str | None) -> int:
-    """Write all manifests to stdout, or replace the folder `output_dir` by them and a kustomization."""
+    """Write all manifests to stdout, or replace the folder `output_dir` with them and a kustomization."""
     made = manifests(options)
     if output_dir is None:
         sys.stdout.write(stream(made))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(options: RenderOptions, *, strict: bool) -> int:
-    """Print faults and warnings to stdout, one a line; 0 when there is no fault (`strict`: and no warning)."""
+    """Print faults and warnings to stdout, one per line; 0 if there are no faults (strict: and no warnings)."""
     faults, unread = _find(options)
     found = sort_faults(faults)
     for fault in found:
@@ -37,7 +37,7 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
     check_release(options.release)
     merged, faults, unread = read_what_loads(options.files, options.settings)
     if faults or unread:
-        # Without a file, only what the others say can be judged, not how it fits together.
+        # When a file is missing, check the others against the schema only, not across keys.
         return [*faults, *find_faults(merged)], unread
     return report(merged, options.release), []
 
