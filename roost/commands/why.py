@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from roost.pages.phrases import show_moment, show_plain
+from roost.pages.phrases import show_plain, show_time
 from roost.recorder.answers.explanation import explain
 from roost.recorder.answers.pod_story import find_pods, read_story, similar_names
 from roost.recorder.store.database import Store, StoreError
@@ -19,7 +19,7 @@ def run(name: str, database: str, at_us: int | None) -> int:
         store = Store.open_for_reading(database)
         pods = find_pods(store, pod_name, namespace or None, at_us)
         if not pods:
-            when = f" at {show_moment(at_us)}" if at_us is not None else ""
+            when = f" at {show_time(at_us)}" if at_us is not None else ""
             near = similar_names(store, pod_name)
             hint = f" Similar names: {show_plain(', '.join(near))}." if near else ""
             print(f"roost why: no pod {name} was recorded{when}.{hint}", file=sys.stderr)  # noqa: T201 - a command's talk

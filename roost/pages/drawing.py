@@ -14,7 +14,7 @@ from math import log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.pages.moments import US, as_date
+from roost.pages.dates import US, as_date
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

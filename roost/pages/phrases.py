@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from roost.pages.moments import US, as_date
+from roost.pages.dates import US, as_date
 
 _HOUR_SECONDS: Final = 3600
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 
 
-def show_moment(at_us: int) -> str:
+def show_time(at_us: int) -> str:
     """A time for people: UTC, to the second."""
     return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S UTC")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.moments import US, as_date
+from roost.pages.dates import US, as_date
 from roost.pages.phrases import show_bytes, show_span
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Unit(StrEnum):
     # A key that has a name for people.
     PHASE = "phase"
     # Microseconds since 1970; ISO 8601 in JSON and CSV.
-    MOMENT = "moment"
+    TIME = "time"
     SECONDS = "seconds"
     BYTES = "bytes"
     COUNT = "count"
@@ -63,8 +63,8 @@ def show(cell: Cell, unit: Unit) -> str:
     if isinstance(cell, str):
         return cell
     match unit:
-        case Unit.MOMENT:
-            return moment(int(cell))[:16].replace("T", " ")
+        case Unit.TIME:
+            return iso_time(int(cell))[:16].replace("T", " ")
         case Unit.SECONDS:
             return show_span(round(cell * US))
         case Unit.BYTES:
@@ -79,15 +79,15 @@ def show(cell: Cell, unit: Unit) -> str:
             return f"{cell:,}"
 
 
-def moment(at_us: int) -> str:
+def iso_time(at_us: int) -> str:
     """ISO 8601, UTC; any number is accepted."""
     return as_date(at_us).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def data_cell(cell: Cell, unit: Unit) -> Cell:
     """A cell for programs."""
-    if unit is Unit.MOMENT and isinstance(cell, int):
-        return moment(cell)
+    if unit is Unit.TIME and isinstance(cell, int):
+        return iso_time(cell)
     return round(cell, 6) if isinstance(cell, float) else cell
 
 

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.moments import US
-from roost.pages.phrases import show_bytes, show_moment, show_plain, show_span
+from roost.pages.dates import US
+from roost.pages.phrases import show_bytes, show_plain, show_span, show_time
 from roost.recorder.store.records import DecisionKind, Phase, Verdict
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _head(story: PodStory) -> Iterator[str]:
     )
     yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({origin})' if origin else ''}"
     ready_us = story.at(Phase.READY)
-    created = f"Created {show_moment(pod['created_us'])}"
+    created = f"Created {show_time(pod['created_us'])}"
     if ready_us is not None:
         # Both times are in whole seconds.
         span_us = ready_us - pod["created_us"]
@@ -87,7 +87,7 @@ def _where(story: PodStory) -> Iterator[str]:
             yield f"  The scheduler's model differs: {bind['model_note']}."
     for row in story.decisions:
         if row["kind"] == DecisionKind.NOMINATE:
-            yield f"  Room was made for it on {row['node_name']} at {show_moment(row['at_us'])}."
+            yield f"  Room was made for it on {row['node_name']} at {show_time(row['at_us'])}."
     for row in story.victims:
         victim = f"{row['namespace']}/{row['name']}" if row["name"] else "a pod of lower priority"
         yield f"  Pre-empted for it on {row['node_name'] or 'its node'}: {victim}."
@@ -162,7 +162,7 @@ def _waits(story: PodStory) -> Iterator[str]:
         yield f"  {show_span(gone_us - since_us)} for a node, in vain{_tries(failures)}"
     else:
         yield f"  a node{_tries(failures)}"
-    yield from _some([f"{show_moment(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts")
+    yield from _some([f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts")
     yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
     for row in story.pulls:
         yield f"  {_pull(row)}"
@@ -202,8 +202,8 @@ def _some(lines: Sequence[str], what: str) -> Iterator[str]:
 
 
 def _autoscaler(row: Row) -> str:
-    again = f" ({row['count']} times, last {show_moment(row['last_us'])})" if row["count"] > 1 else ""
-    return f"{show_moment(row['at_us'])}: {row['reason']}: {row['message']}{again}"
+    again = f" ({row['count']} times, last {show_time(row['last_us'])})" if row["count"] > 1 else ""
+    return f"{show_time(row['at_us'])}: {row['reason']}: {row['message']}{again}"
 
 
 def _tries(failures: Sequence[Row]) -> str:
@@ -244,7 +244,7 @@ def _end(story: PodStory) -> Iterator[str]:
         "deleted": "it was deleted",
     }
     why = reasons.get(pod["end_reason"], pod["end_reason"])
-    yield f"Gone {show_moment(pod['deleted_us'])}{f': {why}' if why else ''}."
+    yield f"Gone {show_time(pod['deleted_us'])}{f': {why}' if why else ''}."
 
 
 def _preemptor(row: Row | None) -> str:
@@ -257,7 +257,7 @@ def _preemptor(row: Row | None) -> str:
 def _doubts(story: PodStory) -> Iterator[str]:
     for gap in story.gaps:
         yield (
-            f"Note: from {show_moment(gap['from_us'])} to {show_moment(gap['to_us'])}, some {gap['kind']} "
+            f"Note: from {show_time(gap['from_us'])} to {show_time(gap['to_us'])}, some {gap['kind']} "
             f"may be missing from the record ({gap['why']})."
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from roost.pages.moments import US, as_date
+from roost.pages.dates import US, as_date
 from roost.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost.recorder.store import schema
 from roost.recorder.store.records import Phase

@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from roost.pages.moments import US
+from roost.pages.dates import US
 from roost.pages.phrases import show_plain, show_span
 from roost.recorder.recording.reading import SeenEvent, SeenNode, SeenPod, read_event, read_node, read_pod
 from roost_core.kube.watch_cache import WatchCache

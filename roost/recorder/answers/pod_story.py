@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from roost.pages.moments import US
+from roost.pages.dates import US
 from roost.recorder.store import schema
 from roost.recorder.store.records import DecisionKind, Phase, unpack_candidates
 

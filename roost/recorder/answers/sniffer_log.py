@@ -16,7 +16,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.pages.moments import MAX_US, US, as_date
+from roost.pages.dates import MAX_US, US, as_date
 from roost.recorder.recording.reading import MICRO_US, SECOND_US, micros
 from roost.recorder.store.records import DecisionKind, DecisionRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
 from roost_core.placement.quantities import parse_quantity
@@ -273,7 +273,7 @@ def _read_time(text: object) -> tuple[int, int] | None:
 # Writing
 
 
-def show_time(at_us: int, resolution_us: int) -> str:
+def go_time(at_us: int, resolution_us: int) -> str:
     """A time as Go prints it, which is the sniffer's format."""
     seconds = as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
     fraction = "" if resolution_us >= SECOND_US else f".{at_us % US:06d}"
@@ -294,7 +294,7 @@ def node_lines(node: Row) -> Iterator[str]:
             name=node["name"],
             endpoint="nodeAdd",
             event="Ready",
-            timestamp=show_time(node["ready_us"], SECOND_US),
+            timestamp=go_time(node["ready_us"], SECOND_US),
         )
 
 
@@ -303,7 +303,7 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
     name, node = pod["name"], bind["node_name"] if bind is not None else ""
 
     def line(endpoint: str, event: str, row: Row) -> str:
-        timestamp = show_time(row["at_us"], row["resolution_us"])
+        timestamp = go_time(row["at_us"], row["resolution_us"])
         return _line(object="Pod", name=name, endpoint=endpoint, node=node, event=event, timestamp=timestamp)
 
     if bind is not None:
@@ -331,7 +331,7 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
             reason=reason if event == _DELETED else "",
             node=node,
             event=event,
-            timestamp=show_time(ended_us, MICRO_US),
+            timestamp=go_time(ended_us, MICRO_US),
         )
 
 

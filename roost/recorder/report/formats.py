@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CollectorRegistry, HistogramMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from roost.pages.moments import US
-from roost.pages.table import csv_cell, data_cell, moment
+from roost.pages.dates import US
+from roost.pages.table import csv_cell, data_cell, iso_time
 from roost.recorder.report.sections import tables
 from roost.recorder.report.starts import Starts
 from roost.recorder.report.statistics import BOUNDS_SECONDS, Spans
@@ -31,8 +31,8 @@ def to_json(report: Report) -> str:
     document = {
         "schema": SCHEMA,
         "version": VERSION,
-        "since": moment(report.window.from_us),
-        "until": moment(report.window.to_us),
+        "since": iso_time(report.window.from_us),
+        "until": iso_time(report.window.to_us),
         "step_seconds": report.steps.step_us // US,
         "tables": {
             table.name: [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from roost.pages.moments import US
+from roost.pages.dates import US
 from roost.pages.table import Unit
 from roost.recorder.report.statistics import Span, covered, unite
 from roost.recorder.report.subject import Field, Report, Section, TableOf, time_field

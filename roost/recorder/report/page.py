@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from roost.pages.dates import US
 from roost.pages.html_page import Tile, render
-from roost.pages.moments import US
 from roost.pages.phrases import show_span
-from roost.pages.table import Unit, moment
+from roost.pages.table import Unit, iso_time
 from roost.recorder.report.failures import Failures
 from roost.recorder.report.gaps import unseen
 from roost.recorder.report.pulls import Pulls
@@ -40,12 +40,12 @@ def _span(report: Report) -> str:
     from_us, to_us = report.window
     if report.extent is None:
         return "The database has no records."
-    covered = f"{_moment(from_us)} to {_moment(to_us)} UTC ({show_span(to_us - from_us)})."
+    covered = f"{_time(from_us)} to {_time(to_us)} UTC ({show_span(to_us - from_us)})."
     return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
 
 
-def _moment(at_us: int) -> str:
-    return moment(at_us)[:16].replace("T", " ")
+def _time(at_us: int) -> str:
+    return iso_time(at_us)[:16].replace("T", " ")
 
 
 def _notices(report: Report) -> list[str]:
@@ -53,7 +53,7 @@ def _notices(report: Report) -> list[str]:
         return ["Nothing has been recorded in this database yet. Run `roost record` to fill it."]
     if report.is_empty:
         from_us, to_us = report.extent
-        recorded = f"{_moment(from_us)} to {_moment(to_us)} UTC"
+        recorded = f"{_time(from_us)} to {_time(to_us)} UTC"
         return [f"Nothing was recorded in this period. The record covers {recorded}: choose with --since and --until."]
     notices = []
     for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):

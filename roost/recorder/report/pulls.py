@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 import sqlalchemy as sa
 
+from roost.pages.dates import US
 from roost.pages.drawing import PERCENTS, Figure, Mark, Row, bars, cut, plot_axis, short_names, time_text
-from roost.pages.moments import US
 from roost.pages.table import Unit, show
 from roost.recorder.report.gaps import unseen_steps
 from roost.recorder.report.query import Query, bounded, count, total

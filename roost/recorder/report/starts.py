@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import sqlalchemy as sa
 
 from roost.pages import table
+from roost.pages.dates import US
 from roost.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, log_axis, short_names
-from roost.pages.moments import US
 from roost.pages.table import Cell, Unit
 from roost.recorder.recording.model import PLACEHOLDER
 from roost.recorder.report.pulls import MAX_IMAGES, OTHER_IMAGES

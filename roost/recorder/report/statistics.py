@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from roost.pages.moments import US
+from roost.pages.dates import US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -76,7 +76,7 @@ class TableOf(NamedTuple, Generic[R]):
 
 def time_field(key: str, heading: str, cell: Callable[[R], int]) -> Field[R]:
     """A column of times in µs since 1970, UTC."""
-    return Field(key, f"{heading} (UTC)", Unit.MOMENT, cell)
+    return Field(key, f"{heading} (UTC)", Unit.TIME, cell)
 
 
 class Section(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.moments import US
+from roost.pages.dates import US
 from roost.pages.phrases import show_bytes, show_seconds
 from roost.pages.table import Cell, Unit
 
@@ -58,7 +58,7 @@ def show_cell(cell: Cell, unit: Unit) -> str:
         return MISSING
     if isinstance(cell, str):
         return cell
-    if unit is Unit.MOMENT:
+    if unit is Unit.TIME:
         return datetime.fromtimestamp(cell / US, UTC).strftime("%Y-%m-%d %H:%M")
     return show_amount(float(cell), unit)
 

@@ -9,6 +9,7 @@ from html import escape
 from math import log10
 from typing import TYPE_CHECKING, Any, Final
 
+from roost.pages.dates import US
 from roost.pages.drawing import (
     AXIS,
     BETWEEN,
@@ -28,7 +29,6 @@ from roost.pages.drawing import (
     time_text,
     time_ticks,
 )
-from roost.pages.moments import US
 from roost.pages.table import Unit
 from roost.simulator.engine.histogram import middle
 from roost.simulator.engine.results import PARTS

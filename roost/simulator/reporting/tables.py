@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.moments import US
+from roost.pages.dates import US
 from roost.pages.phrases import show_span
 from roost.pages.table import Cell, Column, Table, Unit
 from roost.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
@@ -130,7 +130,7 @@ def over_time(summary: Summary) -> Table:
     """HOUR_MEASURES by the hour."""
     columns = (
         _POLICY,
-        Column("from", "from (UTC)", Unit.MOMENT),
+        Column("from", "from (UTC)", Unit.TIME),
         *(Column(measure.key, measure.title, measure.unit) for measure in HOUR_MEASURES),
     )
     rows: list[tuple[Cell, ...]] = [

@@ -32,7 +32,7 @@ _DECIDING: Final = (
     "roost.simulator.setup.assumptions",
     "roost.simulator.setup.policy",
     # These read scheduler-sniffer's lines.
-    "roost.pages.moments",
+    "roost.pages.dates",
     "roost.recorder.answers.sniffer_log",
     "roost.recorder.recording.reading",
     "roost.recorder.store.records",

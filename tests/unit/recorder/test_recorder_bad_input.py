@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from roost.cli import run
 from roost.commands import records as command
+from roost.pages.dates import as_date
 from roost.pages.drawing import time_text, time_ticks
-from roost.pages.moments import as_date
-from roost.pages.phrases import show_moment
-from roost.pages.table import moment
+from roost.pages.phrases import show_time
+from roost.pages.table import iso_time
 from roost.recorder.answers.explanation import explain
-from roost.recorder.answers.sniffer_log import SnifferReport, read_lines, show_time
+from roost.recorder.answers.sniffer_log import SnifferReport, go_time, read_lines
 from roost.recorder.store.records import DecisionKind, Phase, PhaseRecord, PodRecord
 from tests.recorded import BEGIN, HOUR, empty_store, pod_record
 from tests.unit.recorder.test_recorder_why import BIND, SECOND, story
@@ -58,7 +58,7 @@ def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(
 def test_a_time_to_the_last_digit_is_read(timestamp: str) -> None:
     records = list(read_lines([line(timestamp=timestamp)], SnifferReport()))
     (phase,) = (one for one in records if isinstance(one, PhaseRecord))
-    assert (show_time(phase.at_us, phase.resolution_us), phase.phase) == (
+    assert (go_time(phase.at_us, phase.resolution_us), phase.phase) == (
         "2024-02-29 10:00:00.123456 +0000 UTC",
         Phase.READY,
     )
@@ -104,15 +104,15 @@ def test_a_report_of_a_log_with_times_that_mean_none_is_made(
 
 @given(st.integers(min_value=-(2**63), max_value=2**63 - 1))
 def test_every_number_that_a_database_holds_can_be_shown(at_us: int) -> None:
-    for shown in (moment(at_us), show_moment(at_us), time_text(at_us), show_time(at_us, 1)):
+    for shown in (iso_time(at_us), show_time(at_us), time_text(at_us), go_time(at_us, 1)):
         assert "1970" <= shown[:4] <= "9999"
 
 
 def test_the_first_and_the_last_moment_are_shown_as_they_are() -> None:
     last_us = 253_402_300_800 * SECOND - 1
     assert as_date(last_us).isoformat() == "9999-12-31T23:59:59.999999+00:00"
-    assert moment(last_us + 1) == moment(last_us) == "9999-12-31T23:59:59Z"
-    assert moment(-1) == moment(0) == "1970-01-01T00:00:00Z"
+    assert iso_time(last_us + 1) == iso_time(last_us) == "9999-12-31T23:59:59Z"
+    assert iso_time(-1) == iso_time(0) == "1970-01-01T00:00:00Z"
     assert time_ticks(-(2**60), -(2**60) + HOUR)["ticktext"]
 
 
@@ -164,9 +164,9 @@ def test_a_failure_of_unknown_nodes_and_an_end_of_unknown_kind_are_told_without_
     text = explain(known)
     assert "1970-01-01 00:00:01 UTC: 2 Insufficient cpu\n" in text
     assert "1970-01-01 00:00:01 UTC: of 3 nodes: 2 Insufficient cpu\n" in text
-    assert text.endswith(f"Gone {show_moment(BEGIN)}.\n")
+    assert text.endswith(f"Gone {show_time(BEGIN)}.\n")
     known = replace(known, pod={**known.pod, "end_reason": "evicted"})
-    assert explain(known).endswith(f"Gone {show_moment(BEGIN)}: it was evicted.\n")
+    assert explain(known).endswith(f"Gone {show_time(BEGIN)}: it was evicted.\n")
 
 
 def test_how_many_nodes_fitted_is_left_out_where_nobody_counted() -> None:

@@ -189,7 +189,7 @@ def test_a_time_without_records_gives_a_page_that_names_the_time_with_them(tmp_p
         (0.9999, Unit.SHARE, "99.9 %"),
         (1.0, Unit.SHARE, "100.0 %"),
         (62.0, Unit.SECONDS, "1 min 2 s"),
-        (BEGIN, Unit.MOMENT, "2027-01-15 08:00"),
+        (BEGIN, Unit.TIME, "2027-01-15 08:00"),
         ("pull", Unit.PHASE, "pull, when cold"),
         ("pull", Unit.TEXT, "pull"),
     ],
