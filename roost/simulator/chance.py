@@ -1,4 +1,4 @@
-"""Draw numbers that belong to what they are for, not to the order of draws.
+"""Draw random numbers that belong to what they are for, not to the order of draws.
 
 Two replays of one trace under different policies then share every session's length, every image's size and every boot
 time of the n-th node, so that a difference between them is the policy's. A draw is a hash of (seed, what for, whose).
@@ -29,7 +29,7 @@ class Chance:
         self._key = seed.to_bytes(16, "little", signed=True)
 
     def uniform(self, purpose: str, whose: object) -> float:
-        """A number in (0, 1), always the same for this seed, purpose and owner."""
+        """A number in (0, 1), the same for equal seed, purpose and owner."""
         digest = blake2b(f"{purpose}\0{whose}".encode(), digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") + 0.5) / _SPAN
 

@@ -1,4 +1,4 @@
-"""What an autoscaler is to a replay: when it looks, and what it then says is to be done with the nodes.
+"""The interface of an autoscaler in a replay: when it runs, and which nodes it then adds and removes.
 
 Machines without a clock: `look` is given the moment, the cluster and the pods that fit nowhere, and tells what to do
 and when to look again. A real autoscaler looks every few seconds; between two changes it finds the same, so looking
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.state import ClusterState
 
-# A rounding error must not cost a whole turn of the loop.
+# A rounding error must not cost a whole run of the loop.
 ROUNDING: Final = 1e-6
 
 
 class ScalingDecision(NamedTuple):
-    """What is to be done now."""
+    """What one run of the autoscaler decides."""
 
-    # Nodes to ask the cloud for.
+    # How many nodes to request.
     request: int = 0
-    # Nodes to take away at once; the pods on them are evicted and made anew by whoever owns them.
+    # Nodes to remove at once; their pods are evicted, and created again by their owners.
     remove: tuple[str, ...] = ()
-    # Nodes on their way that never came: they are given back.
+    # Requested nodes that never joined and are given up.
     give_up: tuple[str, ...] = ()
-    # When to look again though nothing changes; None: no need.
+    # When to run again even if nothing changes; None: no need.
     look_again: float | None = None
 
 
 class NodeScaler(Protocol):
     """Adds and removes the nodes of one group."""
 
-    # At the last look a node's pods would have had to move for it to go: so room on any other node matters, and the
-    # next turn behind a change of any node is worth a look. Else only changes of nodes without users are.
+    # In the last run a node could only go if its pods moved, so room on any other node matters and each change of a
+    # node is worth a run. Otherwise only changes of nodes without users are.
     room_matters: bool
 
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
-        """When it will see what happens now. pods_wait: it is a pod that fits nowhere."""
+        """When it will notice a change of now. pods_wait: the change is a pod that fits no node."""
         ...
 
     def pods_changed(self, node: str, now: float) -> None:
@@ -52,12 +52,12 @@ class NodeScaler(Protocol):
     def look(
         self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
-        """One turn of its loop. booting: nodes that were asked for and haven't joined, with the moments of asking."""
+        """One run of its loop. booting: nodes that haven't joined, with the times of their requests."""
         ...
 
 
 class NoAutoscaler:
-    """The nodes stay as they are."""
+    """No autoscaler: the nodes stay as they are."""
 
     room_matters = False
 

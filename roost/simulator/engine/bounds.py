@@ -167,7 +167,7 @@ class BoundsMeter:
         self._busiest = 0
 
     def started(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
-        """A user's pod takes its place on a node. Moments never go back. memory_bytes: None for the usual size."""
+        """A user's pod was bound. Time never goes back. memory_bytes: None for the usual size."""
         size = self._usual if memory_bytes is None else memory_bytes
         self._pass(moment)
         self._running += size
@@ -180,12 +180,12 @@ class BoundsMeter:
             self._nodes_needed[image] = needed
 
     def drains(self, moment: float) -> None:
-        """A node is drained: it may be gone before the next has booted, so from now on no node is there for certain."""
+        """A node is drained: it may be removed before the next has booted, so there may be no node at all."""
         self._pass(moment)
         self._least_now = 0
 
     def ended(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
-        """It has gone."""
+        """A user's pod was deleted."""
         size = self._usual if memory_bytes is None else memory_bytes
         self._pass(moment)
         self._running -= size
@@ -209,11 +209,11 @@ class BoundsMeter:
                     self._layer_bytes += compressed_bytes
 
     def came(self, node: str, image: Image) -> None:
-        """The image is on the node's disk, now or again."""
+        """The image is on the node's disk."""
         self._came.setdefault(node, {})[image.name] = image.own_disk_bytes
 
     def node_left(self, node: str, greatest_disk_bytes: int) -> None:
-        """A node is gone. greatest_disk_bytes: the most that one node's images took until now."""
+        """A node was removed. greatest_disk_bytes: the most that one node's images have taken."""
         self._surplus += _surplus(self._came.pop(node, {}).values(), greatest_disk_bytes)
         self._node_layers.pop(node, None)
 
@@ -224,7 +224,7 @@ class BoundsMeter:
         self._busiest = max(self._busiest, -(-self._builds // nodes))
 
     def close(self, moment: float) -> dict[str, float]:
-        """Key of a Bound -> its value, up to this moment; bounds of what never happened are left out."""
+        """Key of a Bound -> its value so far; bounds of what never happened are left out."""
         self._pass(moment)
         return {
             "node_hours": self._node_seconds / SECONDS_AN_HOUR,
@@ -233,7 +233,7 @@ class BoundsMeter:
         }
 
     def counted(self, greatest_disk_bytes: int = 0) -> dict[str, float]:
-        """Those that are no matter of time, as of the last call; greatest_disk_bytes: as `node_left`."""
+        """The bounds that don't depend on time, as of the last call. greatest_disk_bytes: as in `node_left`."""
         found: dict[str, float] = {
             "cold": float(sum(self._nodes_needed.values())),
             "cold_compulsory": float(len(self._nodes_needed)),
@@ -258,7 +258,7 @@ class BoundsMeter:
 
 
 def _surplus(sizes: Iterable[int], disk_bytes: int) -> int:
-    """How many of these images a disk can't hold at once, of the most that it can."""
+    """How many images don't fit the disk if as many as possible are kept."""
     listed = sorted(sizes)
     if sum(listed) <= disk_bytes:
         return 0
@@ -281,16 +281,16 @@ class WaitMeter:
         self._overhead = assumptions.pull_overhead_seconds
         self._bind = assumptions.bind_seconds
         self._floor = assumptions.bind_seconds + assumptions.start_seconds
-        # Nobody waits longer: then the last try has ended.
+        # The longest wait: then the last try has timed out.
         self._patience = (assumptions.retries + 1) * assumptions.start_timeout_seconds
-        # Image -> when it can be on a node at the earliest.
+        # Image -> the earliest time at which it can be on a node.
         self._present: dict[str, float] = {}
         self._slow = Histogram()
         self._at_once = 0
         self._over = dict.fromkeys(THRESHOLDS, 0)
 
     def asked(self, image: Image, moment: float) -> None:
-        """Somebody launches this image. Moments never go back."""
+        """Somebody launches this image. Time never goes back."""
         present = self._present.get(image.name)
         bound = moment + self._bind
         if present is None:

@@ -1,4 +1,4 @@
-"""What builds find on the node that they run on: layers of the repository's builds before, and how long they take.
+"""Model builds: the cached layers that they find on their node, and how long they take.
 
 A machine without a clock: each call has its moment, never an earlier one than before. Which node a build goes to is the
 scheduler's choice; whether there is one at all is the trace's, of which the archive says nothing.
@@ -28,17 +28,17 @@ _PUSHED: Final = "+"
 
 
 class Build(NamedTuple):
-    """One build, as it will go."""
+    """One build, known in advance."""
 
     seconds: float
     # The node held layers of the repository.
     hit: bool
-    # And those of its present environment, which then isn't made anew.
+    # It also held the current environment, which isn't built again.
     quick: bool
 
 
 class BuildWorld:
-    """All builds of one replay, with what builder nodes keep of them.
+    """All builds of one replay, and the caches of builder nodes.
 
     The n-th build of a repository changes the environment, and lasts, as long under every policy.
     """
@@ -47,7 +47,7 @@ class BuildWorld:
         self._world = assumptions
         self._chance = chance
         self._sigma = log(assumptions.build_cold_p90_seconds / assumptions.build_cold_median_seconds) / _P90
-        # Repository -> builds begun, and environments that it has had.
+        # Repository -> builds begun, and number of its environments.
         self._begun: dict[str, tuple[int, int]] = {}
         # Node -> repository -> the environment whose layers it holds; the one used longest ago first.
         self._caches: dict[str, OrderedDict[str, int]] = {}
@@ -59,14 +59,14 @@ class BuildWorld:
         self.hits = 0
         self.quick = 0
         self.seconds = Histogram()
-        # As long as they'd take if each found all that was ever built of its repository.
+        # Durations if each build found everything that its repository ever built.
         self.least_seconds = Histogram()
         self.by_node: dict[str, int] = {}
 
-    # What has to be built
+    # Which images need a build
 
     def needs_build(self, image: str) -> bool:
-        """Tell whether an image must be built before it can be launched: until `built` says that it has been."""
+        """Whether an image must be built before it can be launched: until `built` was called for it."""
         if image in self._built:
             return False
         if _is_pushed(image) or self._chance.uniform("never launched before", image) < NEW_SHARE:
@@ -81,7 +81,7 @@ class BuildWorld:
     # Building
 
     def begin(self, repository: str, node: str, now: float) -> Build:
-        """A build begins on a node. What it leaves there can be found once its seconds have passed."""
+        """A build begins on a node. Others find its layers once it has ended."""
         self._settle(now)
         number, environment = self._begun.get(repository, (0, 0))
         whose = f"{repository}\0{number}"
@@ -97,7 +97,7 @@ class BuildWorld:
         quick = held == environment
         world = self._world
         median = world.build_warm_median_seconds if quick else world.build_cold_median_seconds
-        # One draw for both: what is slow to make anew is slow to look through.
+        # One draw for both: what is slow to build is slow to check.
         seconds = self._chance.log_normal("build", whose, median, self._sigma)
         least = seconds if quick or is_new else seconds * world.build_warm_median_seconds / median
         self.least_seconds.add(min(seconds, least))
@@ -110,11 +110,11 @@ class BuildWorld:
         return Build(seconds, held is not None, quick)
 
     def node_left(self, node: str, now: float) -> None:
-        """A node is gone, with its layers and the builds that ran there."""
+        """A node was removed, with its layers and builds."""
         self._settle(now)
         self._caches.pop(node, None)
-        if any(one[2] == node for one in self._ends):
-            self._ends = sorted(one for one in self._ends if one[2] != node)
+        if any(end[2] == node for end in self._ends):
+            self._ends = sorted(end for end in self._ends if end[2] != node)
 
     def holders(self, repository: str, now: float) -> list[str]:
         """The nodes that hold layers of the repository."""
@@ -126,21 +126,21 @@ class BuildWorld:
         while self._ends and self._ends[0][0] <= now:
             _, _, node, repository, environment = heappop(self._ends)
             cache = self._caches.setdefault(node, OrderedDict())
-            # Of two builds at a time the one that ends last is found.
+            # Of two concurrent builds the one that ends last counts.
             cache[repository] = environment
             cache.move_to_end(repository)
             if limit and len(cache) > limit:
                 cache.popitem(last=False)
 
-    # What was seen
+    # Figures
 
     @property
     def busiest_share(self) -> float:
-        """Of all builds, those on the node with most, 0..1."""
+        """Share of builds, 0..1, on the node with the most."""
         return max(self.by_node.values()) / self.builds if self.builds else 0.0
 
     def write(self, result: RunResult) -> None:
-        """Put all figures into a result."""
+        """Write the figures into a result."""
         result.builds = self.builds
         result.build_cache_hits = self.hits
         result.build_seconds = self.seconds

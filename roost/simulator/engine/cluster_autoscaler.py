@@ -1,4 +1,4 @@
-"""When Cluster Autoscaler asks for nodes, and when it takes them away.
+"""Model when Cluster Autoscaler adds and removes nodes.
 
 Sources: its FAQ and code (static_autoscaler.go, filter_out_schedulable.go, binpacking_estimator.go, planner.go,
 eligibility.go), v1.34.
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
     from roost_core.scheduler.state import ClusterState
 
-# Pods below it ask for no node and hold none (--expendable-pods-priority-cutoff).
+# Pods below it neither request nor keep a node (--expendable-pods-priority-cutoff).
 PRIORITY_CUTOFF: Final = -10
 # --max-empty-bulk-delete, --max-drain-parallelism.
 EMPTY_AT_ONCE: Final = 10
 DRAINED_AT_ONCE: Final = 1
-# --ok-total-unready-count, --max-total-unready-percentage: beyond both, nothing is done at all.
+# --ok-total-unready-count, --max-total-unready-percentage: beyond both it does nothing.
 UNREADY_ALLOWED: Final = 3
 UNREADY_SHARE_ALLOWED: Final = 0.45
 # --initial-node-group-backoff-duration, --max-…, and --node-group-backoff-reset-timeout, seconds.
@@ -47,7 +47,7 @@ def plan_scale_up(
     booting: int,
     max_nodes: int,
 ) -> int:
-    """How many nodes Cluster Autoscaler asks for now.
+    """How many nodes Cluster Autoscaler requests now.
 
     Pods that fit on a node that is there or on its way don't count. The rest is packed onto new ones as the template
     has them, the largest first: a pod that requires a label which the template lacks brings none, whatever label new
@@ -88,13 +88,13 @@ def _size(spec: PodSpec, template: NodeState) -> float:
 
 @dataclass(slots=True)
 class _NodeFacts:
-    """What one node's pods decide; kept until they change."""
+    """What follows from one node's pods; cached until they change."""
 
-    # A pod that may not be moved is there.
+    # It has a pod that must not be moved.
     held: bool
-    # Share of CPU or memory that is asked for, the greater.
+    # Share of CPU or memory that is requested, the greater.
     utilisation: float
-    # To be placed elsewhere.
+    # Pods that must fit elsewhere.
     movable: tuple[PodState, ...]
 
 
@@ -103,7 +103,7 @@ def _read_node(row: NodeRow) -> _NodeFacts:
     expendable: list[PodState] = []
     for pod in row.pods.values():
         if pod.priority < PRIORITY_CUTOFF:
-            # As if it weren't there.
+            # Ignored.
             expendable.append(pod)
         elif is_daemon(pod):
             continue
@@ -133,34 +133,36 @@ class ClusterAutoscaler:
         self._template = CopiedTemplate(template)
         self._since = since
         self.room_matters = False
-        # Nodes that could go, and since when.
+        # Unneeded node -> since when.
         self.unneeded_since: dict[str, float] = {}
         self._scaled_up_at = -inf
-        # After a node that never came, none is asked for until then.
+        # After a node that never joined, none is requested until then.
         self._backs_off_until = -inf
         self._back_off_seconds = 0.0
-        # More nodes could go by now than may go at once.
+        # More nodes are unneeded than may be removed at once.
         self._more_is_due = False
 
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
-        """The next turn of its loop, at `now` or later."""
+        """The next run of its loop, at `now` or later."""
         del pods_wait
         loop = self._world.autoscaler_loop_seconds
         return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
 
     def pods_changed(self, node: str, now: float) -> None:
-        """It reads that from the cluster itself."""
+        """It reads the pods from the cluster itself."""
 
     def look(
         self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
-        """One turn of its loop."""
+        """One run of its loop."""
         world = self._world
-        late = tuple(name for name, asked in booting.items() if asked + world.give_up_boot_seconds <= now + ROUNDING)
+        late = tuple(
+            name for name, requested in booting.items() if requested + world.give_up_boot_seconds <= now + ROUNDING
+        )
         if late:
             self._back_off(now)
         coming = len(booting) - len(late)
-        moments = [asked + world.give_up_boot_seconds for name, asked in booting.items() if name not in late]
+        moments = [requested + world.give_up_boot_seconds for name, requested in booting.items() if name not in late]
         if not self._is_healthy(state, now):
             return ScalingDecision(0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now))
         request = 0
@@ -174,7 +176,7 @@ class ClusterAutoscaler:
         else:
             moments.append(self._backs_off_until)
         if request:
-            # In such a turn nothing goes, and nobody looks what could.
+            # In a run that adds nodes it removes none, and doesn't look for unneeded ones.
             self._scaled_up_at = now
             moments += [now + world.give_up_boot_seconds, now + world.autoscaler_loop_seconds]
             return ScalingDecision(request, (), late, self._earliest(moments, now))
@@ -183,7 +185,7 @@ class ClusterAutoscaler:
         return ScalingDecision(0, removed, late, self._earliest(moments, now))
 
     def _earliest(self, moments: Iterable[float], now: float) -> float | None:
-        """The first turn behind the earliest of the moments that are still to come."""
+        """The first run after the earliest of the times that are still to come."""
         cooled = self._scaled_up_at + self._world.after_scale_up_seconds
         later = [moment for moment in moments if moment > now + ROUNDING]
         if self.unneeded_since and cooled > now + ROUNDING:
@@ -198,7 +200,7 @@ class ClusterAutoscaler:
         self._backs_off_until = now + self._back_off_seconds
 
     def _is_healthy(self, state: ClusterState, now: float) -> bool:
-        """Not while too many nodes have been there long and are still not ready; a startup taint is not ready."""
+        """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
         unready = sum(
             (not row.node.fact.ready or any(taint.key.startswith(STARTUP_TAINTS) for taint in row.node.fact.taints))
             and row.node.created + self._world.give_up_boot_seconds < now
@@ -208,7 +210,7 @@ class ClusterAutoscaler:
         return unready <= UNREADY_ALLOWED or unready <= UNREADY_SHARE_ALLOWED * len(state.rows)
 
     def _plan_scale_down(self, state: ClusterState, coming: int, now: float) -> tuple[str, ...]:
-        """Which nodes go now; keeps count of how long each could have gone."""
+        """The nodes to remove now; notes how long each has been unneeded."""
         unneeded = self._find_unneeded(state)
         self.unneeded_since = {name: self.unneeded_since.get(name, now) for name in unneeded}
         world = self._world
@@ -219,7 +221,7 @@ class ClusterAutoscaler:
         removed: list[str] = []
         allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
         due = [name for name, since in self.unneeded_since.items() if since + world.unneeded_seconds <= now + ROUNDING]
-        for name in sorted(due, key=lambda one: not unneeded[one]):
+        for name in sorted(due, key=lambda name: not unneeded[name]):
             is_empty = unneeded[name]
             if len(removed) >= spare:
                 break
@@ -233,7 +235,7 @@ class ClusterAutoscaler:
         return tuple(removed)
 
     def _find_unneeded(self, state: ClusterState) -> dict[str, bool]:
-        """Nodes that could go, all of them together, and whether each is empty."""
+        """Nodes that can be removed together, and whether each is empty."""
         known = state.memo((ClusterAutoscaler, "node"))
         threshold = self._world.unneeded_utilisation
         candidates: list[tuple[NodeRow, _NodeFacts]] = []
@@ -246,16 +248,18 @@ class ClusterAutoscaler:
         self.room_matters = any(facts.movable for _, facts in candidates)
         if not candidates:
             return {}
-        # Those that were unneeded before come first, then empty ones: so the same node stays unneeded.
-        candidates.sort(key=lambda one: (one[0].name not in self.unneeded_since, bool(one[1].movable)))
+        # Nodes that were unneeded before come first, then empty ones, so that the same nodes stay unneeded.
+        candidates.sort(
+            key=lambda candidate: (candidate[0].name not in self.unneeded_since, bool(candidate[1].movable))
+        )
         rooms: dict[str, Room] | None = None
         unneeded: dict[str, bool] = {}
         for row, facts in candidates:
-            # With those that it would take from nodes before it.
+            # Including the pods that would move there from earlier candidates.
             given = rooms[row.name].pods if rooms is not None else []
             if facts.movable or given:
                 if rooms is None:
-                    rooms = {one.name: Room.of(one) for one in state.rows.values() if one.name not in unneeded}
+                    rooms = {other.name: Room.of(other) for other in state.rows.values() if other.name not in unneeded}
                 room = rooms.pop(row.name)
                 if not place_all((*facts.movable, *given), partial(_first, tuple(rooms.values()))):
                     rooms[row.name] = room

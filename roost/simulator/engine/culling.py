@@ -1,4 +1,4 @@
-"""When the hub's culler looks: at every so many seconds, with one phase for all servers and all policies.
+"""When the hub's culler runs: periodically, with one phase for all servers and all policies.
 
 A server whose user has gone stays until the next look, so servers leave in groups. Only lengths that are drawn are
 changed so: those that a trace tells hold their culler's looks already.
@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 
 def next_look(moment: float, every_seconds: float, chance: Chance) -> float:
-    """The first look at `moment` or later."""
+    """The first run at `moment` or later."""
     phase = chance.uniform("culler", "phase") * every_seconds
     return max(moment, phase + ceil((moment - phase) / every_seconds) * every_seconds)

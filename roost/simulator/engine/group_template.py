@@ -1,4 +1,4 @@
-"""What an autoscaler takes a node that doesn't exist yet to be like.
+"""Model what an autoscaler expects a new node to look like.
 
 Cluster Autoscaler copies a node of the group that runs, labels included, whoever wrote them, and drops only what
 passes: startup taints and those of the node's conditions (MixedTemplateNodeInfoProvider,
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import NodeState
     from roost_core.scheduler.state import ClusterState
 
-# A node that joins with such a taint is on its way until the taint goes.
+# A node with such a taint counts as booting until the taint is removed.
 STARTUP_TAINTS: Final = AUTOSCALER_STARTUP_PREFIXES
 # Taints of a node's conditions, its cordon among them.
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
-# A node is copied once it has been Ready so long (stabilizationDelay).
+# Seconds for which a node must be Ready before it is copied (stabilizationDelay).
 STABLE_SECONDS: Final = 60.0
-# Knuth's multiplicative hash: moments that are close draw far from each other.
+# Knuth's multiplicative hash: close times give distant draws.
 _SCATTER: Final = 2_654_435_761
 _BITS: Final = 32
 
@@ -49,7 +49,7 @@ class CopiedTemplate:
         self._last = of_the_group
 
     def find(self, state: ClusterState, now: float) -> NodeState:
-        """The template of this turn."""
+        """The template in this run."""
         nodes = [row.node for row in state.rows.values() if _is_example(row.node, now)]
         if nodes:
             drawn = int(now) * _SCATTER % 2**_BITS * len(nodes) >> _BITS
@@ -57,9 +57,9 @@ class CopiedTemplate:
         return self._last
 
     def next_change(self, state: ClusterState, now: float, turn_seconds: float) -> float | None:
-        """When another template may be found though nothing changes; None: never."""
+        """When the template may change by time alone; None: never."""
         since = (row.node.ready_since for row in state.rows.values())
-        moments = [one + STABLE_SECONDS for one in since if one is not None and one + STABLE_SECONDS > now]
+        moments = [at + STABLE_SECONDS for at in since if at is not None and at + STABLE_SECONDS > now]
         nodes = [row.node.fact.labels for row in state.rows.values() if _is_example(row.node, now)]
         if any(not _is_alike(labels, nodes[0]) for labels in nodes[1:]):
             moments.append(now + turn_seconds)

@@ -1,4 +1,4 @@
-"""Count durations in bins that grow by a constant factor: any number of them, in the same memory, and addable."""
+"""Count durations in bins that grow by a constant factor: constant memory, and histograms can be added."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# Below this all durations are one.
+# Shorter durations share one bin.
 LEAST_SECONDS: Final = 0.01
-# Each bin's end is so many times its beginning, so a quantile is at most half of that off.
+# A bin's end divided by its beginning; quantiles are at most half of that off.
 FACTOR: Final = 1.02
 _SCALE: Final = 1.0 / log(FACTOR)
 
@@ -29,7 +29,7 @@ class Histogram:
         self.least = inf
 
     def add(self, seconds: float, number: int = 1) -> None:
-        """Count so many equal durations; negative ones count as 0."""
+        """Count `number` equal durations; negative ones count as 0."""
         if number <= 0:
             return
         index = 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
@@ -43,7 +43,7 @@ class Histogram:
             self.least = 0.0
 
     def merge(self, other: Histogram) -> None:
-        """Count in all of another."""
+        """Add another histogram."""
         for index, number in other.bins.items():
             self.bins[index] = self.bins.get(index, 0) + number
         self.count += other.count
@@ -52,7 +52,7 @@ class Histogram:
         self.least = min(self.least, other.least)
 
     def without_longest(self, number: int) -> Histogram:
-        """All but so many of the longest, each as short as its bin allows."""
+        """Without the `number` longest durations, and the others as short as their bins allow."""
         new = Histogram()
         left = self.count - number
         for index in sorted(self.bins):
@@ -86,7 +86,7 @@ class Histogram:
         return 0.0
 
     def to_json(self) -> dict[str, object]:
-        """All of it, as `from_json` takes it."""
+        """A JSON object that `from_json` takes."""
         bins = {str(index): self.bins[index] for index in sorted(self.bins)}
         least = self.least if self.count else None
         return {"bins": bins, "total": self.total, "greatest": self.greatest, "least": least}
@@ -112,8 +112,8 @@ def middle(index: int) -> float:
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
-    """All of them as one."""
+    """The sum of histograms."""
     new = Histogram()
-    for one in histograms:
-        new.merge(one)
+    for histogram in histograms:
+        new.merge(histogram)
     return new

@@ -1,4 +1,4 @@
-"""When Karpenter asks for nodes, and when it takes them away.
+"""Model when Karpenter adds and removes nodes.
 
 Sources: its documentation (Disruption, Scheduling) and code, v1.8.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import NodeState, NodeTerm, PodState, WeightedPodTerm
     from roost_core.scheduler.state import ClusterState
 
-# Pods are gathered so long before nodes are asked for (BATCH_IDLE_DURATION).
+# Seconds for which pods are batched before nodes are requested (BATCH_IDLE_DURATION).
 BATCH_SECONDS: Final = 1.0
-# A move is checked a second time after so long, and is done if it still holds.
+# Seconds after which a consolidation is validated again, and carried out if it still holds.
 VALIDATION_SECONDS: Final = 15.0
-# Of the nodes, so many may be disrupted at once, rounded up (a NodePool's default budget).
+# Share of the nodes that may be disrupted at once, rounded up (a NodePool's default budget).
 DISRUPTED_SHARE: Final = 0.1
 DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
 
@@ -47,28 +47,28 @@ class Karpenter:
         self._template = template
         self._since = since
         self.room_matters = False
-        # When a pod came to each node last, or left it.
+        # Node -> when a pod last came or left.
         self._changed_at: dict[str, float] = {}
 
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
-        """Pods are gathered for a second; nodes to be taken away are looked for every loop."""
+        """Pods are batched for a second; nodes to remove are searched for in every loop."""
         if pods_wait:
             return now + BATCH_SECONDS
         loop = self._world.autoscaler_loop_seconds
         return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
 
     def pods_changed(self, node: str, now: float) -> None:
-        """The node isn't consolidated until `consolidateAfter` has passed without another change."""
+        """The node isn't consolidated until `consolidateAfter` has passed without a change."""
         self._changed_at[node] = now
 
     def look(
         self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
-        """One turn of both loops, the provisioner's and the disruption controller's."""
+        """One run of both loops, the provisioner's and the disruption controller's."""
         world = self._world
         patience = world.give_up_boot_seconds
-        late = tuple(name for name, asked in booting.items() if asked + patience <= now + ROUNDING)
-        moments = [asked + patience for name, asked in booting.items() if name not in late]
+        late = tuple(name for name, requested in booting.items() if requested + patience <= now + ROUNDING)
+        moments = [requested + patience for name, requested in booting.items() if name not in late]
         coming = len(booting) - len(late)
         request = self._plan_scale_up(state, unschedulable, coming)
         if request:
@@ -82,7 +82,7 @@ class Karpenter:
         return ScalingDecision(0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None)
 
     def _plan_scale_up(self, state: ClusterState, unschedulable: Iterable[PodState], coming: int) -> int:
-        # It knows no cut-off.
+        # It has no priority cutoff.
         pods = pods_waiting(unschedulable, -(2**31))
         if not pods:
             return 0
@@ -93,15 +93,15 @@ class Karpenter:
         new: list[Room] = []
         for pod in pods:
             fresh = rooms_coming(template, 1, coming + len(new))[0]
-            found = _Demands(pod, state, rooms).find([*rooms, *new], fresh if len(new) < allowed else None)
-            if found is not None:
-                found.take(pod)
-                if found is fresh:
+            room = _Demands(pod, state, rooms).find([*rooms, *new], fresh if len(new) < allowed else None)
+            if room is not None:
+                room.take(pod)
+                if room is fresh:
                     new.append(fresh)
         return len(new)
 
     def _plan_scale_down(self, state: ClusterState, now: float) -> tuple[tuple[str, ...], list[float]]:
-        """Nodes to take away, and the moments at which others may be looked at."""
+        """Nodes to remove, and the times at which others may be considered."""
         world = self._world
         rest = world.consolidate_after_seconds + VALIDATION_SECONDS
         self._changed_at = {name: moment for name, moment in self._changed_at.items() if name in state.rows}
@@ -113,7 +113,11 @@ class Karpenter:
             if movable is _UNREAD:
                 movable = known[name] = _read_pods(row)
             fact = row.node.fact
-            if movable is None or fact.unschedulable or any(one.key.startswith(STARTUP_TAINTS) for one in fact.taints):
+            if (
+                movable is None
+                or fact.unschedulable
+                or any(taint.key.startswith(STARTUP_TAINTS) for taint in fact.taints)
+            ):
                 continue
             ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
             if ripe <= now + ROUNDING:
@@ -122,7 +126,7 @@ class Karpenter:
                 due.append(ripe)
         self.room_matters = any(movable for _, movable in candidates)
         staying = count_staying(state)
-        # Nodes that drain use up the budget, though draining itself asks for none.
+        # Draining nodes use up the budget, although draining needs none.
         budget = ceil(DISRUPTED_SHARE * len(state.rows)) - (len(state.rows) - staying)
         spare = min(staying - world.min_nodes, budget)
         if spare <= 0 or not candidates:
@@ -130,8 +134,8 @@ class Karpenter:
         empty = [row.name for row, movable in candidates if not movable]
         if empty:
             return tuple(empty[:spare]), due
-        # Whom it costs least to move comes first.
-        candidates.sort(key=lambda one: len(one[1]))
+        # The cheapest to move come first.
+        candidates.sort(key=lambda candidate: len(candidate[1]))
         if len(several := self._find_several(candidates[:spare], state)) > 1:
             return several, due
         for candidate in candidates:
@@ -140,7 +144,7 @@ class Karpenter:
         return (), due
 
     def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
-        """The most of the first nodes that can go together, by halving as Karpenter does: fewer may fit, too."""
+        """The most of the first nodes that can be removed together, by bisection as in Karpenter."""
         least, most, found = 2, len(candidates), 0
         while least <= most:
             number = (least + most) // 2
@@ -151,33 +155,33 @@ class Karpenter:
         return tuple(row.name for row, _ in candidates[:found])
 
     def _fit_elsewhere(self, candidates: Sequence[_Candidate], state: ClusterState) -> bool:
-        """Whether all pods of these nodes fit on the others, and none would rather have a new node."""
+        """Whether all pods of these nodes fit on the others, without a new node."""
         leaving = {row.name for row, _ in candidates}
-        rooms = [Room.of(one) for one in state.rows.values() if one.name not in leaving]
+        rooms = [Room.of(row) for row in state.rows.values() if row.name not in leaving]
         fresh = rooms_coming(self._template, 1)[0]
 
         def find(pod: PodState) -> Room | None:
             found = _Demands(pod, state, rooms).find(rooms, fresh)
-            # One that would rather have a new node keeps the old one.
+            # A pod that prefers a new node keeps the old one.
             return None if found is fresh else found
 
         return place_all((pod for _, movable in candidates for pod in movable), find)
 
 
-# A node that may go, with the pods that would have to move.
+# A node that may be removed, with the pods that would have to move.
 _Candidate = tuple["NodeRow", tuple["PodState", ...]]
 _UNREAD: Final = object()
 
 
 def _read_pods(row: NodeRow) -> tuple[PodState, ...] | None:
-    """The pods that would have to move; None: one of them may not."""
+    """The pods that would have to move; None: one of them must not."""
     movable = [pod for pod in row.pods.values() if not is_daemon(pod)]
     held = any(pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true" for pod in movable)
     return None if held else tuple(movable)
 
 
 class _Demands:
-    """What one pod asks for, preferences included, as Karpenter gives them up: the heaviest of each kind first."""
+    """One pod's requirements and preferences; Karpenter treats preferences as required, and drops them one by one."""
 
     def __init__(self, pod: PodState, state: ClusterState, rooms: Sequence[Room]) -> None:
         self._pod = pod
@@ -185,18 +189,20 @@ class _Demands:
         spec = pod.spec
 
         def queries(terms: Sequence[WeightedPodTerm]) -> list[PodQuery]:
-            # Of one group all nodes share zone and region, so only terms about single nodes tell them apart.
-            near = [one for one in terms if one.term.topology_key == HOSTNAME_LABEL]
-            near.sort(key=lambda one: -one.weight)
-            return [PodQuery((state.condition_of(one.term, pod.namespace),)) for one in near]
+            # All nodes of a group share zone and region, so only terms about single nodes matter.
+            near = [weighted for weighted in terms if weighted.term.topology_key == HOSTNAME_LABEL]
+            near.sort(key=lambda weighted: -weighted.weight)
+            return [PodQuery((state.condition_of(weighted.term, pod.namespace),)) for weighted in near]
 
         self._near = queries(spec.preferred_affinity)
         self._far = queries(spec.preferred_anti_affinity)
-        self._nodes = [one.term for one in sorted(spec.preferred_node_terms, key=lambda one: -one.weight)]
+        self._nodes = [
+            weighted.term for weighted in sorted(spec.preferred_node_terms, key=lambda weighted: -weighted.weight)
+        ]
         self._counts = {query: state.count_pods(query) for query in (*self._near, *self._far)}
 
     def find(self, rooms: Sequence[Room], fresh: Room | None) -> Room | None:
-        """The first room that meets the demands, a fresh one when no other does; else with fewer demands."""
+        """The first room that meets the demands, otherwise a new node; then again with fewer demands."""
         near, far, nodes = list(self._near), list(self._far), list(self._nodes)
         while True:
             for room in rooms:
@@ -221,8 +227,8 @@ class _Demands:
         def holds(query: PodQuery) -> bool:
             if self._number(query, room):
                 return True
-            # The first of its kind has no company to join.
-            return query.finds(self._pod) and not any(self._number(query, one) for one in self._rooms)
+            # The first of its kind has no pods to join.
+            return query.finds(self._pod) and not any(self._number(query, room) for room in self._rooms)
 
         return holds
 

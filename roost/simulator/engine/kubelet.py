@@ -1,4 +1,4 @@
-"""What one node's kubelet does with images: pull them in a queue, keep them on a disk, collect them, report them.
+"""Model what a node's kubelet does with images: queue pulls, keep images on disk, collect and report them.
 
 Machines without a clock: whoever drives them gives each call its moment, never an earlier one than before, and is told
 when the next thing happens. Layers that images share are fetched once and lie on the disk once.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from roost.simulator.chance import Chance
     from roost.simulator.setup.assumptions import Assumptions
 
-# Why an image is pulled: a user waits for it, or nobody does.
+# Why an image is pulled: a user waits for it, or it is pulled ahead.
 USER, BACKGROUND = "user", "background"
 _NOTHING: Final[dict[str, int]] = {}
 
@@ -46,14 +46,14 @@ class Image:
         self.layers = layers
         self.compressed_bytes = sum(layer.compressed_bytes for layer in layers)
         self.disk_bytes = sum(layer.disk_bytes for layer in layers)
-        # Of layers that no other image has.
+        # Only layers that no other image has.
         own = [layer for layer in layers if layer.key == name]
         self.own_compressed_bytes = sum(layer.compressed_bytes for layer in own)
         self.own_disk_bytes = sum(layer.disk_bytes for layer in own)
 
 
 class Images:
-    """The catalogue: every image that is asked for, with layers that belong to its name and the seed."""
+    """The catalogue of images; their layers follow from name and seed."""
 
     def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
         self._assumptions = assumptions
@@ -64,11 +64,11 @@ class Images:
         self._bases: dict[int, Layer] = {}
 
     def get(self, name: str, disk_bytes: int | None = None) -> Image:
-        """The image of that name; disk_bytes: what a trace says of it, which counts when it is first asked for."""
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self._make(name, disk_bytes)
-        return found
+        """The image of that name. disk_bytes: its size in the trace, which counts at the first call only."""
+        image = self._known.get(name)
+        if image is None:
+            image = self._known[name] = self._make(name, disk_bytes)
+        return image
 
     def _make(self, name: str, disk_bytes: int | None) -> Image:
         world, chance = self._assumptions, self._chance
@@ -77,7 +77,7 @@ class Images:
         disk_bytes = max(1, disk_bytes)
         base = self._base_bytes
         if not 0 < base < disk_bytes:
-            # Too small to stand on a base.
+            # Too small to have a base.
             return Image(name, (self._layer(name, disk_bytes),))
         family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
         shared = self._bases.get(family)
@@ -91,9 +91,9 @@ class Images:
 
 @dataclass(slots=True)
 class PullFigures:
-    """Sums over the nodes that share it."""
+    """Sums over all nodes."""
 
-    # For users; the same image again while it was on its way isn't another pull.
+    # For users; a pod that waits for a pull under way isn't another pull.
     pulls: int = 0
     bytes: int = 0
     background_pulls: int = 0
@@ -101,19 +101,19 @@ class PullFigures:
     # Images that kubelets removed, and those of them that were pulled again on the same node.
     collected: int = 0
     collected_then_pulled: int = 0
-    # The most that one node's images ever took. Above the disk's size: a real node would have evicted pods.
+    # The most disk that one node's images ever took. Above the disk's size, a real node would have evicted pods.
     greatest_disk_bytes: int = 0
 
 
 class Pull(NamedTuple):
-    """One pull, as it will go. A pod that finds its image there has one of no length."""
+    """One pull, known in advance. It has no length if the image is on the node."""
 
-    # When its turn came, and when the image is there.
+    # When it begins, and when the image is on the node.
     begin: float
     finish: float
     # Compressed, over the network.
     bytes: int
-    # Nothing was there, or on its way, when it was asked for.
+    # The image was neither on the node nor on its way.
     is_cold: bool
 
 
@@ -152,31 +152,31 @@ class NodeImages:
         self._since = since
         self._reports_compressed = reports_compressed
         self._held: dict[str, _HeldImage] = {}
-        # Running pods by image, of such on their way too.
+        # Image, on the node or on its way -> running pods.
         self._users: dict[str, int] = {}
-        # Images that have each layer or will have it.
+        # Layer -> images on the node or on their way that have it.
         self._layers: dict[str, int] = {}
-        # On their way: (finish, order of asking, image, bytes they add to the disk), and finish by name.
+        # Images on their way: (finish, order of request, image, bytes that it adds to the disk), and finish by name.
         self._arrivals: list[tuple[float, int, Image, int]] = []
         self._coming: dict[str, float] = {}
         self._asked = 0
-        # When each of the puller's hands is free; none of them: no limit.
+        # When each of the parallel pulls ends; empty: no limit.
         self._hands = [since] * assumptions.parallel_pulls
         self._collected: set[str] = set()
-        # (-size, name) of all, and the head of it as reported.
+        # (-size, name) of all images, and the first of them as reported.
         self._by_size: list[tuple[int, str]] = []
         self._status: Mapping[str, int] | None = _NOTHING
 
-    # What is there
+    # Images on the node
 
     def has(self, name: str, now: float | None = None) -> bool:
-        """Tell whether the image is there; without `now`, as of the last call that had a moment."""
+        """Whether the image is on the node; without `now`, as of the last call that had a time."""
         if now is not None and self._arrivals and self._arrivals[0][0] <= now:
             self.settle(now)
         return name in self._held
 
     def settle(self, now: float) -> list[str]:
-        """Count in the images that have arrived by now, and name them. All other calls with a moment do so, too."""
+        """Add the images that have arrived by now, and name them. All other calls with a time do so, too."""
         arrivals, names = self._arrivals, []
         while arrivals and arrivals[0][0] <= now:
             finish, _, image, added_bytes = heappop(arrivals)
@@ -194,13 +194,13 @@ class NodeImages:
         return names
 
     def names(self, now: float) -> Iterable[str]:
-        """The images that are there."""
+        """The images on the node."""
         self.settle(now)
         return self._held.keys()
 
     @property
     def count(self) -> int:
-        """How many images are there."""
+        """How many images are on the node."""
         return len(self._held)
 
     def status_images(self, now: float | None = None) -> Mapping[str, int]:
@@ -216,12 +216,12 @@ class NodeImages:
     # Use
 
     def use(self, name: str, now: float) -> None:
-        """A pod needs the image from now on: it won't be collected."""
+        """A pod uses the image from now on: it isn't collected."""
         self.settle(now)
         self._users[name] = self._users.get(name, 0) + 1
 
     def release(self, name: str, now: float) -> None:
-        """A pod of the image has gone. Raises KeyError when none was there."""
+        """A pod stops using the image. Raises KeyError when none used it."""
         self.settle(now)
         number = self._users[name] - 1
         if number:
@@ -235,7 +235,7 @@ class NodeImages:
     # Pulling
 
     def pull(self, name: str, now: float, purpose: str = USER) -> Pull:
-        """Ask for an image that a pod needs here; kubelets pull in the order of asking, `parallel_pulls` at a time.
+        """Request an image that a pod needs; kubelets pull in the order of requests, `parallel_pulls` at a time.
 
         An image that is there takes no time and no turn. One that is on its way takes a turn, and is quick then.
         """
@@ -259,7 +259,7 @@ class NodeImages:
                 if not known:
                     missing_bytes += compressed_bytes
                     added_bytes += disk_bytes
-            # The hands that are busy then share the network; each unpacks for itself, a layer at a time.
+            # Parallel pulls share the network; each unpacks by itself, one layer after the other.
             rate = min(self._rates.fetch / at_work, self._rates.unpack)
             pull = Pull(begin, begin + missing_bytes / rate + overhead, missing_bytes, True)
             self._asked += 1
@@ -271,7 +271,7 @@ class NodeImages:
         return pull
 
     def _next_turn(self, now: float) -> tuple[float, int]:
-        """When the next pull begins, and how many are at work then."""
+        """When the next pull begins, and how many run then."""
         if not self._hands:
             return now, 1 + len(self._arrivals)
         begin = max(now, self._hands[0])
@@ -291,7 +291,7 @@ class NodeImages:
     # Collection
 
     def next_collection(self, now: float) -> float | None:
-        """When the kubelet will next look and find the disk too full, by what is there and on its way; else None.
+        """When the kubelet will next find the disk too full, by the images on it and on their way; None: never.
 
         Ask again after each pull and each collection.
         """
@@ -301,7 +301,7 @@ class NodeImages:
             return None
         period = self._world.gc_period_seconds
         tick = self._since + period * (floor((moment - self._since) / period) + 1)
-        # A rounding error must not give a moment that has been.
+        # A rounding error must not give a time in the past.
         return tick if tick > now else tick + period
 
     def _over_from(self, now: float) -> float:
@@ -312,7 +312,7 @@ class NodeImages:
         if disk_bytes >= limit:
             return now
         if self._arrivals and disk_bytes + sum(added for _, _, _, added in self._arrivals) >= limit:
-            for finish, _, _, added_bytes in sorted(self._arrivals, key=lambda one: one[:2]):
+            for finish, _, _, added_bytes in sorted(self._arrivals, key=lambda arrival: arrival[:2]):
                 disk_bytes += added_bytes
                 if disk_bytes >= limit:
                     return finish

@@ -1,4 +1,4 @@
-"""Drive the kubelets of all nodes: pulls that end, images that nodes report and collect, and the pullers' pods."""
+"""Run the kubelets of all nodes: pulls, the images that nodes report and collect, and the pullers' pods."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 class ImageWatcher(Protocol):
-    """Who is told what becomes of images on nodes: the controllers."""
+    """What the controllers are notified of."""
 
     def images_shown(self) -> None:
         """A node reports other images."""
         ...
 
-    def puller_began(self, node: SimNode, one: PullerSet) -> None:
-        """A puller's pod is on a node, and pulls."""
+    def puller_began(self, node: SimNode, puller: PullerSet) -> None:
+        """A puller's pod is on a node and begins to pull."""
         ...
 
-    def puller_has(self, node: SimNode, one: PullerSet, container: str) -> None:
-        """One image of a puller is there; its container runs."""
+    def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
+        """One image of a puller is on the node; its container runs."""
         ...
 
 
 class KubeletsWorld(Protocol):
-    """What kubelets read, and whom they tell."""
+    """What kubelets read and change in a replay."""
 
     now: float
     assumed: Assumptions
@@ -46,15 +46,15 @@ class KubeletsWorld(Protocol):
 
     @property
     def controls(self) -> ImageWatcher:
-        """Whom to tell of images."""
+        """The controllers, which are notified of images."""
         ...
 
     def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Let something happen at that moment."""
+        """Schedule a call."""
         ...
 
     def put(self, node: SimNode, state: NodeState) -> None:
-        """A node's status is another now."""
+        """Replace a node's object."""
         ...
 
 
@@ -67,14 +67,14 @@ class Kubelets:
         self.holders: dict[str, set[str]] = {}
 
     def background_pull(self, node: SimNode, image: str) -> float:
-        """Have an image pulled that nobody waits for; returns when it will be there."""
+        """Pull an image that nobody waits for; returns when it will be on the node."""
         pull = node.images.pull(image, self._world.now, BACKGROUND)
         if pull.is_cold:
             self._world.at(pull.finish, self.image_arrived, (node, image))
         return pull.finish
 
     def node_left(self, node: SimNode) -> None:
-        """A node went, with its images."""
+        """A node was removed, with its images."""
         for name in list(self.holders):
             self._holds_no_more(node, name)
 
@@ -128,16 +128,16 @@ class Kubelets:
             self._world.put(node, replace(node.state, images=images, image_count=len(images)))
             self._world.controls.images_shown()
 
-    def begin_puller(self, node: SimNode, one: PullerSet) -> None:
-        """The puller's pod begins on a node: one image after the other."""
-        self._world.controls.puller_began(node, one)
-        for container, image in one.images.items():
-            # Its container runs for as long as the node does, so no kubelet collects the image.
+    def begin_puller(self, node: SimNode, puller: PullerSet) -> None:
+        """The puller's pod starts on a node and pulls one image after the other."""
+        self._world.controls.puller_began(node, puller)
+        for container, image in puller.images.items():
+            # Its container runs as long as the node does, so the image isn't collected.
             node.images.use(image_reference(image), self._world.now)
             finish = self.background_pull(node, image_reference(image))
-            self._world.at(finish, self._puller_has, (node, one, container))
+            self._world.at(finish, self._puller_has, (node, puller, container))
 
     def _puller_has(self, whom: tuple[SimNode, PullerSet, str]) -> None:
-        node, one, container = whom
+        node, puller, container = whom
         if self._world.nodes.get(node.name) is node:
-            self._world.controls.puller_has(node, one, container)
+            self._world.controls.puller_has(node, puller, container)

@@ -1,4 +1,4 @@
-"""Keep sets of placeholders as the StatefulSet controller does: so many pods of one size, made anew when they go."""
+"""Model the StatefulSet controller for sets of placeholders: `replicas` pods, created again when they are deleted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class PlaceholderWorld(Protocol):
-    """Makes and takes away the pods of sets."""
+    """Creates and deletes the pods of sets."""
 
     def post_placeholder(self, one: PlaceholderSet, name: str) -> SimPod:
-        """Create a pod of that set."""
+        """Create a pod of a set."""
         ...
 
     def remove(self, pod: SimPod) -> None:
@@ -29,12 +29,12 @@ class PlaceholderSets:
     def __init__(self, world: PlaceholderWorld, sets: Iterable[PlaceholderSet]) -> None:
         self._world = world
         # By name of the set; the pods by their own names.
-        self.sets: dict[str, PlaceholderSet] = {one.name: one for one in sets}
-        self.replicas: dict[str, int] = {one.name: one.replicas for one in self.sets.values()}
+        self.sets: dict[str, PlaceholderSet] = {placeholders.name: placeholders for placeholders in sets}
+        self.replicas: dict[str, int] = {name: placeholders.replicas for name, placeholders in self.sets.items()}
         self.pods: dict[str, dict[str, SimPod]] = {name: {} for name in self.sets}
 
     def fill(self, name: str) -> None:
-        """Do as the StatefulSet controller: as many placeholders as wanted; the last ones go first."""
+        """Create or delete pods up to the set's replicas; the last ones are deleted first."""
         wanted, there = self.replicas[name], self.pods[name]
         one = self.sets[name]
         for index in range(wanted):
@@ -46,29 +46,29 @@ class PlaceholderSets:
         for index in range(len(there) - 1, wanted - 1, -1):
             surplus = there.pop(f"{name}-{index}", None)
             if surplus is not None:
-                # Nobody makes it anew.
+                # It isn't created again.
                 surplus.owner = None
                 self._world.remove(surplus)
         if one.revision:
             self.roll(name)
 
     def scale(self, name: str, replicas: int) -> None:
-        """A StatefulSet is to have so many pods."""
+        """Change a set's replicas."""
         self.replicas[name] = replicas
         self.fill(name)
 
     def resize(self, name: str, container: str, requests: Mapping[str, str]) -> None:
-        """A StatefulSet's pods are to ask for something else."""
+        """Change the requests of a set's pods."""
         self.sets[name] = self.sets[name].resized(container, requests)
         self.roll(name)
 
     def is_rolling(self, name: str) -> bool:
-        """Whether pods of another size than the set's are there."""
+        """Whether some of its pods still have other requests than the set."""
         revision = self.sets[name].revision
         return bool(revision) and any(_revision_of(pod) != revision for pod in self.pods[name].values())
 
     def roll(self, name: str) -> None:
-        """Do as the StatefulSet controller: from the last one on each starts anew when those after it are ready."""
+        """A rolling update: from the last pod on, each is replaced when those after it are ready."""
         there, revision = self.pods[name], self.sets[name].revision
         for index in range(len(there) - 1, -1, -1):
             pod = there.get(f"{name}-{index}")
@@ -78,7 +78,7 @@ class PlaceholderSets:
                 return
 
     def pod_gone(self, pod: SimPod) -> None:
-        """A placeholder is gone: its set makes it anew."""
+        """A placeholder was deleted: its set creates it again."""
         if pod.owner is not None:
             self.pods[pod.owner.name].pop(pod.state.name, None)
             self.fill(pod.owner.name)

@@ -1,6 +1,6 @@
-"""Make the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
+"""Create the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
 
-The webhook's own decision is made here; what it gave one image is kept, as long as it stays the same.
+The webhook's own code decides here; its decision for equal pods is cached as long as the facts that it read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 
 USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
-# Pods by what they ask and who made them; beyond so many the one unused longest goes.
+# The most cached pods; beyond that the least recently used is dropped.
 _KEPT: Final = 8192
 USER_LABELS: Final = {
     "app": "jupyterhub",
@@ -51,7 +51,7 @@ USER_LABELS: Final = {
     "app.kubernetes.io/name": "jupyterhub",
 }
 BUILD_LABELS: Final = {"component": "binderhub-build"}
-# Hubs write so that neither autoscaler moves a user.
+# Hubs write these so that no autoscaler moves a user.
 _STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
 NODE_PURPOSE: Final = NODE_PURPOSE_LABEL
 _PREFERS_USER_NODES: Final = {
@@ -67,19 +67,19 @@ _PREFERS_USER_NODES: Final = {
 
 
 class _PodTemplate(NamedTuple):
-    """The last pod of one kind, for how long the next one would be the same, and what made it so."""
+    """The last pod of one kind, and the facts that it depends on."""
 
     state: PodState
-    # Which facts it would be another with, and those nodes.
+    # The facts that it depends on, and the nodes among them.
     reads: Reads = Reads.NOTHING
     nodes: Nodes | None = None
-    # The webhook's patch of it.
+    # The webhook's patch.
     operations: Sequence[Operation] = ()
-    # The pod as the webhook met it, where its warm nodes are still to be chosen.
+    # The pod as it was posted, if its warm nodes are still to be chosen.
     met: Pod | None = None
 
     def holds(self, facts: Facts) -> bool:
-        """Whether the next pod would be the same; the ledger moves homes even while the facts stay."""
+        """Whether the next pod would be equal; homes may change while the facts stay."""
         return Reads.HOMES not in self.reads and (Reads.NODES not in self.reads or self.nodes is facts.nodes)
 
 
@@ -101,38 +101,39 @@ class PodMaker:
 
     @cached_property
     def homes(self) -> tuple[str, ...]:
-        """The classes whose pods have a home: facts must tell of these pods."""
+        """The classes whose pods have a home: the facts must include these pods."""
         rules = {} if self._rulebook is None else self._rulebook.rules
-        return tuple(name for name, one in rules.items() if one.pod_class.home is not None)
+        return tuple(name for name, rule in rules.items() if rule.pod_class.home is not None)
 
     @cached_property
     def warm_classes(self) -> tuple[str, ...]:
-        """The classes whose pods prefer warm nodes: facts must tell of these pods, too."""
+        """The classes whose pods prefer warm nodes: the facts must include these pods, too."""
         rules = {} if self._rulebook is None else self._rulebook.rules
-        return tuple(name for name, one in rules.items() if one.warm is not None)
+        return tuple(name for name, rule in rules.items() if rule.warm is not None)
 
     def warm_pod(self, state: PodState) -> tuple[str, WarmPod] | None:
         """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
         if self._rulebook is None:
             return None
-        found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
-        if found is None or found.warm is None:
+        pod_class = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+        if pod_class is None or pod_class.warm is None:
             return None
         if not state.node_name:
-            return found.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
-        return found.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)))
+            return pod_class.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
+        return pod_class.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)))
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
         """A user's pod."""
         key = (USER, attempt.image, attempt.repository, attempt.cpu_millicores, attempt.memory_bytes, attempt.hub)
         return self._make(key, name, created, facts, lambda: self._user_body(attempt, name))
 
-    def placeholder(self, one: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
+    def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
         """A pod of a StatefulSet of placeholders."""
-        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": one.name, "uid": one.name, "controller": True}
-        metadata = {"name": name, "labels": dict(one.labels), "ownerReferences": [owner]}
-        body = {"metadata": metadata, "spec": one.spec}
-        return self._make((PLACEHOLDER, one.name, one.revision), name, created, facts, lambda: body)
+        set_name = placeholders.name
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set_name, "uid": set_name, "controller": True}
+        metadata = {"name": name, "labels": dict(placeholders.labels), "ownerReferences": [owner]}
+        body = {"metadata": metadata, "spec": placeholders.spec}
+        return self._make((PLACEHOLDER, set_name, placeholders.revision), name, created, facts, lambda: body)
 
     def build(self, repository: str, name: str, created: float, facts: Facts) -> PodState:
         """A build pod of BinderHub."""
@@ -169,10 +170,10 @@ class PodMaker:
         """What a pod adds to its class's load; None for pods of a class without a home."""
         if self._rulebook is None:
             return None
-        found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
-        if found is None or found.home is None:
+        pod_class = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+        if pod_class is None or pod_class.home is None:
             return None
-        return HomePod(found.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
+        return HomePod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
 
     def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
         assumed = self._assumptions
@@ -217,7 +218,7 @@ class PodMaker:
             return _PodTemplate(self._read(body))
         pod = read_pod(body, namespace)
         key = pod_key(namespace, pod.name)
-        # Warm nodes differ from pod to pod, and mostly nothing else does: they are put in afterwards.
+        # Warm nodes differ from pod to pod, and mostly nothing else does: they are added afterwards.
         decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, selects=_reads_no_warm_pods)
         if decision.home is not None:
             self._memory.ledger.record(key, decision.home, now)
@@ -231,7 +232,7 @@ class PodMaker:
         return _PodTemplate(state, decision.reads, nodes, decision.operations, pod if is_warm else None)
 
     def _with_warm_nodes(self, state: PodState, pod: Pod, facts: Facts, now: float) -> PodState:
-        """The pod with what the webhook's rule of warm sets adds to it, as a patch would."""
+        """The pod with the terms and annotations of the webhook's rule of warm sets."""
         if self._rulebook is None:
             return state
         terms, annotations = list(state.spec.preferred_node_terms), dict(state.annotations)
@@ -249,14 +250,14 @@ class PodMaker:
     def _term(self, preference: JSONObject) -> NodeTerm | None:
         """The term that names a node, read once."""
         name = preference["matchFields"][0]["values"][0]
-        found = self._named.get(name)
-        if found is None:
-            found = read_node_term(preference)
-            if found is not None:
+        term = self._named.get(name)
+        if term is None:
+            term = read_node_term(preference)
+            if term is not None:
                 if len(self._named) > _KEPT:
                     self._named.clear()
-                self._named[name] = found
-        return found
+                self._named[name] = term
+        return term
 
     def _read(self, body: JSONObject) -> PodState:
         state = read_pod_state(body, specs=self._specs)
@@ -276,7 +277,7 @@ def _reads_no_warm_pods(rule: Rule) -> bool:
 
 
 def image_reference(image: str) -> str:
-    """What a pod's `image` says for an image of a trace: its text where that is a reference, else one made of it."""
+    """The reference of a trace's image: its text where that is a reference, otherwise one derived from it."""
     if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
         return image
     return f"r2d.invalid/{blake2b(image.encode(), digest_size=10).hexdigest()}:1"

@@ -1,4 +1,4 @@
-"""Give the simulated nodes and namespace the labels that values select by.
+"""Create nodes, and give nodes and namespace the labels that the values select by.
 
 A replay has one pool of nodes, which users are sent to, and one namespace, the hub's: a node selector or a namespace
 selector in the values names a label of theirs, whatever it is called.
@@ -26,7 +26,7 @@ _ENDLESS_BYTES: Final = 10**15
 
 
 def make_node(policy: Policy, assumptions: Assumptions, labels: Mapping[str, str], name: str, now: float) -> NodeState:
-    """A node as its group's template has it, with the taints that it comes with. labels: as `node_labels` has them."""
+    """A new node as its group's template describes it, with its taints. labels: of `node_labels`."""
     taints = (Taint(policy.startup_taint, "", _EFFECT),) if policy.startup_taint else ()
     allocatable = {
         CPU: assumptions.node_cpu_millicores,
@@ -54,36 +54,36 @@ def node_labels(policy: Policy) -> dict[str, str]:
     _add(labels, (*policy.user_nodes.items(), (NODE_PURPOSE_LABEL, "user")))
     for puller in policy.pullers:
         _add(labels, puller.node_selector.items())
-    for one in policy.placeholders:
-        _add(labels, one.spec.get("nodeSelector", {}).items())
-        affinity = (one.spec.get("affinity") or {}).get("nodeAffinity") or {}
+    for placeholders in policy.placeholders:
+        _add(labels, placeholders.spec.get("nodeSelector", {}).items())
+        affinity = (placeholders.spec.get("affinity") or {}).get("nodeAffinity") or {}
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-        # Terms are ORed: the first will do.
+        # Terms are ORed, so the first is enough.
         for body in (required.get("nodeSelectorTerms") or ())[:1]:
             term = read_node_term(body)
-            _add(labels, () if term is None else _wanted(term.expressions))
+            _add(labels, () if term is None else _required(term.expressions))
     return labels
 
 
 def namespace_labels(policy: Policy) -> dict[str, str]:
     """Labels of the hub's namespace: its name, and what classes select namespaces by."""
     labels = {NAMESPACE_NAME_LABEL: policy.namespace}
-    for one in () if policy.webhook is None else policy.webhook.classes.values():
-        if one.namespace_selector is not None:
-            _add(labels, _wanted(read_label_selector(dict(one.namespace_selector)) or ()))
+    for pod_class in () if policy.webhook is None else policy.webhook.classes.values():
+        if pod_class.namespace_selector is not None:
+            _add(labels, _required(read_label_selector(dict(pod_class.namespace_selector)) or ()))
     return labels
 
 
 def _add(labels: dict[str, str], wanted: Iterable[tuple[str, str]]) -> None:
     for key, value in wanted:
-        # Each node has its own.
+        # Every node has a hostname label of its own.
         if key != HOSTNAME_LABEL:
             labels.setdefault(key, value)
 
 
-def _wanted(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
-    for one in sorted(requirements, key=lambda found: found.key):
-        if one.operator == "In":
-            yield one.key, min(one.values)
-        elif one.operator == "Exists":
-            yield one.key, "true"
+def _required(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
+    for requirement in sorted(requirements, key=lambda requirement: requirement.key):
+        if requirement.operator == "In":
+            yield requirement.key, min(requirement.values)
+        elif requirement.operator == "Exists":
+            yield requirement.key, "true"

@@ -1,4 +1,4 @@
-"""Try pods on nodes that are there, on their way or only thought of, as autoscalers simulate: with filters alone.
+"""Try pods on existing, booting or hypothetical nodes, as autoscalers do: with filters alone.
 
 Required terms about other pods are not looked at: no policy has any. Nodes that somebody drains (cordoned ones) are no
 room for pods, and are left to whoever drains them; they count for the greatest number of nodes, not for the least.
@@ -37,12 +37,12 @@ class Room:
         self.cordoned = node.fact.unschedulable
         self.free = dict(node.allocatable)
         self.free_pods = self.free.pop(PODS, 0)
-        # Those that were tried and stay.
+        # Pods that were placed here.
         self.pods: list[PodState] = []
 
     @classmethod
     def of(cls, row: NodeRow, ignored_taints: tuple[str, ...] = ()) -> Room:
-        """A node of the cluster: pods that room is being made for there take theirs already."""
+        """A node of the cluster; pods nominated to it count as placed."""
         room = cls(row.name, row.node, ignored_taints=ignored_taints)
         free = room.free
         for name, amount in row.requested.items():
@@ -54,7 +54,7 @@ class Room:
         return room
 
     def fits(self, spec: PodSpec) -> bool:
-        """Tell whether a pod with that spec has room here and may be here."""
+        """Whether a pod with that spec fits here."""
         if self.free_pods < 1:
             return False
         free = self.free
@@ -68,7 +68,7 @@ class Room:
         )
 
     def take(self, pod: PodState) -> None:
-        """A pod is here from now on."""
+        """Place a pod here."""
         free = self.free
         for name, amount in pod.spec.requests:
             free[name] = free.get(name, 0) - amount
@@ -76,7 +76,7 @@ class Room:
         self.pods.append(pod)
 
     def give_back(self, pod: PodState) -> None:
-        """The opposite of `take`, for the last one taken."""
+        """Remove the last pod that was placed."""
         for name, amount in pod.spec.requests:
             self.free[name] += amount
         self.free_pods += 1
@@ -84,13 +84,13 @@ class Room:
 
 
 def place(pods: Iterable[PodState], rooms: Sequence[Room]) -> list[PodState]:
-    """Put each pod into the first room where it fits, and give those that fit nowhere."""
-    left = []
+    """Put each pod into the first room where it fits; returns those that fit nowhere."""
+    unplaced = []
     hopeless: set[int] = set()
     for pod in pods:
-        # Of pods that ask the same, the second fits nowhere when the first didn't.
+        # Of pods with equal specs, the second fits nowhere if the first didn't.
         if id(pod.spec) in hopeless:
-            left.append(pod)
+            unplaced.append(pod)
             continue
         for room in rooms:
             if room.fits(pod.spec):
@@ -98,49 +98,49 @@ def place(pods: Iterable[PodState], rooms: Sequence[Room]) -> list[PodState]:
                 break
         else:
             hopeless.add(id(pod.spec))
-            left.append(pod)
-    return left
+            unplaced.append(pod)
+    return unplaced
 
 
 def place_all(pods: Iterable[PodState], find: Callable[[PodState], Room | None]) -> bool:
-    """Put every pod into the room that is found for it; when one has none, leave the rooms as they were: False."""
+    """Put every pod into the room that `find` gives; if one has none, leave the rooms as they were: False."""
     taken: list[tuple[Room, PodState]] = []
     for pod in pods:
-        found = find(pod)
-        if found is not None:
-            found.take(pod)
-            taken.append((found, pod))
+        room = find(pod)
+        if room is not None:
+            room.take(pod)
+            taken.append((room, pod))
         else:
-            for room, one in reversed(taken):
-                room.give_back(one)
+            for used, placed in reversed(taken):
+                used.give_back(placed)
             return False
     return True
 
 
 def count_staying(state: ClusterState) -> int:
-    """How many nodes nobody drains."""
+    """How many nodes aren't draining."""
     return sum(not row.node.fact.unschedulable for row in state.rows.values())
 
 
 def is_daemon(pod: PodState) -> bool:
-    """Whether a DaemonSet owns the pod: it goes with its node, and asks for none."""
+    """Whether a DaemonSet owns the pod: it is deleted with its node, and requests none."""
     return pod.owner is not None and pod.owner.kind == _DAEMON_SET
 
 
 def pods_waiting(unschedulable: Iterable[PodState], cutoff: int) -> list[PodState]:
-    """The pods that may ask for a node, the most important first.
+    """The pods that may request a node, the highest priority first.
 
     Not those that wait for a pre-emption to make room, those below the cut-off, and DaemonSets' pods.
     """
-    found = [
+    waiting = [
         pod
         for pod in unschedulable
         if pod.priority >= cutoff and not pod.nominated_node and not pod.node_name and not is_daemon(pod)
     ]
-    found.sort(key=lambda pod: -pod.priority)
-    return found
+    waiting.sort(key=lambda pod: -pod.priority)
+    return waiting
 
 
 def rooms_coming(template: NodeState, number: int, first: int = 0) -> list[Room]:
-    """So many nodes on their way, as their group's template has them; startup taints count for nothing."""
+    """`number` nodes on their way, after their group's template; startup taints are ignored."""
     return [Room(f"coming {first + index}", template, ignored_taints=STARTUP_TAINTS) for index in range(number)]

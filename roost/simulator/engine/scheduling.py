@@ -1,6 +1,6 @@
-"""Run kube-scheduler in a replay: its queue, its back-off, and the pods that no node fits.
+"""Run kube-scheduler in a replay: its queue, its back-off, and the unschedulable pods.
 
-Where a pod goes is decided by `roost_core.scheduler`, as in a cluster. Owned here: which pods are tried, and when.
+`roost_core.scheduler` decides where a pod goes. This module decides which pods are tried, and when.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.state import ClusterState
 
-# kube-scheduler tries everything again that has waited so long.
+# kube-scheduler retries pods that have been unschedulable for so long.
 FLUSH_SECONDS: Final = 300.0
-# Kinds of pods that fit nowhere; all are forgotten when there are more.
+# The most kinds of pods that are remembered to fit nowhere.
 _MOST_HOPELESS: Final = 512
 
 
 class SchedulingWorld(Protocol):
-    """What the scheduler reads, and whom it tells."""
+    """What the scheduler reads and changes in a replay."""
 
     now: float
     assumed: Assumptions
@@ -48,15 +48,15 @@ class SchedulingWorld(Protocol):
         ...
 
     def bind(self, pod: SimPod, node_name: str) -> None:
-        """A pod has its node."""
+        """A pod is bound."""
         ...
 
     def preempt(self, pod: SimPod) -> None:
-        """A pod must make room."""
+        """A pod is pre-empted."""
         ...
 
     def pod_waits(self, pod: SimPod) -> None:
-        """No node fits."""
+        """No node fits a pod."""
         ...
 
 
@@ -65,24 +65,24 @@ class Scheduling:
 
     def __init__(self, world: SchedulingWorld) -> None:
         self._world = world
-        # Pods that no node fits, by key, in order of their coming.
+        # Pods that no node fits, by key, in order of creation.
         self.unschedulable: dict[str, SimPod] = {}
         self._queue: list[tuple[int, int, SimPod]] = []
-        # Grows with whatever may let a pod fit that didn't.
+        # Grows with each change that may make a pod fit.
         self._chances = 0
-        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere, and the spec, kept so
-        # that its id stays its own.
+        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere, and the spec, so that
+        # its id isn't reused.
         self._hopeless: dict[tuple[object, ...], tuple[int, object]] = {}
         # Scheduler -> the node at which its next search begins.
         self._starts: dict[str, int] = {}
 
     @property
     def is_due(self) -> bool:
-        """Whether a pod is to be tried."""
+        """Whether a pod waits to be tried."""
         return bool(self._queue)
 
     def enqueue(self, pod: SimPod) -> None:
-        """Have a pod tried at the next `run`."""
+        """Try a pod at the next `run`."""
         if not pod.in_queue:
             pod.in_queue = True
             heappush(self._queue, (-pod.state.priority, pod.order, pod))
@@ -113,7 +113,7 @@ class Scheduling:
                 self._unfit(pod, decision)
 
     def _unfit(self, pod: SimPod, decision: Decision | None = None) -> None:
-        """Note a try that failed; make room where pre-emption found some."""
+        """Note a failed try; pre-empt the victims, if any."""
         now = self._world.now
         pod.failures += 1
         pod.tried_at = now
@@ -146,7 +146,7 @@ class Scheduling:
 
     def _makes_room(self, node: str) -> bool:
         row = self._world.state.rows.get(node)
-        return row is not None and any(one.leaving for one in row.pods.values())
+        return row is not None and any(pod.leaving for pod in row.pods.values())
 
     def _drop_nomination(self, pod: SimPod) -> None:
         if self._world.state.get_pod(pod.key) is not None:
@@ -155,7 +155,7 @@ class Scheduling:
         self._world.pods[pod.key] = pod.state
 
     def retry(self, node: SimNode | None = None) -> None:
-        """Something changed for the better, on that node only if one is given: pods that fitted nowhere try again."""
+        """There is more room, on that node or, without one, anywhere: pods that fitted nowhere are tried again."""
         self._chances += 1
         assumed = self._world.assumed
         for pod in self.unschedulable.values():
@@ -174,13 +174,13 @@ class Scheduling:
             self.enqueue(pod)
 
     def _flush(self, pod: SimPod) -> None:
-        """kube-scheduler tries again what has waited for long, whether or not anything changed."""
+        """kube-scheduler retries pods that have been unschedulable for long, whether or not anything changed."""
         if pod.bound_at is None and self._world.sim_pods.get(pod.key) is pod:
             self.enqueue(pod)
             self._world.at(self._world.now + FLUSH_SECONDS, self._flush, pod)
 
     def might_fit(self, pod: SimPod, node: SimNode) -> bool:
-        """As kube-scheduler's queueing hint: does what it asks for fit now where something went?"""
+        """kube-scheduler's queueing hint: whether the pod's requests now fit the node where a pod was deleted."""
         row = self._world.state.rows.get(node.name)
         if row is None or pod.state.nominated_node == node.name:
             return True

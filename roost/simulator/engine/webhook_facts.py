@@ -1,4 +1,4 @@
-"""Keep what the webhook is told of the cluster: nodes, the homes of repositories, and warm sets."""
+"""Keep the webhook's facts about the cluster: nodes, homes of repositories, and warm sets."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _copy_facts: Final = Copier(Facts)
 
 
 class WebhookFacts:
-    """The facts of one replay; changes are put in when they are asked for."""
+    """The facts of one replay; changes are applied when the facts are read."""
 
     def __init__(self, policy: Policy, maker: PodMaker, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Without nodes. labels: those of namespaces, by name."""
+        """Without nodes. labels: of namespaces, by name."""
         self._maker = maker
-        # Without nodes the webhook is told of no warm sets either.
+        # A webhook that reads no nodes knows no warm sets either.
         self._reads_nodes = policy.webhook is None or policy.webhook.reads_nodes
         self._known_nodes = Nodes()
         warm = {name: WarmFacts() for name in maker.warm_classes} if self._reads_nodes else {}
-        told = self._known_nodes if self._reads_nodes else None
-        self._facts: Facts = Facts(nodes=told, homes=Homes(), warm=warm, namespaces=labels)
+        visible = self._known_nodes if self._reads_nodes else None
+        self._facts: Facts = Facts(nodes=visible, homes=Homes(), warm=warm, namespaces=labels)
         self._home_changes: dict[str, Any] = {}
-        # By class, changes that the facts' warm sets don't show yet.
+        # By class: changes that the facts' warm sets don't have yet.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
         self._has_homes = bool(maker.homes)
 
@@ -50,25 +50,25 @@ class WebhookFacts:
                 pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
 
     def forget_pod(self, pod: SimPod) -> None:
-        """A pod is gone."""
+        """A pod was deleted."""
         if pod.has_home:
             self._home_changes[pod.key] = None
         if pod.warm_class:
             self._warm_changes[pod.warm_class][pod.key] = None
 
     def tell_node(self, name: str, fact: NodeFact | None) -> None:
-        """A node is another now; None: it went."""
+        """A node changed; None: it was removed."""
         self._known_nodes = nodes = self._known_nodes.updated({name: fact})
         warm = self._facts.warm
         if fact is None:
             warm = {one: found.without_nodes((name,)) for one, found in warm.items()}
         # A builder is Ready on every node.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
-        told = nodes if self._reads_nodes else None
-        self._facts = replace(self._facts, nodes=told, builder_nodes=builders, warm=warm)
+        visible = nodes if self._reads_nodes else None
+        self._facts = replace(self._facts, nodes=visible, builder_nodes=builders, warm=warm)
 
     def current(self) -> Facts:
-        """The facts of now."""
+        """The current facts."""
         if self._home_changes:
             self._facts = _copy_facts(self._facts, homes=self._facts.homes.updated(self._home_changes))
             self._home_changes = {}

@@ -27,7 +27,7 @@ from roost.simulator.setup.checks import AssumptionsError
 from roost.simulator.setup.shipped import values_files
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
 from roost_core.placement.settings import Settings
-from roost_core.placement.settings import parse_settings as parse_policy
+from roost_core.placement.settings import parse_settings as parse_webhook_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 
@@ -267,7 +267,7 @@ def read_policy(
         minor=minor,
         profiles={} if configuration is None else read_profiles(configuration, scheduler_minor),
         cluster_profile=default_profile(minor),
-        webhook=None if webhook is None else parse_policy(webhook, revision="simulated"),
+        webhook=None if webhook is None else parse_webhook_settings(webhook, revision="simulated"),
         controllers=controllers,
         scheduler_configuration=configuration,
         placeholders=tuple(map(_read_placeholders, by_kind.get("StatefulSet", ()))),

@@ -1,8 +1,8 @@
-"""Bring days of mybinder.org's public archive to disk, whole and checked, or say in one sentence why not.
+"""Download days of mybinder.org's public archive, complete and checked, or say in one sentence why not.
 
 The archive is a folder on the web: `index.jsonl` has one {"name", "date", "count"} a line, each name a file beside it
 with one launch a line. Source: mybinder.org-deploy's docs, "The Analytics Events Archive", and its publisher.
-A file appears under its name only once it is whole; until then it is NAME.part, which a later run goes on with.
+A file gets its name only once it is complete; until then it is NAME.part, which a later run continues.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 ARCHIVE: Final = "https://archive.analytics.mybinder.org/"
-# Tries in a row that bring less than this end a download; so do so many tries in all.
+# DEFAULT_TRIES tries in a row that each bring fewer bytes end a download, and so do MOST_TRIES in all.
 PROGRESS_BYTES: Final = 1 << 16
 DEFAULT_TRIES: Final = 5
 MOST_TRIES: Final = 100
 _MOST_INDEX_BYTES: Final = 1 << 26
-# The busiest day of the archive has some 30 MB.
+# The busiest day of the archive has about 30 MB.
 _MOST_FILE_BYTES: Final = 1 << 31
 _BLOCK_BYTES: Final = 1 << 16
 _FIRST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 0.5, 30.0
 _TIMEOUT: Final = urllib3.Timeout(connect=10.0, read=30.0)
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-# A name is used as one in our folder: no paths.
+# Names of files in our folder, not paths.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}", re.ASCII)
 _TAG: Final = re.compile(r"[ -~]{1,200}", re.ASCII)
 _CONTENT_RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)", re.ASCII)
@@ -47,7 +47,7 @@ _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class DownloadError(Exception):
-    """Something can't be brought; the text is one sentence for an operator."""
+    """Something can't be downloaded; the text is one sentence for an operator."""
 
 
 class Day(NamedTuple):
@@ -67,7 +67,7 @@ class Options:
     pause: Callable[[float], None]
     say: Callable[[str], None]
     tries: int = DEFAULT_TRIES
-    # Off: a file is good though the index counts other launches than it has.
+    # False: accept files whose number of launches differs from the index.
     check_records: bool = True
 
 
@@ -75,7 +75,7 @@ class Archive:
     """The archive at a URL."""
 
     def __init__(self, url: str = ARCHIVE, *, allow_http: bool = False) -> None:
-        """Raises DownloadError for what is no https URL.
+        """Raises DownloadError for anything but an https URL.
 
         allow_http: take plain http from anywhere, not from loopback alone.
         """
@@ -85,7 +85,7 @@ class Archive:
         self._allow_http = allow_http
         self._check_scheme(url, "--archive")
         self.url = url if url.endswith("/") else f"{url}/"
-        # Redirects only: tries are counted, and paused between, by us.
+        # Redirects only: this module repeats failed requests.
         retries = urllib3.Retry(
             total=3, connect=0, read=0, status=0, other=0, redirect=3, respect_retry_after_header=False
         )
@@ -96,7 +96,7 @@ class Archive:
             self._pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=retries)
 
     def get(self, name: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
-        """Ask for a file; its body is yet to be read, as it is sent. Raises urllib3's errors."""
+        """Request a file; the body is not read yet, nor decoded. Raises urllib3's errors."""
         url = urljoin(self.url, name)
         wanted = {"Accept-Encoding": "identity", "User-Agent": "roost-traces"} | headers
         response = self._pool.request("GET", url, headers=wanted, preload_content=False, decode_content=False)
@@ -112,7 +112,7 @@ class Archive:
         return response
 
     def _check_scheme(self, url: str, where: str) -> None:
-        """Raise DownloadError for plain http: anybody on the way could write the trace."""
+        """Raise DownloadError for plain http: anybody on the way could change the trace."""
         parts = urlsplit(url)
         if parts.scheme == "https" or self._allow_http or parts.hostname in _LOOPBACK:
             return
@@ -130,20 +130,20 @@ def read_index(archive: Archive, options: Options) -> list[Day]:
     for line in content.splitlines():
         if not line.strip():
             continue
-        found = _read_day(line)
-        if found is None:
+        day = _read_day(line)
+        if day is None:
             faulty += 1
         else:
-            days.append(found)
+            days.append(day)
     if faulty:
-        options.say(f"{archive.url}index.jsonl: {faulty} lines passed over: no name, date and count")
+        options.say(f"{archive.url}index.jsonl: {faulty} lines skipped: no name, date and count")
     if not days:
         raise DownloadError(f"{archive.url}index.jsonl: found no day in it; is this the address of the archive?")
     return sorted(days)
 
 
 def download(archive: Archive, wanted: Day, options: Options) -> Path:
-    """The day's file in the folder: the one that is there, if it is whole, else a fresh one. Raises DownloadError."""
+    """The day's file in the folder, downloaded unless it is complete already. Raises DownloadError."""
     target = options.folder / wanted.name
     try:
         options.folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def download(archive: Archive, wanted: Day, options: Options) -> Path:
 
 
 def find_fault(path: Path, records: int | None) -> str | None:
-    """Why a file isn't the day that it should be: damaged, no JSON lines, another number; None when it is."""
+    """Why a file isn't the expected day: damaged, not JSON lines, another number of launches; None: it is."""
     number = 0
     try:
         with open_bytes(path) as file:
@@ -193,7 +193,7 @@ def find_fault(path: Path, records: int | None) -> str | None:
 
 
 def _bring(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> None:
-    """Fill `part` with the whole day. What can't be right is thrown away and brought once more from its beginning."""
+    """Fill `part` with the whole day. A wrong file is discarded and downloaded once more from its beginning."""
     for is_last in (False, True):
         _retried(wanted.name, options, lambda: _go_on(archive, wanted, part, options), part)
         part.flush()
@@ -209,7 +209,7 @@ def _bring(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
 
 
 class _TransientFault(Exception):  # noqa: N818 - a try that failed, of several
-    """May be better in a while."""
+    """A failure that may pass."""
 
     def __init__(self, why: str, pause_seconds: float = 0.0) -> None:
         super().__init__(why)
@@ -217,7 +217,7 @@ class _TransientFault(Exception):  # noqa: N818 - a try that failed, of several
 
 
 def _retried(name: str, options: Options, attempt: Callable[[], _T], part: BinaryIO | None = None) -> _T:
-    """What `attempt` gives, tried again after passing faults; tries that bring `part` on don't count against it.
+    """The result of `attempt`, repeated after transient failures; tries that make `part` grow don't count.
 
     Raises DownloadError when all were in vain.
     """
@@ -270,13 +270,13 @@ def _index_content(archive: Archive) -> bytes:
 
 
 def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> None:
-    """Add to `part` what is missing. Raises _TransientFault, DownloadError, urllib3's and the disk's errors."""
+    """Download the missing end of `part`. Raises _TransientFault, DownloadError, urllib3's and the disk's errors."""
     tag_file = _tag_of(options, wanted)
     have = part.seek(0, os.SEEK_END)
     is_noted = have and tag_file.is_file() and not tag_file.is_symlink()
     tag = tag_file.read_text("ascii", "replace").strip() if is_noted else ""
     if not _TAG.fullmatch(tag):
-        # Whether the rest would be of the same file can't be known.
+        # Without a tag the rest may be of another version of the file.
         part.truncate(0)
         have = 0
     headers = {"Range": f"bytes={have}-", "If-Range": tag} if have else {}
@@ -292,7 +292,7 @@ def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
         total = _expected_total(response, have)
         if response.status == 200:
             part.truncate(0)
-            # Never into a file that somebody's link leads to: the name is easy to guess.
+            # Never through somebody's link: the name is easy to guess.
             tag_file.unlink(missing_ok=True)
             with _create(tag_file) as file:
                 file.write((response.headers.get("ETag") or response.headers.get("Last-Modified") or "").encode())
@@ -305,7 +305,7 @@ def _go_on(archive: Archive, wanted: Day, part: BinaryIO, options: Options) -> N
 
 
 def _expected_total(response: urllib3.BaseHTTPResponse, have: int) -> int | None:
-    """Bytes of the whole file, as the answer says. Raises _TransientFault when it is an answer to another question."""
+    """Bytes of the whole file, by the response's headers. Raises _TransientFault for another range than requested."""
     if response.status == 206:
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if match is None or match[1] is None or int(match[1]) != have:
@@ -343,7 +343,7 @@ def _read_day(line: bytes) -> Day | None:
         return None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return None
-    # The archive's index has counts as texts: they are the storage's metadata.
+    # The archive's index has counts as strings: they come from the storage's metadata.
     if isinstance(count, str) and count.isascii() and count.isdecimal() and len(count) < 15:
         count = int(count)
     is_number = isinstance(count, int) and not isinstance(count, bool) and count >= 0
@@ -355,12 +355,12 @@ def _records(wanted: Day) -> str:
 
 
 def _tag_of(options: Options, wanted: Day) -> Path:
-    """Where it is noted which version of the file the part is of."""
+    """The file with the ETag of the version that the part belongs to."""
     return options.folder / f"{wanted.name}.part.tag"
 
 
 def _open_part(path: Path) -> BinaryIO:
-    """Open the beginning of a file that a run before left, or a new one; never what a link leads to."""
+    """Open the part that an earlier run left, or a new one; never through a link."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError as error:
@@ -372,7 +372,7 @@ def _open_part(path: Path) -> BinaryIO:
 
 
 def _create(path: Path) -> BinaryIO:
-    """Make a new file; raises FileExistsError when the name is taken, by a link too."""
+    """Create a file; raises FileExistsError if the name is taken, also by a link."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "wb")
 
 

@@ -1,4 +1,4 @@
-"""Read the lines of a trace's file in bounded memory, whatever is in it: plain, gzip, cut off, or no text at all."""
+"""Read the lines of a trace's file in bounded memory, whatever is in it: plain text, gzip, cut off, or binary."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STDIN: Final = Path("-")
-# No launch's line is nearly so long; one that is must not fill memory.
+# Launches are far shorter; a longer line must not fill memory.
 MOST_LINE_BYTES: Final = 1 << 20
-# A launch's file has no blank lines, and no line that goes on and on; a few bytes of gzip hold gigabytes of either.
+# Traces have no blank lines and no endless lines, but a few bytes of gzip can hold gigabytes of either.
 MOST_BLANK_LINES: Final = 1_000_000
 MOST_DROPPED_BYTES: Final = 1 << 28
 _READ_BYTES: Final = 1 << 18
@@ -34,17 +34,17 @@ TOO_LONG: Final = b"\0too long"
 
 
 class Breakage(Exception):  # noqa: N818 - it ends a file early, and is counted, not told as an error
-    """A file can't be read further; the text says why. What came before is good."""
+    """A file can't be read further; the text says why. The lines before are good."""
 
 
 def name_of(path: Path) -> str:
-    """How a file is called in errors and counts."""
+    """A file's name in errors and counts."""
     return "standard input" if path == STDIN else str(path)
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open for reading; raises TraceError when that can't be."""
+    """Open for reading. Raises TraceError."""
     if path == STDIN:
         yield sys.stdin.buffer
         return

@@ -1,4 +1,4 @@
-"""What one cache of images could do at best, and how far yesterday's popular images reach: both from a trace alone.
+"""Compute the best hit rates of one cache of images, and the reach of yesterday's popular images, from a trace alone.
 
 Sources: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966;
 for images of different sizes Berger, Beckmann and Harchol-Balter, "Practical bounds on optimal caching with variable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Images that a cache holds.
 CACHE_SIZES: Final = (10, 20, 50, 100, 200, 500, 1000)
 COVER_SIZES: Final = (10, 20, 50, 100, 200)
-# Disks that caches are reckoned for, as parts of a node's.
+# Sizes of caches: a node's disk divided by each.
 DISK_PARTS: Final = (16, 8, 4, 2, 1)
 _NEVER: Final = 1 << 60
 
@@ -27,7 +27,7 @@ class CacheRow(NamedTuple):
 
     size: int
     lru: float
-    # The best that any cache can do that must hold each image as it is launched.
+    # The best of any cache that must hold each image when it is launched.
     best: float
 
 
@@ -36,7 +36,7 @@ class DiskRow(NamedTuple):
 
     disk_bytes: int
     lru: float
-    # What no cache exceeds.
+    # An upper bound for any cache.
     most: float
 
 
@@ -48,7 +48,7 @@ class CoverRow(NamedTuple):
 
 
 def cache_rows(launches: Sequence[int], sizes: Sequence[int] = CACHE_SIZES) -> list[CacheRow]:
-    """launches: of each its image. Sizes that hold all images are left out, but for the first such."""
+    """launches: image numbers. Of the sizes that hold all images only the first is kept."""
     distinct = len(set(launches))
     rows = []
     following = _following(launches)
@@ -61,14 +61,14 @@ def cache_rows(launches: Sequence[int], sizes: Sequence[int] = CACHE_SIZES) -> l
 
 
 def lru_hits(launches: Sequence[int], size: int) -> int:
-    """Launches that find their image where the least recently launched one goes first."""
+    """Hits of a cache that drops the least recently launched image."""
     return lru_hits_of_bytes(launches, [1] * (max(launches, default=-1) + 1), size)
 
 
 def best_hits(launches: Sequence[int], size: int, following: Sequence[int] | None = None) -> int:
-    """Launches that find their image where the one that is needed last goes first (MIN)."""
+    """Hits of a cache that drops the image whose next launch is furthest away (MIN)."""
     upcoming = _following(launches) if following is None else following
-    # Image -> where it is launched next; the heap has outdated entries too.
+    # Image -> its next launch; the heap also has outdated entries.
     cache: dict[int, int] = {}
     heap: list[tuple[int, int]] = []
     hits = 0
@@ -87,7 +87,7 @@ def best_hits(launches: Sequence[int], size: int, following: Sequence[int] | Non
 
 
 def disk_rows(launches: Sequence[int], sizes: Sequence[int], disks: Sequence[int]) -> list[DiskRow]:
-    """launches: of each its image. sizes: bytes by image. disks: ascending, up to the first that holds all."""
+    """launches: image numbers. sizes: bytes by image. disks: ascending; stops at the first that holds all images."""
     if not launches:
         return []
     total = sum(sizes[image] for image in set(launches))
@@ -101,7 +101,7 @@ def disk_rows(launches: Sequence[int], sizes: Sequence[int], disks: Sequence[int
 
 
 def most_hits_of_bytes(launches: Sequence[int], sizes: Sequence[int], capacities: Sequence[int]) -> list[int]:
-    """Launches that could find their image in a cache of so many bytes: no cache finds more, perhaps none so many.
+    """An upper bound of the hits of any cache of so many bytes, for each capacity.
 
     A hit costs the image's bytes for the time since its last launch, counted in launches. All hits together can't cost
     more than the cache's bytes for all the time, so the cheapest ones are the most there can be.
@@ -114,7 +114,7 @@ def most_hits_of_bytes(launches: Sequence[int], sizes: Sequence[int], capacities
             costs.append((sizes[image] * (place - before), sizes[image]))
         last[image] = place
     costs.sort()
-    found = []
+    hits_of = []
     for capacity in capacities:
         left, hits = capacity * max(0, len(launches) - 1), 0
         for cost, size in costs:
@@ -123,12 +123,12 @@ def most_hits_of_bytes(launches: Sequence[int], sizes: Sequence[int], capacities
             if size <= capacity:
                 left -= cost
                 hits += 1
-        found.append(hits)
-    return found
+        hits_of.append(hits)
+    return hits_of
 
 
 def lru_hits_of_bytes(launches: Sequence[int], sizes: Sequence[int], capacity: int) -> int:
-    """Launches that find their image where those launched longest ago go until the new one fits."""
+    """Hits of a cache that drops the least recently launched images until the new one fits."""
     cache: OrderedDict[int, None] = OrderedDict()
     used = hits = 0
     for image in launches:
@@ -145,7 +145,7 @@ def lru_hits_of_bytes(launches: Sequence[int], sizes: Sequence[int], capacity: i
 
 
 def cover_rows(launches: Sequence[int], days: Sequence[int], sizes: Sequence[int] = COVER_SIZES) -> list[CoverRow]:
-    """launches, days: of each its image and its day. Nothing where there is no day after another."""
+    """launches, days: image number and day of each launch. Empty without two consecutive days."""
     by_day: dict[int, Counter[int]] = {}
     for image, day in zip(launches, days, strict=True):
         by_day.setdefault(day, Counter())[image] += 1
@@ -164,7 +164,7 @@ def cover_rows(launches: Sequence[int], days: Sequence[int], sizes: Sequence[int
 
 
 def _following(launches: Sequence[int]) -> list[int]:
-    """Of each launch the place of its image's next one; of images that never come again different ones."""
+    """For each launch the index of its image's next launch; distinct large numbers for images that never return."""
     upcoming = [0] * len(launches)
     last: dict[int, int] = {}
     for place in range(len(launches) - 1, -1, -1):

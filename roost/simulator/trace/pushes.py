@@ -1,4 +1,4 @@
-"""Pushes to repositories, which traces before version 4 hide: each makes a new image of the same name."""
+"""Model pushes to repositories, which traces before version 4 don't show: each push makes a new image."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from roost.simulator.chance import Chance
     from roost.simulator.trace.attempt import Attempt
 
-# Between an image and the moment of the push that made it anew, in whole seconds since 1970.
+# Between an image's name and the time of its push, in whole seconds since 1970.
 PUSHED: Final = "+"
 _DAY_SECONDS: Final = 86400
-# A commit is what it is; so are the deposits of these archives.
+# Commits never change, nor do deposits of these archives.
 _FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
 
 
 def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: float) -> Iterator[Attempt]:
-    """The attempts, with the images that they'd have had if their repositories were pushed to.
+    """The attempts, with the images that pushes to their repositories would have made.
 
     pushes_per_day: probability that a repository is pushed to on a day, from its first attempt on; 0 changes nothing.
     Images that name a commit, and attempts of no repository, stay. Memory grows with the repositories, not with time.

@@ -1,4 +1,4 @@
-"""Make up launches that look like mybinder.org's: the trace of a replay that is given none.
+"""Generate launches that resemble mybinder.org's, for replays without a trace.
 
 Calibrated to the published figures of 2019-05-22..31 (130,729 records): popularity, shape of day and week, dispersion
 of minutes, new specs, re-use. tests/unit/simulator/test_simulator_synthetic.py compares them with
@@ -69,24 +69,24 @@ _HEAD_NAMES: Final = (
 # The first name is linked from a tutorial: part of its launches come as groups within minutes.
 _GROUPED_SHARE: Final = 0.55
 _GROUP_MEDIAN, _GROUP_SIGMA, _GROUP_SECONDS = 9.0, 0.8, 90.0
-# Of the other steady names' launches so many follow one within so long.
+# Share of the other steady names' launches that follow another, and the mean seconds between the two.
 _HEAD_AGAIN: Final = 0.15
 _HEAD_GAP_SECONDS: Final = 30.0
-# Days and hours differ by more than chance.
+# Log-normal noise of days and hours.
 _DAY_SIGMA, _HOUR_SIGMA = 0.11, 0.14
 # The long tail: percent of all launches; popularity falls as (rank + offset) ** -steepness over so many names.
 _TAIL_PERCENT: Final = 15.9
 _TAIL_STEEPNESS: Final = 1.35
 _TAIL_OFFSET: Final = 25.0
 _TAIL_NAMES: Final = 5_000
-# Visits of tail names: one launch, or some in a row.
+# Visits of tail names: one launch, or several in a row.
 _AGAIN: Final = 0.33
 _GAP_MEDIAN_SECONDS, _GAP_SIGMA = 330.0, 1.9
 # Classes: percent of all launches; Pareto sizes; each within some hours, some again on following days.
 _CLASS_PERCENT: Final = 7.6
 _CLASS_LEAST, _CLASS_MOST, _CLASS_ALPHA = 8.0, 2000.0, 1.05
 _CLASS_MEDIAN_SECONDS, _CLASS_SIGMA = 2.0 * _HOUR, 0.9
-# Of a class's launches so many come as it begins.
+# Share of a class's launches that come as it begins.
 _CLASS_AT_ONCE: Final = 0.45
 _AT_ONCE_SECONDS: Final = 150.0
 _CLASS_NEXT_DAY: Final = 0.25
@@ -136,9 +136,9 @@ class _MadeUpHub:
         self._new_mean = self._visit_mean / (1 - _NEW_BACK)
 
     def launches(self, end: float) -> Iterator[_Pending]:
-        """All launches before `end`, in order. Holds what is coming of visits and classes that have begun."""
+        """All launches before `end`, in order. Memory holds those of visits and classes that have begun."""
         heap, begin = self._heap, self._begin
-        # What began before and goes on: without it the first days would be poorer than the others.
+        # Visits and classes that began earlier and go on: without them the first days would have fewer launches.
         for hours in range(_BEFORE_HOURS, 0, -1):
             self._fill_lasting(begin - hours * _HOUR, begin - (hours - 1) * _HOUR)
         while heap and heap[0][0] < begin:
@@ -154,7 +154,7 @@ class _MadeUpHub:
             hour_begin = hour_end
 
     def _fill(self, begin: float, end: float) -> None:
-        """Start everything that starts in one hour."""
+        """Start everything of one hour."""
         first = self._rate(begin, _FIRST_SHAPE, "first") * self._per_second * _FIRST_PERCENT / 100
         others = self._others(begin)
         group_mean = _GROUP_MEDIAN * exp(_GROUP_SIGMA**2 / 2)
@@ -165,17 +165,17 @@ class _MadeUpHub:
         self._fill_lasting(begin, end)
 
     def _fill_lasting(self, begin: float, end: float) -> None:
-        """Start what goes on for days."""
+        """Start what lasts for days."""
         others = self._others(begin)
         self._events(begin, end, others * _CLASS_PERCENT / self._class_mean, self._class)
         self._events(begin, end, others * _NEW_PERCENT / self._new_mean, self._new)
 
     def _others(self, moment: float) -> float:
-        """Launches a second for each percent of all, of everything but the first name."""
+        """Launches a second for each percent of all launches, without the first name."""
         return self._rate(moment, _OTHERS_SHAPE, "others") * self._per_second / 100
 
     def _rate(self, moment: float, shape: _Shape, whose: str) -> float:
-        """How much more than the mean is launched in this hour."""
+        """Launches in this hour divided by the mean."""
         day = int(moment // _DAY)
         is_weekend = (day + _THURSDAY_1970) % 7 >= _SATURDAY
         hours = shape.weekend if is_weekend else shape.weekday
@@ -192,7 +192,7 @@ class _MadeUpHub:
         return self._chance.log_normal(purpose, whose, exp(-(sigma**2) / 2), sigma)
 
     def _events(self, begin: float, end: float, per_second: float, start: Callable[[float], None]) -> None:
-        """Start something at the moments of a Poisson process."""
+        """Call `start` at the times of a Poisson process."""
         draw, moment = self._draw, begin
         while True:
             moment -= log(draw()) / per_second
@@ -258,7 +258,7 @@ class _MadeUpHub:
 
 
 def _steady_name(number: int) -> tuple[str, str]:
-    """As a trace of the archive would give them."""
+    """Repository and image as in the archive."""
     if number >= len(_HEAD_NAMES):
         return _name("steady", number)
     typed, ref = _HEAD_NAMES[number]

@@ -367,7 +367,7 @@ def test_a_name_in_the_index_never_leaves_the_folder(web: Web, tmp_path: Path, t
     lines = [json.dumps({"name": name, "date": "2019-05-22", "count": 1}) for name in names]
     web.index = "\n".join([*lines, "{", "[]", json.dumps({"name": "good", "date": "2019-05-22"})]).encode()
     assert [day.name for day in read_index(Archive(web.url), options(tmp_path, talk))] == ["good"]
-    assert talk.said == [f"{web.url}index.jsonl: 10 lines passed over: no name, date and count"]
+    assert talk.said == [f"{web.url}index.jsonl: 10 lines skipped: no name, date and count"]
 
 
 def test_a_planted_link_is_never_written_through(web: Web, tmp_path: Path, talk: Talk) -> None:
