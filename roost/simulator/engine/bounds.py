@@ -320,8 +320,8 @@ class WaitMeter:
         if left_out > 0:
             waits = waits.without_longest(left_out)
             waits.add(0.0, unlike)
-        found = {key: waits.quantile(share) for key, share in WAIT_SHARES.items()}
-        found["wait_mean"] = waits.total / starts
+        bounds = {key: waits.quantile(share) for key, share in WAIT_SHARES.items()}
+        bounds["wait_mean"] = waits.total / starts
         for threshold, number in self._over.items():
-            found[f"over_{threshold}"] = max(0, number - max(0, left_out)) / starts
-        return found
+            bounds[f"over_{threshold}"] = max(0, number - max(0, left_out)) / starts
+        return bounds

@@ -256,12 +256,12 @@ class ClusterAutoscaler:
         unneeded: dict[str, bool] = {}
         for row, facts in candidates:
             # Including the pods that would move there from earlier candidates.
-            given = rooms[row.name].pods if rooms is not None else []
-            if facts.movable or given:
+            moved_here = rooms[row.name].pods if rooms is not None else []
+            if facts.movable or moved_here:
                 if rooms is None:
                     rooms = {other.name: Room.of(other) for other in state.rows.values() if other.name not in unneeded}
                 room = rooms.pop(row.name)
-                if not place_all((*facts.movable, *given), partial(_first, tuple(rooms.values()))):
+                if not place_all((*facts.movable, *moved_here), partial(_first, tuple(rooms.values()))):
                     rooms[row.name] = room
                     continue
             elif rooms is not None:

@@ -186,14 +186,14 @@ class Hub:
         if launch is None:
             return
         assumed = self._world.assumed
-        image, asked = launch.image, self._world.now + assumed.bind_seconds
+        image, begins = launch.image, self._world.now + assumed.bind_seconds
         self._world.measures.result.placed += 1
         node.users += 1
         self._world.measures.level(USERS, 1, self._world.now)
         self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
         self._world.bounds.needed(node.name, self._world.images.get(image).layers)
         node.images.use(image, self._world.now)
-        pull = node.images.pull(image, asked, FOR_USER)
+        pull = node.images.pull(image, begins, FOR_USER)
         pod.pull_begins = pull.begin
         if pull.is_cold:
             self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))
@@ -204,8 +204,8 @@ class Hub:
             return
         waits = dict(launch.spent)
         waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self._world.now - pod.created
-        waits[PULL_WAIT] += max(0.0, pull.begin - asked)
-        waits[PULL] += max(0.0, pull.finish - max(pull.begin, asked))
+        waits[PULL_WAIT] += max(0.0, pull.begin - begins)
+        waits[PULL] += max(0.0, pull.finish - max(pull.begin, begins))
         waits[START] = assumed.bind_seconds + assumed.start_seconds
         self._world.at(up, self._up, (pod, waits))
 

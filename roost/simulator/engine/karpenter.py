@@ -145,14 +145,14 @@ class Karpenter:
 
     def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
         """The most of the first nodes that can be removed together, by bisection as in Karpenter."""
-        least, most, found = 2, len(candidates), 0
+        least, most, fitting = 2, len(candidates), 0
         while least <= most:
             number = (least + most) // 2
             if self._fit_elsewhere(candidates[:number], state):
-                found, least = number, number + 1
+                fitting, least = number, number + 1
             else:
                 most = number - 1
-        return tuple(row.name for row, _ in candidates[:found])
+        return tuple(row.name for row, _ in candidates[:fitting])
 
     def _fit_elsewhere(self, candidates: Sequence[_Candidate], state: ClusterState) -> bool:
         """Whether all pods of these nodes fit on the others, without a new node."""
@@ -161,9 +161,9 @@ class Karpenter:
         fresh = rooms_coming(self._template, 1)[0]
 
         def find(pod: PodState) -> Room | None:
-            found = _Demands(pod, state, rooms).find(rooms, fresh)
+            room = _Demands(pod, state, rooms).find(rooms, fresh)
             # A pod that prefers a new node keeps the old one.
-            return None if found is fresh else found
+            return None if room is fresh else room
 
         return place_all((pod for _, movable in candidates for pod in movable), find)
 

@@ -35,21 +35,21 @@ class PlaceholderSets:
 
     def fill(self, name: str) -> None:
         """Create or delete pods up to the set's replicas; the last ones are deleted first."""
-        wanted, there = self.replicas[name], self.pods[name]
-        one = self.sets[name]
-        for index in range(wanted):
+        replicas, pods = self.replicas[name], self.pods[name]
+        placeholders = self.sets[name]
+        for index in range(replicas):
             pod_name = f"{name}-{index}"
-            if pod_name not in there:
-                pod = self._world.post_placeholder(one, pod_name)
-                pod.owner = one
-                there[pod_name] = pod
-        for index in range(len(there) - 1, wanted - 1, -1):
-            surplus = there.pop(f"{name}-{index}", None)
+            if pod_name not in pods:
+                pod = self._world.post_placeholder(placeholders, pod_name)
+                pod.owner = placeholders
+                pods[pod_name] = pod
+        for index in range(len(pods) - 1, replicas - 1, -1):
+            surplus = pods.pop(f"{name}-{index}", None)
             if surplus is not None:
                 # It isn't created again.
                 surplus.owner = None
                 self._world.remove(surplus)
-        if one.revision:
+        if placeholders.revision:
             self.roll(name)
 
     def scale(self, name: str, replicas: int) -> None:

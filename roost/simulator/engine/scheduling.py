@@ -133,12 +133,12 @@ class Scheduling:
             self._world.pods[pod.key] = pod.state
             self._world.state.add_pod(pod.state)
             for victim in nomination.victims:
-                found = self._world.sim_pods.get(victim.key)
-                if found is not None and not found.state.leaving:
+                victim_pod = self._world.sim_pods.get(victim.key)
+                if victim_pod is not None and not victim_pod.state.leaving:
                     result = self._world.measures.result
-                    result.placeholder_preemptions += found.kind == PLACEHOLDER
-                    result.users_preempted += found.kind == USER
-                    self._world.preempt(found)
+                    result.placeholder_preemptions += victim_pod.kind == PLACEHOLDER
+                    result.users_preempted += victim_pod.kind == USER
+                    self._world.preempt(victim_pod)
             return
         if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
             self._drop_nomination(pod)

@@ -61,7 +61,7 @@ class WebhookFacts:
         self._known_nodes = nodes = self._known_nodes.updated({name: fact})
         warm = self._facts.warm
         if fact is None:
-            warm = {one: found.without_nodes((name,)) for one, found in warm.items()}
+            warm = {pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()}
         # A builder is Ready on every node.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
         visible = nodes if self._reads_nodes else None

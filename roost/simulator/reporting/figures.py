@@ -130,15 +130,15 @@ def trade(summary: Summary) -> Figure | None:
     """Cold starts beside node-hours: what one costs of the other."""
     cold, hours = BY_KEY["cold"], BY_KEY["node_hours"]
     points = [
-        (policy, found, paid)
+        (policy, starts, spent)
         for policy in summary.policies
-        if (found := summary.value(cold.key, policy)) is not None
-        and (paid := summary.value(hours.key, policy)) is not None
+        if (starts := summary.value(cold.key, policy)) is not None
+        and (spent := summary.value(hours.key, policy)) is not None
     ]
     if not points:
         return None
     layout = plot_layout(340)
-    greatest = (max(paid.greatest for _, _, paid in points), max(found.greatest for _, found, _ in points))
+    greatest = (max(spent.greatest for _, _, spent in points), max(starts.greatest for _, starts, _ in points))
     layout["xaxis"] = plot_axis(title=_title("node-hours"), nticks=5, range=[0, greatest[0] * 1.06 or 1])
     layout["yaxis"] = plot_axis(title=_title("cold starts"), nticks=5, range=[0, greatest[1] * 1.08 or 1])
     layout["margin"] |= {"b": 50}
@@ -146,19 +146,19 @@ def trade(summary: Summary) -> Figure | None:
         {
             "type": "scatter",
             "mode": "markers",
-            "x": [paid.median],
-            "y": [found.median],
-            "error_x": _range([paid]) | {"color": _colour(summary, policy)},
-            "error_y": _range([found]) | {"color": _colour(summary, policy)},
+            "x": [spent.median],
+            "y": [starts.median],
+            "error_x": _range([spent]) | {"color": _colour(summary, policy)},
+            "error_y": _range([starts]) | {"color": _colour(summary, policy)},
             "marker": {"color": _colour(summary, policy), "size": 10, "symbol": _symbol(summary, policy)},
-            "hovertext": [f"{_hover(policy, cold, found)}<br>{_amount_line(hours, paid)}"],
+            "hovertext": [f"{_hover(policy, cold, starts)}<br>{_amount_line(hours, spent)}"],
             "hoverinfo": "text",
         }
-        for policy, found, paid in points
+        for policy, starts, spent in points
     ]
     least = (
-        min((paid.bound for _, _, paid in points if paid.bound is not None), default=None),
-        min((found.bound for _, found, _ in points if found.bound is not None), default=None),
+        min((spent.bound for _, _, spent in points if spent.bound is not None), default=None),
+        min((starts.bound for _, starts, _ in points if starts.bound is not None), default=None),
     )
     layout["shapes"] = [
         _line(x=least[0]) if axis == "x" else _line(y=least[1]) for axis, one in zip("xy", least, strict=True) if one

@@ -66,10 +66,10 @@ def _may_grow(policy: Policy, placeholders: PlaceholderSet) -> bool:
 
 
 def _placeholders(policy: Policy, assumptions: Assumptions, node: NodeState) -> Iterator[Fault]:
-    for index, one in enumerate(policy.placeholders):
-        if not one.replicas and not _may_grow(policy, one):
+    for index, placeholders in enumerate(policy.placeholders):
+        if not placeholders.replicas and not _may_grow(policy, placeholders):
             continue
-        why = _why_not(_placeholder(policy, assumptions, one), policy, node)
+        why = _why_not(_placeholder(policy, assumptions, placeholders), policy, node)
         if why:
             yield _fault(policy, ("placeholders", index), f"pods that fit no node ({why})", _shown(node), _FIX)
     if assumptions.with_builds:
@@ -79,8 +79,8 @@ def _placeholders(policy: Policy, assumptions: Assumptions, node: NodeState) -> 
             yield _fault(policy, ("podClasses", "build"), f"pods that fit no node ({why})", _shown(node), _FIX)
 
 
-def _placeholder(policy: Policy, assumptions: Assumptions, one: PlaceholderSet) -> PodState:
-    return PodMaker(policy, assumptions).placeholder(one, f"{one.name}-0", 0.0, Facts(nodes=Nodes()))
+def _placeholder(policy: Policy, assumptions: Assumptions, placeholders: PlaceholderSet) -> PodState:
+    return PodMaker(policy, assumptions).placeholder(placeholders, f"{placeholders.name}-0", 0.0, Facts(nodes=Nodes()))
 
 
 def _why_not(pod: PodState, policy: Policy, node: NodeState) -> str:
@@ -109,15 +109,19 @@ def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:
         return
     known = {policy.namespace: namespace_labels(policy)}
     classes = Classes(settings)
-    pods = [USER_LABELS, *(one.labels for one in policy.placeholders), *([BUILD_LABELS] if with_builds else ())]
+    pods = [
+        USER_LABELS,
+        *(placeholders.labels for placeholders in policy.placeholders),
+        *([BUILD_LABELS] if with_builds else ()),
+    ]
     for labels in pods:
         if classes.classify(labels, policy.namespace, known) is not None:
             continue
-        for one in settings.classes.values():
-            if one.labels.items() <= labels.items():
+        for pod_class in settings.classes.values():
+            if pod_class.labels.items() <= labels.items():
                 expected = f"a selector of {policy.namespace}, the namespace of all pods of a replay"
                 fix = "Select by a label, or leave it out, in values for the replay."
-                path = ("podClasses", one.name, "match")
+                path = ("podClasses", pod_class.name, "match")
                 yield _fault(policy, path, "a namespaceSelector that leaves out the hub's namespace", expected, fix)
 
 

@@ -112,38 +112,38 @@ def make_worlds(
 
 def needed_of_nodes(needs: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Policy -> what it alone has otherwise; policies without any are left out."""
-    found = {
+    of_nodes = {
         policy: {name: value for name, value in needed.items() if name in OF_NODES} for policy, needed in needs.items()
     }
-    return {policy: needed for policy, needed in found.items() if needed}
+    return {policy: needed for policy, needed in of_nodes.items() if needed}
 
 
 def _needed(
-    needs: Mapping[str, Mapping[str, Any]], said: Mapping[str, Any], varied: Mapping[str, Sequence[Any]]
+    needs: Mapping[str, Mapping[str, Any]], asked_for: Mapping[str, Any], varied: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any]:
     """What all policies get because one needs it. Raises AssumptionsError where the command line contradicts it."""
-    found: dict[str, Any] = {}
-    whose: dict[str, str] = {}
+    shared: dict[str, Any] = {}
+    needed_by: dict[str, str] = {}
     faults = []
     for policy, needed in needs.items():
         make_assumptions(needed, f"policy {policy}")
         for name, value in needed.items():
             expected = f"{show_assumption(value)}, which policy {policy} needs"
             fix = "Leave it out, or compare other policies: a copy of the values file, named with --values, needs none."
-            if said.get(name, value) != value:
-                faults.append(Fault("--set", 0, name, show_assumption(said[name]), expected, fix))
+            if asked_for.get(name, value) != value:
+                faults.append(Fault("--set", 0, name, show_assumption(asked_for[name]), expected, fix))
             others = [other for other in varied.get(name, ()) if other != value]
             if others:
                 faults.append(Fault("--vary", 0, name, ", ".join(map(show_assumption, others)), expected, fix))
             if name in OF_NODES:
                 continue
-            if found.setdefault(name, value) != value:
-                other = f"{show_assumption(found[name])} as policy {whose[name]}"
+            if shared.setdefault(name, value) != value:
+                other = f"{show_assumption(shared[name])} as policy {needed_by[name]}"
                 faults.append(Fault(f"policy {policy}", 0, name, show_assumption(value), other, "Compare them apart."))
-            whose.setdefault(name, policy)
+            needed_by.setdefault(name, policy)
     if faults:
         raise AssumptionsError(faults)
-    return found
+    return shared
 
 
 def _world(values: Mapping[str, Any], place: str) -> WorldSetting:

@@ -126,7 +126,7 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
 
     window_seconds: how long a requested node takes to come. node: its size and those of images; None: enough for all.
     """
-    found = Survey(window_seconds=window_seconds)
+    result = Survey(window_seconds=window_seconds)
     images: dict[str, int] = {}
     repositories: set[str] = set()
     order, days = array("l"), array("l")
@@ -134,23 +134,23 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
     sizes: dict[int, int] = {}
     catalogue = None if node is None else Images(node, Chance(seed))
     own_bytes: list[int] = []
-    for attempt in trace.open(seed, found.counts):
-        if not found.attempts:
-            found.begin = attempt.moment
-        found.attempts += 1
-        found.end = attempt.moment
+    for attempt in trace.open(seed, result.counts):
+        if not result.attempts:
+            result.begin = attempt.moment
+        result.attempts += 1
+        result.end = attempt.moment
         image = images.setdefault(attempt.image, len(images))
         if catalogue is not None and image == len(own_bytes):
             own_bytes.append(catalogue.get(attempt.image, attempt.image_bytes).own_disk_bytes)
         repositories.add(attempt.repository)
-        if (attempt.image_bytes or 0) > found.largest_image_bytes:
-            found.largest_image, found.largest_image_bytes = attempt.image, attempt.image_bytes or 0
+        if (attempt.image_bytes or 0) > result.largest_image_bytes:
+            result.largest_image, result.largest_image_bytes = attempt.image, attempt.image_bytes or 0
         if node is not None and (
             (attempt.memory_bytes or 0) > node.node_memory_bytes
             or (attempt.cpu_millicores or 0) > node.node_cpu_millicores
         ):
-            found.too_large += 1
-            found.first_too_large = found.first_too_large or attempt.image
+            result.too_large += 1
+            result.first_too_large = result.first_too_large or attempt.image
         behind.append(attempt.moment)
         while behind[0] <= attempt.moment - window_seconds:
             behind.popleft()
@@ -158,19 +158,19 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
         if len(order) < MOST_FOR_CACHES:
             order.append(image)
             days.append(int(attempt.moment // DAY_SECONDS))
-    if not found.attempts:
+    if not result.attempts:
         raise TraceError(str(trace), 0, "no attempts", "at least one")
-    found.images, found.repositories = len(images), len(repositories)
-    found.window_most = max(sizes)
-    found.window_p999 = _quantile(sizes, 0.999)
-    found.reckoned = len(order)
-    found.caches = cache_rows(order)
-    found.covers = cover_rows(order, days)
+    result.images, result.repositories = len(images), len(repositories)
+    result.window_most = max(sizes)
+    result.window_p999 = _quantile(sizes, 0.999)
+    result.reckoned = len(order)
+    result.caches = cache_rows(order)
+    result.covers = cover_rows(order, days)
     if node is not None and node.node_disk_bytes:
-        found.disks = disk_rows(order, own_bytes, [node.node_disk_bytes // part for part in DISK_PARTS])
+        result.disks = disk_rows(order, own_bytes, [node.node_disk_bytes // part for part in DISK_PARTS])
     if not trace.paths:
-        found.counts.attempts = found.attempts
-    return found
+        result.counts.attempts = result.attempts
+    return result
 
 
 def _quantile(sizes: Mapping[int, int], share: float) -> int:

@@ -338,7 +338,7 @@ def _read_day(line: bytes) -> Day | None:
     try:
         entry = orjson.loads(line)
         name, count = entry["name"], entry.get("count")
-        found = date.fromisoformat(entry["date"])
+        day = date.fromisoformat(entry["date"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -347,7 +347,7 @@ def _read_day(line: bytes) -> Day | None:
     if isinstance(count, str) and count.isascii() and count.isdecimal() and len(count) < 15:
         count = int(count)
     is_number = isinstance(count, int) and not isinstance(count, bool) and count >= 0
-    return Day(found, name, count if is_number else None)
+    return Day(day, name, count if is_number else None)
 
 
 def _records(wanted: Day) -> str:
