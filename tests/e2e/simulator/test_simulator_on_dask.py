@@ -122,7 +122,7 @@ def test_a_cluster_without_workers_and_an_address_without_scheduler_are_clear_er
     with pytest.raises(SweepError, match="the scheduler has no workers"):
         run_sweep([job()], DaskCluster(cluster.address), work=work)
     monkeypatch.setattr("roost.simulator.sweep.dask_cluster.CONNECT_SECONDS", 1)
-    with pytest.raises(SweepError, match="no scheduler answers there"):
+    with pytest.raises(SweepError, match="no scheduler answers"):
         run_sweep([job()], DaskCluster(f"tcp://127.0.0.1:{ReservedPort().release()}"), work=work)
 
 
@@ -143,6 +143,6 @@ except SweepError as error:
             ended = subprocess.run(
                 [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
             )
-            assert ended.stdout.startswith(f"--dask {address}: no scheduler answers there: ")
+            assert ended.stdout.startswith(f"--dask {address}: no scheduler answers: ")
             assert ended.stdout.count("\n") == 1
             assert ended.stderr == ""

@@ -148,7 +148,7 @@ def test_a_sniffer_log_gives_pods_with_their_sessions(tmp_path: Path) -> None:
     assert [(attempt.repository, attempt.session_seconds) for attempt in attempts] == [("lammps", None), ("lammps", 60)]
     assert attempts[1].moment - attempts[0].moment == pytest.approx(67.5)
     assert counts.formats == {"scheduler-sniffer": 8}
-    assert {reason: tally.line for reason, tally in counts.skipped.items()} == {"no JSON": 6, "no time": 7}
+    assert {reason: tally.line for reason, tally in counts.skipped.items()} == {"not valid JSON": 6, "no time": 7}
 
 
 # Unusable lines
