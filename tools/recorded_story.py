@@ -38,7 +38,7 @@ HOUR: Final = 3600.0
 # A Monday.
 BEGIN: Final = datetime(2026, 11, 2, tzinfo=UTC).timestamp()
 USER, BUILD, PLACEHOLDER = "user", "build", "placeholder"
-SEATS: Final = 24
+PODS_PER_NODE: Final = 24
 NODE_SECONDS: Final = 150.0
 IDLE_SECONDS: Final = 1800.0
 # Pending pods are tried this often.
@@ -86,7 +86,7 @@ class _Node:
 
     @property
     def free(self) -> int:
-        return SEATS - sum(self.counts.values())
+        return PODS_PER_NODE - sum(self.counts.values())
 
 
 def end_us(story: Story) -> int:
@@ -98,7 +98,7 @@ def records(story: Story) -> Iterator[Record]:
     """Everything that was recorded, roughly in order of time; what only Events tell is missing in the gap."""
     gaps = list(_gaps(story))
     yield from gaps
-    for record in _Teller(story).tell():
+    for record in _StoryWriter(story).tell():
         if isinstance(record, PullRecord | PreemptionRecord | DecisionRecord):
             is_known = isinstance(record, DecisionRecord) and record.kind == DecisionKind.BIND
             if not is_known and any(gap.from_us <= record.at_us < gap.to_us for gap in gaps):
@@ -124,7 +124,7 @@ def _gaps(story: Story) -> Iterator[GapRecord]:
         yield GapRecord(kind=kind, from_us=from_us, to_us=from_us + 95 * 60 * US, why=why)
 
 
-class _Teller:
+class _StoryWriter:
     def __init__(self, story: Story) -> None:
         self._story = story
         self._chance = random.Random(story.seed)  # noqa: S311 - no secret: the same seed must tell the same story
@@ -214,7 +214,7 @@ class _Teller:
             self._pending.append(pod)
         yield from self._fail(pod, now)
         waiting = sum(1 for one in self._pending if one is pod or one.tries)
-        if self._coming * SEATS < waiting:
+        if self._coming * PODS_PER_NODE < waiting:
             self._coming += 1
             self._push(now + NODE_SECONDS + self._chance.uniform(0, 60), "node")
 
@@ -339,9 +339,9 @@ class _Teller:
         spare = sum(node.free + node.counts[PLACEHOLDER] for node in self._nodes) - self._story.placeholders
         for node in list(self._nodes):
             is_idle = not node.counts[USER] and not node.counts[BUILD] and now - node.idle_since > IDLE_SECONDS
-            if not is_idle or spare < 2 * SEATS or len(self._nodes) <= self._story.nodes_at_least:
+            if not is_idle or spare < 2 * PODS_PER_NODE or len(self._nodes) <= self._story.nodes_at_least:
                 continue
-            spare -= SEATS
+            spare -= PODS_PER_NODE
             self._nodes.remove(node)
             for pod in list(node.placeholders):
                 yield PreemptionRecord(victim_uid=pod.uid, node_name=node.name, at_us=round(now * US), kind="evicted")

@@ -172,7 +172,7 @@ class FactsKeeper:
             self._pod_seen(namespace, name)
 
 
-def _same_watches(one: Settings, other: Settings) -> bool:
+def _same_watches(old: Settings, new: Settings) -> bool:
     def relevant(settings: Settings) -> tuple[Any, ...]:
         return (
             {name: rules.reads for name, rules in Rulebook(settings).rules.items()},
@@ -185,7 +185,7 @@ def _same_watches(one: Settings, other: Settings) -> bool:
             settings.shared_namespaces,
         )
 
-    return relevant(one) == relevant(other)
+    return relevant(old) == relevant(new)
 
 
 def _needs_namespace_labels(selector: Mapping[str, object] | None) -> bool:

@@ -199,10 +199,14 @@ def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
     if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
         reason = "a placeholder that waits for an image doesn't trigger a scale-up."
         report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
-    for one in placeholder_sets(report):
-        worn = {**mapping(report.values.get("commonLabels")), **mapping(one.whole["labels"]), **labels}
+    for placeholder_set in placeholder_sets(report):
+        labels_of_set = {
+            **mapping(report.values.get("commonLabels")),
+            **mapping(placeholder_set.whole["labels"]),
+            **labels,
+        }
         for other, pod_class in classes.items():
-            wanted = mapping(at(pod_class, "match", "labels"))
-            if other != name and len(wanted) > len(labels) and wanted.items() <= worn.items():
+            class_labels = mapping(at(pod_class, "match", "labels"))
+            if other != name and len(class_labels) > len(labels) and class_labels.items() <= labels_of_set.items():
                 reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
-                report.refuse(one.path("labels"), reason, f"Remove one of {', '.join(wanted)}.")
+                report.refuse(placeholder_set.path("labels"), reason, f"Remove one of {', '.join(class_labels)}.")

@@ -36,50 +36,58 @@ def placeholder_sets(report: Report) -> Iterator[PlaceholderSet]:
         yield PlaceholderSet(index, named, complete_placeholder_set(named, defaults))
 
 
-def is_wanted(one: PlaceholderSet) -> bool:
+def is_wanted(placeholder_set: PlaceholderSet) -> bool:
     """Whether the set has pods at any time."""
-    return number(one.whole.get("replicas")) > 0 or any(
-        number(at(window, "replicas")) > 0 for window in listing(one.whole.get("windows"))
+    return number(placeholder_set.whole.get("replicas")) > 0 or any(
+        number(at(window, "replicas")) > 0 for window in listing(placeholder_set.whole.get("windows"))
     )
 
 
 def lint_placeholders(report: Report) -> None:
     """Check every set of placeholders."""
     first: dict[str, int] = {}
-    for one in placeholder_sets(report):
-        name = text(one.named.get("name"))
+    for placeholder_set in placeholder_sets(report):
+        name = text(placeholder_set.named.get("name"))
         if name in first:
-            path = ("placeholders", one.position, "name")
+            path = ("placeholders", placeholder_set.position, "name")
             report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
-        first.setdefault(name, one.position)
-        if one.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
-            if at(one.named, "resources", "limits"):
+        first.setdefault(name, placeholder_set.position)
+        if placeholder_set.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
+            if at(placeholder_set.named, "resources", "limits"):
                 reason = (
                     "not rendered for countBy: nodes: the controllers set the placeholders' requests, and no limits."
                 )
-                report.warn(("placeholders", one.position, "resources", "limits"), reason, "Leave them out.")
-        elif not at(one.whole, "resources", "requests") and number(one.whole.get("replicas")) > 0:
+                report.warn(
+                    ("placeholders", placeholder_set.position, "resources", "limits"), reason, "Leave them out."
+                )
+        elif (
+            not at(placeholder_set.whole, "resources", "requests") and number(placeholder_set.whole.get("replicas")) > 0
+        ):
             reason = "a placeholder without requests keeps nothing free."
-            report.warn(one.path("resources"), reason, "Request at least what one user requests.")
-        _lint_dropped(report, one)
+            report.warn(placeholder_set.path("resources"), reason, "Request at least what one user requests.")
+        _lint_dropped(report, placeholder_set)
 
 
-def _lint_dropped(report: Report, one: PlaceholderSet) -> None:
+def _lint_dropped(report: Report, placeholder_set: PlaceholderSet) -> None:
     """Warn about a list without the tolerations of the user pools: it replaces the list of the defaults."""
-    if one.named.get("tolerations") is None or not is_wanted(one):
+    if placeholder_set.named.get("tolerations") is None or not is_wanted(placeholder_set):
         return
-    kept = listing(one.named.get("tolerations"))
+    own_tolerations = listing(placeholder_set.named.get("tolerations"))
     dropped = [
         show_toleration(mapping(toleration))
         for toleration in listing(at(report.values, *DEFAULTS, "tolerations"))
-        if not any(covers(mapping(other), mapping(toleration)) for other in kept)
+        if not any(covers(mapping(other), mapping(toleration)) for other in own_tolerations)
     ]
     if dropped:
         reason = (
             f"leaves out {' and '.join(dropped)} of placeholder.defaults.tolerations: these placeholders keep no room "
             "on nodes with that taint, and may take room of core nodes instead."
         )
-        report.warn(one.path("tolerations"), reason, "Add it, or leave `tolerations` out of the entry to inherit it.")
+        report.warn(
+            placeholder_set.path("tolerations"),
+            reason,
+            "Add it, or leave `tolerations` out of the entry to inherit it.",
+        )
 
 
 def covers(toleration: Values, other: Values) -> bool:

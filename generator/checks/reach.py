@@ -35,9 +35,9 @@ def lint_reach(report: Report) -> None:
     _lint_narrower(report)
     _lint_unpulled_profiles(report)
     _lint_secrets(report)
-    for one in placeholder_sets(report):
-        if groups and is_wanted(one):
-            _lint_set(report, one, groups)
+    for placeholder_set in placeholder_sets(report):
+        if groups and is_wanted(placeholder_set):
+            _lint_set(report, placeholder_set, groups)
 
 
 def _has_images(singleuser: Values, puller: Values) -> bool:
@@ -116,20 +116,20 @@ def _lint_secrets(report: Report) -> None:
     known = {*listing(report.values.get("imagePullSecrets"))}
     known |= {*listing(at(report.values, "singleuser", "image", "pullSecrets"))}
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
-        secrets = [one for override in _overrides(profile) for one in listing(override.get("image_pull_secrets"))]
-        named = [one.get("name") if isinstance(one, Mapping) else one for one in secrets]
+        secrets = [secret for override in _overrides(profile) for secret in listing(override.get("image_pull_secrets"))]
+        named = [secret.get("name") if isinstance(secret, Mapping) else secret for secret in secrets]
         for name in dict.fromkeys(filter(None, map(text, named))):
             if name not in known:
                 reason = f"its users pull with the Secret {name}, which the puller doesn't have: its nodes {_COLD}."
                 report.warn(("singleuser", "profileList", index), reason, "Name it in singleuser.image.pullSecrets.")
 
 
-def _lint_set(report: Report, one: PlaceholderSet, groups: Sequence[PullerGroup]) -> None:
+def _lint_set(report: Report, placeholder_set: PlaceholderSet, groups: Sequence[PullerGroup]) -> None:
     """A puller should run wherever placeholders can: otherwise the user who takes their room waits for a pull."""
-    selector = mapping(one.whole["nodeSelector"])
-    there = [group for group in groups if all(selector.get(k, v) == v for k, v in group.node_selector.items())]
-    path = ("placeholders", one.position)
-    if not there:
+    selector = mapping(placeholder_set.whole["nodeSelector"])
+    pullers = [group for group in groups if all(selector.get(k, v) == v for k, v in group.node_selector.items())]
+    path = ("placeholders", placeholder_set.position)
+    if not pullers:
         labels = ", ".join(f"{key}={value}" for key, value in selector.items())
         reason = f"no puller runs on nodes with {labels}: these {_COLD}."
         fix = "Give the profile of its users this node_selector, or name the labels in singleuser.nodeSelector."
@@ -138,12 +138,12 @@ def _lint_set(report: Report, one: PlaceholderSet, groups: Sequence[PullerGroup]
     missing = [
         [
             show_toleration(mapping(toleration))
-            for toleration in listing(one.whole["tolerations"])
+            for toleration in listing(placeholder_set.whole["tolerations"])
             # Which value a taint of that key has is not known here.
             if at(toleration, "key")
             and not any(other.get("key") in (None, "", at(toleration, "key")) for other in group.tolerations)
         ]
-        for group in there
+        for group in pullers
     ]
     if all(missing):
         least = min(missing, key=len)

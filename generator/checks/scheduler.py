@@ -303,17 +303,19 @@ def _lint_combination(report: Report, path: Path, plugins: dict[str, object]) ->
 
     scored = _enabled_scores(plugins)
     for index, name in enumerate(names("preScore", "disabled")):
-        broken = [one for one in SCORES_NEED_PRE_SCORE if name in {one, "*"} and one in scored]
-        broken = [one for one in broken if one not in names("preScore", "enabled")]
+        broken = [plugin for plugin in SCORES_NEED_PRE_SCORE if name in {plugin, "*"} and plugin in scored]
+        broken = [plugin for plugin in broken if plugin not in names("preScore", "enabled")]
         if broken:
             verb, fails, whose = ("scores", "fails", "its") if len(broken) == 1 else ("score", "fail", "their")
             reason = f"{', '.join(broken)} still {verb}, and {fails} for every pod without {whose} preScore."
             report.refuse((*path, "preScore", "disabled", index), reason, "Disable it under score instead.")
     for index, name in enumerate(names("preFilter", "disabled")):
-        broken = [one for one in FILTERS_NEED_PRE_FILTER if name in {one, "*"}]
-        broken = [one for one in broken if one not in names("preFilter", "enabled")]
+        broken = [plugin for plugin in FILTERS_NEED_PRE_FILTER if name in {plugin, "*"}]
+        broken = [plugin for plugin in broken if plugin not in names("preFilter", "enabled")]
         broken = [
-            one for one in broken if not {one, "*"} & {*names("filter", "disabled"), *names("multiPoint", "disabled")}
+            plugin
+            for plugin in broken
+            if not {plugin, "*"} & {*names("filter", "disabled"), *names("multiPoint", "disabled")}
         ]
         if broken:
             reason = f"{', '.join(broken)} still filter, and fail every pod without what preFilter leaves behind."

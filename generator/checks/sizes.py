@@ -29,18 +29,18 @@ def lint_sizes(report: Report) -> None:
     }
     _lint_limits(report, (*DEFAULTS, "resources"), at(report.values, *DEFAULTS, "resources"))
     compared: set[Path] = set()
-    for one in placeholder_sets(report):
-        path = one.path("resources")
-        if one.named.get("resources") is not None:
-            _lint_limits(report, path, one.named["resources"])
+    for placeholder_set in placeholder_sets(report):
+        path = placeholder_set.path("resources")
+        if placeholder_set.named.get("resources") is not None:
+            _lint_limits(report, path, placeholder_set.named["resources"])
         # A placeholder that is a whole node gets its size from the controllers.
-        if one.whole["countBy"] == "nodes" or path in compared:
+        if placeholder_set.whole["countBy"] == "nodes" or path in compared:
             continue
         compared.add(path)
         for resource, amount in users.items():
-            request = at(one.whole, "resources", "requests", resource)
+            request = at(placeholder_set.whole, "resources", "requests", resource)
             _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
-        _lint_extended(report, path, mapping(one.whole["resources"]))
+        _lint_extended(report, path, mapping(placeholder_set.whole["resources"]))
 
 
 def _lint_bytes(report: Report, path: Path, amounts: object) -> None:

@@ -99,11 +99,11 @@ def _compiled_templates() -> CompiledTemplates | None:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(cache) / "roost" / "templates"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except (OSError, RuntimeError):
         return None
     # The cached code is executed: no other user may be able to write it.
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
     return CompiledTemplates(str(folder)) if is_ours else None
 
 
@@ -153,13 +153,13 @@ def _files(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{SUFFIX}"))
 
 
-def render_template(environment: RestrictedEnvironment, name: str, given: Mapping[str, object]) -> str:
+def render_template(environment: RestrictedEnvironment, name: str, template_context: Mapping[str, object]) -> str:
     """Render one template with a `context`; the text is YAML, maybe of several documents or of none.
 
     Raises TemplateError, which names the template.
     """
     try:
-        return environment.get_template(name).render(given)
+        return environment.get_template(name).render(template_context)
     except TemplateError as fault:
         raise TemplateError(str(fault), template=name) from fault
     except (UndefinedError, TemplateSyntaxError) as error:

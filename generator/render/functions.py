@@ -149,8 +149,8 @@ def sha256_of(text: str) -> str:
 def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
     """Put maps together, not deep; a later map's entry wins, nil is empty."""
     merged: dict[str, object] = {}
-    for one in maps:
-        merged.update(one or {})
+    for mapping in maps:
+        merged.update(mapping or {})
     return merged
 
 
@@ -173,16 +173,16 @@ def _laid_over(below: Mapping[str, object], above: Mapping[str, object]) -> dict
 
 def concat(*lists: Sequence[object]) -> list[object]:
     """Put lists together. Sprig's `concat`."""
-    return [item for one in lists for item in each(one)]
+    return [item for entries in lists for item in each(entries)]
 
 
 def unique(entries: object) -> list[object]:
     """Each entry of a list once. Sprig's `uniq`."""
-    found: list[object] = []
+    seen: list[object] = []
     for entry in each(entries):
-        if entry not in found:
-            found.append(entry)
-    return found
+        if entry not in seen:
+            seen.append(entry)
+    return seen
 
 
 def names(entries: object) -> list[object]:
@@ -242,7 +242,7 @@ def pulled_labels(release: str, namespace: str, singleuser: object, puller: obje
     # Only needed for admission by policy: not worth the import at each start.
     from roost_core.placement.images import normalise_reference  # noqa: PLC0415
 
-    found: dict[str, str] = {}
+    by_reference: dict[str, str] = {}
     for full in managed_images(singleuser, puller):
         path = full.removeprefix("docker.io/")
         forms = (full, path, path.removeprefix("library/"))
@@ -250,23 +250,23 @@ def pulled_labels(release: str, namespace: str, singleuser: object, puller: obje
             # A part that looks like a registry can't lose its own: docker.io/a.b/c isn't a.b/c.
             if normalise_reference(written) == full:
                 label = labels.pulled_label(release, namespace, full)
-                found[written] = found[written.removesuffix(":latest")] = label
-    return found
+                by_reference[written] = by_reference[written.removesuffix(":latest")] = label
+    return by_reference
 
 
 def placeholder_sets(base: str, sets: object, defaults: object) -> list[dict[str, object]]:
     """Give each set of `placeholders` with its StatefulSet's name, and with the defaults of what it doesn't name."""
-    found = []
-    for one in each(sets):
-        name = read_key(one, "name")
+    completed = []
+    for entry in each(sets):
+        name = read_key(entry, "name")
         stateful_set = labels.object_name(base, f"placeholder-{name}", labels.MAX_STATEFULSET_NAME)
-        found.append({**complete_placeholder_set(one, defaults), "statefulSet": stateful_set})
-    return found
+        completed.append({**complete_placeholder_set(entry, defaults), "statefulSet": stateful_set})
+    return completed
 
 
-def complete_placeholder_set(one: object, defaults: object) -> dict[str, object]:
+def complete_placeholder_set(entry: object, defaults: object) -> dict[str, object]:
     """Lay one entry of `placeholders` over `placeholder.defaults`: a key that it names counts as a whole."""
-    named = {key: value for key, value in items(one) if value is not None}
+    named = {key: value for key, value in items(entry) if value is not None}
     return {**_SET_DEFAULTS, **dict(items(defaults)), **named}
 
 

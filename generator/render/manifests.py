@@ -79,11 +79,11 @@ def render(values: Mapping[str, object], release: Release) -> list[Manifest]:
 
 def render_texts(values: Mapping[str, object], release: Release) -> Iterator[tuple[str, str]]:
     """Yield each template's name and output for `values`. Raises ValuesError when a template rejects them."""
-    given = context(values, release, read_chart())
+    template_context = context(values, release, read_chart())
     try:
         environment, names = _environment(templates_folder())
         for name in names:
-            yield name, render_template(environment, name, given)
+            yield name, render_template(environment, name, template_context)
     except TemplateError as error:
         raise ValuesError([Fault("values", 0, "", str(error))]) from error
 
@@ -100,12 +100,12 @@ def stream(manifests: Sequence[Manifest]) -> str:
 
 def documents(output: str) -> list[str]:
     """Split a template's output into YAML documents, without separators and empty documents."""
-    found = []
+    parts_with_content = []
     for part in _SEPARATOR.split(output):
         text = part.strip("\n")
         if any(line.strip() and not line.lstrip().startswith("#") for line in text.split("\n")):
-            found.append(text + "\n")
-    return found
+            parts_with_content.append(text + "\n")
+    return parts_with_content
 
 
 def parse_document(text: str, name: str) -> dict[str, object]:

@@ -238,12 +238,12 @@ class _Builder:
     def _merge(self, node: Node, path: Path, built: dict[str, object]) -> None:
         # Earlier maps of a list win, so they are laid on last.
         maps = list(reversed(node.value)) if isinstance(node, SequenceNode) else [node]
-        for one in maps:
-            if isinstance(one, MappingNode):
-                built.update(self._mapping_of(one, path))
+        for merged_node in maps:
+            if isinstance(merged_node, MappingNode):
+                built.update(self._mapping_of(merged_node, path))
             else:
                 self.fault(
-                    one,
+                    merged_node,
                     (*path, _MERGE_KEY),
                     "a value that is not a map",
                     "a map or a list of maps",
@@ -381,20 +381,20 @@ def _is_merge(node: Node) -> bool:
 
 def _last_entry(node: MappingNode, key: str) -> tuple[Node, Node] | None:
     """Key and value nodes that gave `key` its value, looking through merge keys."""
-    found: tuple[Node, Node] | None = None
+    entry: tuple[Node, Node] | None = None
     for key_node, value_node in node.value:
         if _is_merge(key_node):
             maps = value_node.value if isinstance(value_node, SequenceNode) else [value_node]
-            for one in maps:
-                merged = _last_entry(one, key) if isinstance(one, MappingNode) else None
-                if merged is not None:
-                    found = merged
+            for merged_node in maps:
+                merged_entry = _last_entry(merged_node, key) if isinstance(merged_node, MappingNode) else None
+                if merged_entry is not None:
+                    entry = merged_entry
                     break
         elif isinstance(key_node, ScalarNode):
             name = key_node.value
             if name == key or (key_node.tag == _PLAIN and str(plain_scalar(name)).lower() == key.lower() != name):
-                found = (key_node, value_node)
-    return found
+                entry = (key_node, value_node)
+    return entry
 
 
 def _control_fault(name: str, line: int, key: str, char: str) -> Fault:

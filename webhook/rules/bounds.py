@@ -1,9 +1,8 @@
-"""Say how much one review may ask of the webhook; a pod that asks for more is admitted as it was sent.
+"""Bounds on what one review can cost; a pod that exceeds one is admitted unchanged.
 
-Anyone who reaches the port can post a review, so no field may decide how long the webhook thinks, how much it keeps
-or how long its answer is. Each bound is many times what pods of hubs have: whatever is beyond it is a mistake or an
-attack.
-`tests/unit/webhook/test_webhook_bounds.py` holds the time of a review at its bounds, on 5,000 nodes.
+Anyone who can reach the port can post a review, so no field may determine how long the webhook works, how much it
+remembers, or how long its answer is. Each bound is many times what pods of hubs have: whatever exceeds it is a mistake
+or an attack. `tests/unit/webhook/test_webhook_bounds.py` tests the time of a review at its bounds, on 5,000 nodes.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ MAX_OPERATIONS: Final = 512
 
 
 class Bound(StrEnum):
-    """What there was too much of: the reason in metric, audit annotation and warning."""
+    """The bound that was exceeded, as named in metric, audit annotation and warning."""
 
     BODY = "body"
     NAMES = "names"
@@ -90,9 +89,9 @@ MOST: Final = {
 
 
 def is_oversized(body: bytes) -> bool:
-    """Tell whether a review is too much to be parsed, without parsing it."""
+    """Whether a review is too large to be parsed; doesn't parse it."""
     if len(body) <= MAX_JSON_PARTS:
-        # Each part has a byte at least, so a body of the usual size needn't be looked through.
+        # Each part has at least one byte, so a body of the usual size needn't be searched.
         return False
     return (
         len(body) > MAX_BODY_BYTES
@@ -102,9 +101,9 @@ def is_oversized(body: bytes) -> bool:
 
 
 def exceeded(pod: Pod, nodes: int) -> Bound | None:
-    """The first bound that the pod is beyond, None when it is within all. nodes: how many the cluster has.
+    """The first bound that the pod exceeds, None when there is none. nodes: how many the cluster has.
 
-    Looks at nothing longer than its own bound, so the answer costs little whatever was sent.
+    Reads nothing that is longer than its own bound, so it is cheap whatever was sent.
     """
     if len(pod.name) > MAX_NAME or len(pod.generate_name) > MAX_NAME or len(pod.namespace) > MAX_NAMESPACE:
         return Bound.NAMES
@@ -124,40 +123,40 @@ def exceeded(pod: Pod, nodes: int) -> Bound | None:
         return Bound.NODE_SELECTOR
     steps = len(rules.tolerations) + len(rules.node_selector)
     if pod.affinity:
-        counted = _Counted()
-        found = counted.count(pod)
-        if found is not None:
-            return found
-        steps += counted.required_steps
+        counter = _TermCounter()
+        bound = counter.count(pod)
+        if bound is not None:
+            return bound
+        steps += counter.required_steps
     passes = max(1, containers // _CONTAINERS_A_PASS)
     return Bound.STEPS if steps * nodes * passes > MAX_STEPS else None
 
 
 def _resources(pod: Pod) -> int:
-    """Names of resources in all containers, the pod's own and its overhead."""
-    found = 0
+    """Number of resources in all containers, in the pod's own resources, and in its overhead."""
+    count = 0
     for container in (*pod.containers, *pod.init_containers, pod.spec):
         resources = container.get("resources")
         if type(resources) is dict:
             for amounts in resources.values():
                 if type(amounts) is dict:
-                    found += len(amounts)
+                    count += len(amounts)
     overhead = pod.spec.get("overhead")
-    return found + (len(overhead) if type(overhead) is dict else 0)
+    return count + (len(overhead) if type(overhead) is dict else 0)
 
 
-class _Counted:
-    """What the terms of one pod's affinity add up to; counting stops at the first bound."""
+class _TermCounter:
+    """Counts the terms of one pod's affinity, and stops at the first bound that is exceeded."""
 
     def __init__(self) -> None:
         self.terms = 0
         self.expressions = 0
         self.values = 0
-        # What one node costs: required terms are held against nodes, all others only against Roost's own.
+        # Cost per node: required terms are matched against nodes, all others only against Roost's own terms.
         self.required_steps = 0
 
     def count(self, pod: Pod) -> Bound | None:
-        """Count everything; the first bound that is exceeded."""
+        """The first bound that is exceeded, None when there is none."""
         required = pod.required_node_terms or ()
         found = self._terms(required)
         self.required_steps = self.terms + self.expressions + self.values // _VALUES_A_STEP
@@ -176,7 +175,7 @@ class _Counted:
         return None
 
     def _terms(self, terms: Iterable[object]) -> Bound | None:
-        """Count node or pod terms, weighted or not: whatever lists and selectors they hold, two levels deep."""
+        """Count node or pod terms, weighted or not, with their lists and selectors up to two levels deep."""
         for term in terms:
             self.terms += 1
             if self.terms > MAX_TERMS:

@@ -1,7 +1,7 @@
-"""Hold all that policies may know of the cluster at one moment, and read it from the API's objects.
+"""An immutable snapshot of everything that rules can read of the cluster, and how it is read from API objects.
 
-Facts are never edited: whoever watches swaps in a new one. Each part has an `updated` that shares what didn't change,
-so that a swap costs microseconds even with thousands of nodes.
+Facts are replaced, never changed. Each part has an `updated` that shares what didn't change, so that a replacement
+takes microseconds even with thousands of nodes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
-# Images remembered of one node: more than its disk holds, as a rule. Pods choose their names, so both are bounded.
+# Images remembered per node: more than a disk usually has room for. Pods choose their names, so both are bounded.
 MAX_IMAGES_A_NODE: Final = 1000
 _MAX_REFERENCE: Final = 1024
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
@@ -59,7 +59,7 @@ class HomePod(NamedTuple):
 
 
 class Homes:
-    """The unfinished pods of classes with a home, and how many there are on each node. Never edited."""
+    """The unfinished pods of classes with a home, and how many there are on each node. Immutable."""
 
     __slots__ = ("_loads", "_totals", "pods")
 
@@ -81,7 +81,7 @@ class Homes:
         return self._totals.get(pod_class, 0)
 
     def updated(self, changes: Mapping[str, HomePod | None]) -> Self:
-        """The pods after `changes` (None: gone or finished); this object stays as it is."""
+        """A copy with `changes` (None: gone or finished)."""
         pods = {**self.pods}
         for key, pod in changes.items():
             if pod is None:
@@ -101,10 +101,10 @@ class WarmPod(NamedTuple):
 
 
 class WarmFacts:
-    """The unfinished pods of one class with a warm set, and the images that they have brought to nodes. Never edited.
+    """The unfinished pods of one class with a warm set, and the images that their nodes pulled for them. Immutable.
 
-    Images stay known when their pods are gone, until their node goes: only the kubelet knows which it has collected. It
-    collects the one that was used longest ago, so how many came to the node since then tells how likely that is.
+    Images are remembered when their pods are gone, until their node goes: only the kubelet knows which it has removed.
+    It removes the least recently used first, so the number of images pulled since then says how likely that is.
     """
 
     __slots__ = ("_brought", "_holders", "_images", "_loads", "pods")
@@ -134,11 +134,11 @@ class WarmFacts:
         return self._loads.get(node, 0)
 
     def holders(self, reference: str) -> frozenset[str]:
-        """The nodes that are known to hold an image; `reference` is normalised."""
+        """The nodes that are known to have an image; `reference` is normalised."""
         return self._holders.get(reference, frozenset())
 
     def holds(self, node: str, reference: str) -> bool:
-        """Tell whether a node is known to hold an image; `reference` is normalised."""
+        """Whether a node is known to have an image; `reference` is normalised."""
         return node in self._holders.get(reference, ())
 
     def images_since(self, node: str, reference: str) -> int:
@@ -147,7 +147,7 @@ class WarmFacts:
         return 0 if at is None else self._brought[node] - at
 
     def updated(self, changes: Mapping[str, WarmPod | None]) -> Self:
-        """The facts after `changes` (None: gone or finished); this object stays as it is. Give many changes at once."""
+        """A copy with `changes` (None: gone or finished). Cheaper with many changes at once."""
         new = self._copy()
         new._take_in(changes)
         return new
@@ -234,25 +234,25 @@ class WarmFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that policies may know of the cluster, at one moment."""
+    """Everything that rules can read of the cluster, at one time."""
 
     # None: nodes can't be read.
     nodes: Nodes | None = None
-    # By class with a home: nodes with a Ready builder pod. Give the same frozenset while it doesn't change.
+    # By class with a home: nodes with a Ready builder pod. The same frozenset object while it doesn't change.
     builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     homes: Homes = field(default_factory=Homes)
-    # False: the watch of those pods is broken, so what isn't among them may be there all the same.
+    # False: the watch of these pods is broken, so pods that aren't among them may exist.
     shows_new_pods: bool = True
     # Labels of namespaces, by name. None: they can't be read.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
-    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER); of others nothing is known.
+    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are watched.
     leases: Mapping[str, LeaseState] = field(default_factory=dict)
 
 
 def pod_key(namespace: str, name: str) -> str:
-    """How a pod is named in `Homes.pods`."""
+    """The key of a pod in `Homes.pods` and in the ledger."""
     return f"{namespace}/{name}"
 
 
@@ -310,7 +310,7 @@ def read_builder(pod: JSONObject) -> str | None:
 
 
 def read_home_pod(pod: JSONObject, pod_class: str) -> HomePod | None:
-    """What a Pod of a class with a home adds to its node's load; None once it has finished."""
+    """The load that a Pod of a class with a home adds to its node; None once it has finished."""
     if _object(pod, "status").get("phase") in _FINISHED:
         return None
     node = _object(pod, "spec").get("nodeName") or _target(pod, HOME_TARGET_ANNOTATION)

@@ -59,9 +59,9 @@ class HomeFinder:
         """Nodes in the class's ring."""
         return self._ring_names(pod_class, home, facts)[1]
 
-    def find(self, wanted: HomeRequest, facts: Facts, now: float) -> HomeChoice:
+    def find(self, request: HomeRequest, facts: Facts, now: float) -> HomeChoice:
         """The home of the pod's repository, under the bound on load."""
-        pod_class, home = wanted.pod_class, wanted.home
+        pod_class, home = request.pod_class, request.home
         names, ring_size, without_builders = self._ring_names(pod_class, home, facts)
         if not ring_size:
             return HomeChoice([], 0, 0, without_builders)
@@ -69,14 +69,14 @@ class HomeFinder:
         ring = self._rings.get(which)
         if ring is None:
             ring = self._rings.setdefault(which, Ring())
-        order = ring.order(wanted.repository, names)
-        candidates = list(islice(_admitted(order, facts.nodes, wanted.rules), len(home.weights)))
+        order = ring.order(request.repository, names)
+        candidates = list(islice(_admitted(order, facts.nodes, request.rules), len(home.weights)))
         admitted = ring_size
         if facts.nodes is not None and home.max_load:
             counter = self._counters.get(which) or self._counters.setdefault(which, AdmittedNodes())
-            counted = counter.count(facts.nodes, names, wanted.rules)
+            counted = counter.count(facts.nodes, names, request.rules)
             admitted = ring_size if counted is None else counted
-        loads, running = self._loads(wanted, candidates, facts, now)
+        loads, running = self._loads(request, candidates, facts, now)
         nodes = choose_homes(
             candidates, loads, running=running, nodes=admitted, min_load=home.min_load, max_load=home.max_load
         )
@@ -106,27 +106,31 @@ class HomeFinder:
     def _size(self, ring: tuple[str, bool], names: frozenset[str], nodes: Nodes | None) -> int:
         if nodes is None:
             return len(names)
-        known = self._sizes.get(ring)
-        changed = nodes.changed_since(known[1].moment) if known is not None and known[0] is names else None
-        if known is None or changed is None:
+        cached = self._sizes.get(ring)
+        changed = nodes.changed_since(cached[1].moment) if cached is not None and cached[0] is names else None
+        if cached is None or changed is None:
             size = sum(1 for name in names if nodes.is_usable(name))
         else:
-            there = names & changed
-            size = known[2] + sum(nodes.is_usable(name) for name in there) - sum(map(known[1].is_usable, there))
-        if known is None or known[1] is not nodes or known[0] is not names:
+            changed_members = names & changed
+            size = (
+                cached[2]
+                + sum(nodes.is_usable(name) for name in changed_members)
+                - sum(map(cached[1].is_usable, changed_members))
+            )
+        if cached is None or cached[1] is not nodes or cached[0] is not names:
             self._sizes[ring] = (names, nodes, size)
         return size
 
     def _loads(
-        self, wanted: HomeRequest, candidates: list[str], facts: Facts, now: float
+        self, request: HomeRequest, candidates: list[str], facts: Facts, now: float
     ) -> tuple[dict[str, int], int]:
         """Builds on the candidates, and in total. The pod itself doesn't count: its POST may be a repetition."""
-        pod_class, ledger = wanted.pod_class, self._ledger
+        pod_class, ledger = request.pod_class, self._ledger
         ledger.follow(facts.homes, now, is_current=facts.shows_new_pods)
         shown = facts.homes.loads(pod_class)
         running = facts.homes.total(pod_class) + ledger.total(pod_class)
         loads = {node: shown.get(node, 0) + ledger.load(HomePod(pod_class, node)) for node in candidates}
-        for own in (facts.homes.pods.get(wanted.pod_key), ledger.decision(wanted.pod_key)):
+        for own in (facts.homes.pods.get(request.pod_key), ledger.decision(request.pod_key)):
             if own is not None and own.pod_class == pod_class:
                 running -= 1
                 if own.node in loads:

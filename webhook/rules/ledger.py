@@ -108,8 +108,8 @@ class Ledger:
 
     def decision(self, key: str) -> HomePod | None:
         """The decision on one pod, when it counts."""
-        found = self._decisions.get(key) if self.is_trusted else None
-        return found[1] if found is not None else None
+        entry = self._decisions.get(key) if self.is_trusted else None
+        return entry[1] if entry is not None else None
 
     def forget(self, key: str) -> None:
         """Drop the decision on a pod that the watch has shown, even if it is gone again by now."""
@@ -147,10 +147,10 @@ class Ledger:
                 self._confirm(waiting.pop(0))
 
     def _drop(self, key: str) -> bool:
-        found = self._decisions.pop(key, None)
-        if found is None:
+        entry = self._decisions.pop(key, None)
+        if entry is None:
             return False
-        pod = found[1]
+        pod = entry[1]
         self._totals[pod.pod_class] -= 1
         if self._loads[pod] > 1:
             self._loads[pod] -= 1

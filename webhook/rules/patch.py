@@ -126,8 +126,8 @@ def same_node_preference(one: object, other: object) -> bool:
 
 
 def _namespaces(term: Mapping[str, Any]) -> frozenset[str]:
-    found = term.get("namespaces")
-    return frozenset(name for name in found if type(name) is str) if type(found) is list else frozenset()
+    namespaces = term.get("namespaces")
+    return frozenset(name for name in namespaces if type(name) is str) if type(namespaces) is list else frozenset()
 
 
 def same_pod_term(one: object, other: object) -> bool:
@@ -200,21 +200,21 @@ def without_overflow(pod: Pod, changes: Sequence[Change]) -> tuple[Sequence[Chan
 
     The API server would refuse the whole pod, even with failurePolicy Ignore.
     """
-    there = pod.annotations
-    room_bytes = MAX_ANNOTATIONS_BYTES - sum(_size(key) + _size(value) for key, value in there.items())
-    kept: list[Change] = []
-    left_out: list[str] = []
+    annotations = pod.annotations
+    room_bytes = MAX_ANNOTATIONS_BYTES - sum(_size(key) + _size(value) for key, value in annotations.items())
+    fitting: list[Change] = []
+    dropped: list[str] = []
     for change in changes:
         if isinstance(change, Annotate):
             key, value = change
-            before = there.get(key)
-            more_bytes = _size(value) + _size(key) if before is None else _size(value) - _size(before)
+            previous = annotations.get(key)
+            more_bytes = _size(value) + _size(key) if previous is None else _size(value) - _size(previous)
             if more_bytes > max(0, room_bytes):
-                left_out.append(key)
+                dropped.append(key)
                 continue
             room_bytes -= more_bytes
-        kept.append(change)
-    return kept, left_out
+        fitting.append(change)
+    return fitting, dropped
 
 
 def _size(text: str) -> int:
@@ -263,17 +263,17 @@ def _patch_annotations(pod: Pod, wanted: dict[str, str], operations: list[Operat
 
 
 def _new(
-    terms: list[JSONObject], there: Sequence[object], same: Callable[[object, object], bool], part: str
+    terms: list[JSONObject], present: Sequence[object], same: Callable[[object, object], bool], part: str
 ) -> list[JSONObject]:
     """Those of `terms` whose `part` (what is preferred) equals no other's, there or among themselves."""
-    if not there and len(terms) < 2:
+    if not present and len(terms) < 2:
         return terms
-    found: list[JSONObject] = []
+    new_terms: list[JSONObject] = []
     for term in terms:
-        rivals = (*there, *found)
+        rivals = (*present, *new_terms)
         if not any(type(rival) is dict and same(rival.get(part), term[part]) for rival in rivals):
-            found.append(term)
-    return found
+            new_terms.append(term)
+    return new_terms
 
 
 def _patch_affinity(pod: Pod, wishes: _Wishes, operations: list[Operation]) -> None:
@@ -304,7 +304,7 @@ _NO_BRANCH: Final = _Branch({}, ())
 
 
 def _node_affinity(pod: Pod, wishes: _Wishes) -> _Branch:
-    there, path = pod.node_affinity, f"{_AFFINITY}/nodeAffinity"
+    node_affinity, path = pod.node_affinity, f"{_AFFINITY}/nodeAffinity"
     operations: list[Operation] = []
     whole: JSONObject = {}
     if wishes.required:
@@ -314,14 +314,14 @@ def _node_affinity(pod: Pod, wishes: _Wishes) -> _Branch:
             operations.append(_add(f"{path}/{REQUIRED}", whole[REQUIRED]))
         else:
             _require_in_every_term(terms, wishes.required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations)
-    kept: Sequence[object] = pod.preferred_node_terms
-    if wishes.drop_sticky and kept:
-        operations += _removals(kept, is_binderhub_sticky_term, path)
-        kept = [term for term in kept if not is_binderhub_sticky_term(term)]
-    added = _new(wishes.prefer_nodes, kept, same_node_preference, "preference")
+    remaining: Sequence[object] = pod.preferred_node_terms
+    if wishes.drop_sticky and remaining:
+        operations += _removals(remaining, is_binderhub_sticky_term, path)
+        remaining = [term for term in remaining if not is_binderhub_sticky_term(term)]
+    added = _new(wishes.prefer_nodes, remaining, same_node_preference, "preference")
     if added:
         whole[PREFERRED] = added
-        _append(there, path, added, operations)
+        _append(node_affinity, path, added, operations)
     return _Branch(whole, operations)
 
 
@@ -348,8 +348,8 @@ def _require_in_every_term(
             operations.extend(_add(f"{path}/{index}/matchExpressions/-", expression) for expression in missing)
 
 
-def _append(there: JSONObject, path: str, added: list[JSONObject], operations: list[Operation]) -> None:
-    if there.get(PREFERRED) is None:
+def _append(affinity: JSONObject, path: str, added: list[JSONObject], operations: list[Operation]) -> None:
+    if affinity.get(PREFERRED) is None:
         operations.append(_add(f"{path}/{PREFERRED}", added))
     else:
         operations.extend(_add(f"{path}/{PREFERRED}/-", term) for term in added)
@@ -358,18 +358,18 @@ def _append(there: JSONObject, path: str, added: list[JSONObject], operations: l
 def _pod_affinity(pod: Pod, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
     if not wanted and not drop_spread:
         return _NO_BRANCH
-    there = child_object(pod.affinity, name, "spec.affinity")
-    if there is None:
+    pod_affinity = child_object(pod.affinity, name, "spec.affinity")
+    if pod_affinity is None:
         return _Branch({PREFERRED: _new(wanted, (), same_pod_term, "podAffinityTerm")} if wanted else {}, ())
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
-    kept: Sequence[object] = child_list(there, PREFERRED, f"spec.affinity.{name}") or ()
+    remaining: Sequence[object] = child_list(pod_affinity, PREFERRED, f"spec.affinity.{name}") or ()
     if drop_spread:
-        operations += _removals(kept, is_binderhub_spread_term, path)
-        kept = [term for term in kept if not is_binderhub_spread_term(term)]
-    added = _new(wanted, kept, same_pod_term, "podAffinityTerm")
+        operations += _removals(remaining, is_binderhub_spread_term, path)
+        remaining = [term for term in remaining if not is_binderhub_spread_term(term)]
+    added = _new(wanted, remaining, same_pod_term, "podAffinityTerm")
     if added:
-        _append(there, path, added, operations)
+        _append(pod_affinity, path, added, operations)
     return _Branch({}, operations)
 
 
@@ -377,11 +377,13 @@ def _patch_requests(pod: Pod, requests: Mapping[str, object], operations: list[O
     if pod.spec.get("resources"):
         # Requests of the pod as a whole bound those of its containers: one more could make it invalid.
         return
-    found = [child_object(container, "resources", "spec.containers[]") or {} for container in pod.containers]
-    if any(child_object(resources, "requests", "spec.containers[].resources") for resources in found):
+    resources_by_container = [
+        child_object(container, "resources", "spec.containers[]") or {} for container in pod.containers
+    ]
+    if any(child_object(resources, "requests", "spec.containers[].resources") for resources in resources_by_container):
         # Its author has thought of what the pod needs.
         return
-    for index, resources in enumerate(found):
+    for index, resources in enumerate(resources_by_container):
         path = f"/spec/containers/{index}/resources"
         if not resources:
             operations.append(_add(path, {"requests": requests}))

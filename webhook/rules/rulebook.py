@@ -190,16 +190,16 @@ class Rulebook:
 
     def attract(self, placeholder_set: str) -> PreferNode:
         """The preference for the node that is marked for a placeholder set."""
-        found = self._attract.get(placeholder_set)
-        if found is None:
+        attraction = self._attract.get(placeholder_set)
+        if attraction is None:
             label = attract_label(self.settings.release, self.settings.namespace, placeholder_set)
             preference = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
-            found = PreferNode({"weight": _ATTRACT_WEIGHT, "preference": preference})
+            attraction = PreferNode({"weight": _ATTRACT_WEIGHT, "preference": preference})
             if len(placeholder_set) <= MAX_LABEL_VALUE:
                 if len(self._attract) >= _MAX_REMEMBERED:
                     self._attract = {}
-                self._attract[placeholder_set] = found
-        return found
+                self._attract[placeholder_set] = attraction
+        return attraction
 
 
 def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) -> list[PreferPods]:
@@ -207,7 +207,7 @@ def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) 
 
     A term without namespaces matches pods of its own pod's namespace only, so pods elsewhere would match nothing.
     """
-    found: list[PreferPods] = []
+    terms: list[PreferPods] = []
     for pairs, towards in ((pod_class.join, True), (pod_class.avoid, False)):
         for other_name, weight in pairs.items():
             other = settings.classes[other_name]
@@ -220,8 +220,8 @@ def _pod_preferences(settings: Settings, pod_class: PodClass, *, at_home: bool) 
                 term["namespaceSelector"] = dict(other.namespace_selector)
             elif not at_home:
                 term["namespaces"] = [settings.namespace]
-            found.append(PreferPods({"weight": weight, "podAffinityTerm": term}, towards))
-    return found
+            terms.append(PreferPods({"weight": weight, "podAffinityTerm": term}, towards))
+    return terms
 
 
 class Memory:
@@ -284,13 +284,13 @@ def require_pulled_images(case: Case) -> Iterator[Verdict]:
     if not missing:
         return
     required, reason = _satisfiable(case, missing)
-    for one in required:
-        yield RequireNode(one.not_pulling)
+    for image in required:
+        yield RequireNode(image.not_pulling)
     if not reason:
         yield Note("gate", f"required {len(required)}")
         return
     yield Degraded(reason)
-    labels = ", ".join(one.label for one in missing if one not in required)
+    labels = ", ".join(image.label for image in missing if image not in required)
     yield Note("gate", f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}", is_warning=True)
 
 
@@ -315,15 +315,15 @@ def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms],
     if case.rulebook.settings.gate.when_no_holder is WhenNoHolder.WAIT:
         return missing, ""
     requests = _requests_if_readable(case)
-    labels = tuple(one.label for one in missing)
+    labels = tuple(image.label for image in missing)
     exists = case.memory.holders.exists
     if exists(nodes, rules, labels, requests):
         return missing, ""
-    kept: list[GateTerms] = []
-    for one in missing:
-        if exists(nodes, rules, tuple(each.label for each in (*kept, one)), requests):
-            kept.append(one)
-    return kept, "no-holder-fits" if exists(nodes, rules, labels) else "no-holder"
+    required: list[GateTerms] = []
+    for image in missing:
+        if exists(nodes, rules, tuple(other.label for other in (*required, image)), requests):
+            required.append(image)
+    return required, "no-holder-fits" if exists(nodes, rules, labels) else "no-holder"
 
 
 def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
@@ -349,10 +349,10 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
         # The API server will reject the pod and say why; the other rules don't need requests.
         yield Note("warm", "nothing preferred: the pod's requests can't be read")
         return
-    images = [(normalise_reference(one), _labelled_holders(case, nodes, one)) for one in pod.images]
-    holders = [_known_holders(facts, *one) for one in images]
-    wanted = WarmRequest(pod.rules, requests, holders, images)
-    choice = finder.find(wanted, nodes, facts)
+    images = [(normalise_reference(reference), _labelled_holders(case, nodes, reference)) for reference in pod.images]
+    holders = [_known_holders(facts, reference, labelled) for reference, labelled in images]
+    request = WarmRequest(pod.rules, requests, holders, images)
+    choice = finder.find(request, nodes, facts)
     if not choice.nodes:
         yield Note("warm", f"nothing preferred: no node has room; {choice.set_size} in the set")
         return
@@ -397,8 +397,8 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
         return
     if _keeps_target(pod, HOME_TARGET_ANNOTATION, partial(_is_node, home=home, facts=case.facts)):
         return
-    wanted = HomeRequest(case.rules.name, home, repository, pod.rules, case.pod_key)
-    choice = case.memory.homes.find(wanted, case.facts, case.now)
+    request = HomeRequest(case.rules.name, home, repository, pod.rules, case.pod_key)
+    choice = case.memory.homes.find(request, case.facts, case.now)
     is_settled = choice.without_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
     if not choice.nodes or is_settled:
         yield DropBinderHubTerms(sticky=False, spread=True)

@@ -85,18 +85,18 @@ class WarmFinder:
         self._kinds: dict[bytes, _Kind] = {}
         self._sets: dict[bytes, _Set] = {}
 
-    def find(self, wanted: WarmRequest, nodes: Nodes, facts: WarmFacts) -> WarmChoice:
+    def find(self, request: WarmRequest, nodes: Nodes, facts: WarmFacts) -> WarmChoice:
         """The warm nodes of the pod."""
-        key = self._cache_key(wanted)
+        key = self._cache_key(request)
         known = self._sets.get(key)
         if known is None or known.nodes is not nodes or known.facts is not facts:
-            known = self._make_set(self._kind(key, wanted, nodes), facts)
+            known = self._make_set(self._kind(key, request, nodes), facts)
             if key:
                 _make_room(self._sets)
                 self._sets[key] = known
         limit = self._warm.nodes
-        held = _held(wanted.holders)
-        names = _surest((name for name in known.emptiest if name in held), facts, wanted.images, limit) if held else []
+        held = _held(request.holders)
+        names = _surest((name for name in known.emptiest if name in held), facts, request.images, limit) if held else []
         holding = len(names)
         if holding < limit:
             names += islice((name for name in known.fullest if name not in held), limit - holding)
@@ -107,24 +107,24 @@ class WarmFinder:
         names += known.beyond[: limit - len(names)]
         return WarmChoice(with_weights(names), sum(name in held for name in names), known.size)
 
-    def _cache_key(self, wanted: WarmRequest) -> bytes:
+    def _cache_key(self, request: WarmRequest) -> bytes:
         """The cache key of the kind; b"" for rules that are too long or nested too deeply to serialize."""
-        rules, requests = wanted.rules, () if self._warm.pods_per_node else wanted.requests
+        rules, requests = request.rules, () if self._warm.pods_per_node else request.requests
         try:
             text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations, requests])
         except TypeError:
             return b""
         return text if len(text) <= _MAX_RULES_BYTES else b""
 
-    def _kind(self, key: bytes, wanted: WarmRequest, nodes: Nodes) -> _Kind:
+    def _kind(self, key: bytes, request: WarmRequest, nodes: Nodes) -> _Kind:
         known = self._kinds.get(key)
         changed = nodes.changed_since(known.nodes.moment) if known is not None else None
         if known is None or changed is None:
-            kind = _kind_of(nodes, dict(self._judged(wanted, nodes.values())))
+            kind = _kind_of(nodes, dict(self._judged(request, nodes.values())))
         elif changed:
-            there = (nodes[name] for name in changed if name in nodes)
+            changed_nodes = (nodes[name] for name in changed if name in nodes)
             judged = {name: found for name, found in known.judged.items() if name not in changed}
-            kind = _kind_of(nodes, judged | dict(self._judged(wanted, there)))
+            kind = _kind_of(nodes, judged | dict(self._judged(request, changed_nodes)))
         else:
             kind = known._replace(nodes=nodes)
         if key:
@@ -132,13 +132,13 @@ class WarmFinder:
             self._kinds[key] = kind
         return kind
 
-    def _judged(self, wanted: WarmRequest, nodes: Iterable[NodeFact]) -> Iterator[tuple[str, tuple[int, int]]]:
+    def _judged(self, request: WarmRequest, nodes: Iterable[NodeFact]) -> Iterator[tuple[str, tuple[int, int]]]:
         for node in nodes:
-            if node.is_usable and node_admits(wanted.rules, node):
+            if node.is_usable and node_admits(request.rules, node):
                 liked = sum(
                     weight for weight, term in self._preferred if node_term_matches(term, node.name, node.labels)
                 )
-                slots = self._warm.pods_per_node or slots_of(node.allocatable, wanted.requests)
+                slots = self._warm.pods_per_node or slots_of(node.allocatable, request.requests)
                 yield node.name, (liked, slots)
 
     def _make_set(self, kind: _Kind, facts: WarmFacts) -> _Set:
