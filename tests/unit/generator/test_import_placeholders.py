@@ -15,11 +15,11 @@ def test_a_placeholder_is_as_large_as_one_user_for_kubespawner_reads_g_as_a_powe
 
 
 def test_placeholders_go_where_users_may_go() -> None:
-    seat = placeholder(imported(PLAIN))
-    assert seat["replicas"] == 4
-    assert seat["nodeSelector"] == {"pool": "students"}
-    assert seat["requiredNodeTerms"] == [PURPOSE_USER]
-    tolerations = seat["tolerations"]
+    entry = placeholder(imported(PLAIN))
+    assert entry["replicas"] == 4
+    assert entry["nodeSelector"] == {"pool": "students"}
+    assert entry["requiredNodeTerms"] == [PURPOSE_USER]
+    tolerations = entry["tolerations"]
     assert isinstance(tolerations, list)
     assert tolerations[-1] == {"key": "course", "operator": "Exists"}
     assert [toleration.get("value") for toleration in tolerations[:-1]] == ["user", "user"]
@@ -41,8 +41,8 @@ def test_a_given_placeholder_larger_than_a_user_stays() -> None:
 
 def test_a_gpu_limit_of_the_users_is_a_request_of_the_placeholder() -> None:
     result = imported('singleuser: {extraResource: {limits: {nvidia.com/gpu: "1"}}}')
-    seat = {"requests": {"memory": "1Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
-    assert placeholder(result)["resources"] == seat
+    entry = {"requests": {"memory": "1Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    assert placeholder(result)["resources"] == entry
 
 
 def test_placeholders_that_were_off_stay_off() -> None:
@@ -78,8 +78,8 @@ def test_a_strong_preference_of_the_hubs_own_is_kept_for_placeholders_and_noted(
     term = {"weight": 60, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
     result = imported(f"singleuser: {{extraNodeAffinity: {{preferred: [{term}]}}}}")
     purpose = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
-    seats = value(result, "podClasses.placeholder.preferredNodeTerms")
-    assert seats == [{"weight": 100, "preference": purpose}, term]
+    terms = value(result, "podClasses.placeholder.preferredNodeTerms")
+    assert terms == [{"weight": 100, "preference": purpose}, term]
     assert any("weight 60" in note for note in result.notes)
 
 

@@ -44,16 +44,14 @@ def test_settings_of_the_user_scheduler_are_kept() -> None:
             image: {name: mirror.example.org/kube-scheduler, pullSecrets: [{name: mirror}, other]}
             resources: {requests: {cpu: 0.01, memory: 64Mi}, limits: {memory: 1G}}
         """)
-    assert value(result, "scheduler.replicas") == 1
-    assert value(result, "scheduler.logLevel") == 6
-    assert value(result, "scheduler.pdb.maxUnavailable") == 2
-    assert value(result, "scheduler.nodeSelector") == {"pool": "core"}
-    assert value(result, "webhook.nodeSelector") == {"pool": "core"}
-    assert value(result, "scheduler.labels") == {"team": "hub"}
-    assert value(result, "scheduler.image.name") == "mirror.example.org/kube-scheduler"
-    assert value(result, "imagePullSecrets") == ["mirror", "other"]
-    requests, limits = {"cpu": "10m", "memory": "64Mi"}, {"memory": "1G"}
-    assert value(result, "scheduler.resources") == {"requests": requests, "limits": limits}
+    resources = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1G"}}
+    kept = {
+        "scheduler.replicas": 1, "scheduler.logLevel": 6, "scheduler.pdb.maxUnavailable": 2,
+        "scheduler.nodeSelector": {"pool": "core"}, "webhook.nodeSelector": {"pool": "core"},
+        "scheduler.labels": {"team": "hub"}, "scheduler.image.name": "mirror.example.org/kube-scheduler",
+        "imagePullSecrets": ["mirror", "other"], "scheduler.resources": resources,
+    }  # fmt: skip
+    assert {key: value(result, key) for key in kept} == kept
     tolerations = value(result, "scheduler.tolerations")
     assert isinstance(tolerations, list)
     assert [toleration.get("value") for toleration in tolerations] == ["core", "core", None]
