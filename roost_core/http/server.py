@@ -199,11 +199,14 @@ class Server:
         So an address that opens connections without end shuts out itself, and the API server's come through.
         """
         log.warning("all %d connections are taken; the address that holds most gives way", len(self.connections))
-        held = Counter(connection.peer for connection in self.connections)
-        heaviest, most = held.most_common(1)[0]
-        if most <= held[peer] + 1:
+        counts = Counter(connection.peer for connection in self.connections)
+        heaviest, most = counts.most_common(1)[0]
+        if most <= counts[peer] + 1:
             return False
-        min((one for one in self.connections if one.peer == heaviest), key=lambda one: one.since).cut()
+        min(
+            (connection for connection in self.connections if connection.peer == heaviest),
+            key=lambda connection: connection.since,
+        ).cut()
         return True
 
     async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:

@@ -65,12 +65,12 @@ def follow_minor(
     seen, times = minor, 0
     while not stop.wait(seconds):
         try:
-            found = read_minor(client)
+            current = read_minor(client)
         except ClusterError as error:
             log.warning("the cluster's version could not be read: %s", error)
             continue
-        times = times + 1 if found == seen else 1
-        seen = found
+        times = times + 1 if current == seen else 1
+        seen = current
         if seen != minor and times >= ALIKE_ANSWERS:
             on_change(seen)
             return

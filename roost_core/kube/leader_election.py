@@ -134,10 +134,10 @@ class Leadership:
         # The leader needn't read first: its write fails if another replica has written.
         if self.is_leader and self._holder == self._identity and self._renew():
             return True
-        found = self._client.find(self._path, read_seconds=READ_SECONDS)
-        if found is None:
+        lease = self._client.find(self._path, read_seconds=READ_SECONDS)
+        if lease is None:
             return self._create()
-        self._see(found)
+        self._see(lease)
         if self._holder not in ("", self._identity) and not self._has_expired():
             return False
         return self._renew()

@@ -148,14 +148,14 @@ def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[byte
 def leaf_names(leaf: Leaf) -> tuple[str, ...]:
     """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names none."""
     try:
-        found = (
+        names = (
             x509.load_pem_x509_certificate(leaf.certificate_pem)
             .extensions.get_extension_for_class(x509.SubjectAlternativeName)
             .value
         )
     except (ValueError, x509.ExtensionNotFound):
         return ()
-    return tuple(str(name.value) for name in found)
+    return tuple(str(name.value) for name in names)
 
 
 def _has_signed(authority_pem: bytes, certificate: x509.Certificate) -> bool:
@@ -177,12 +177,12 @@ def split_bundle(bundle: bytes) -> list[bytes]:
 def still_valid(certificates: Iterable[bytes], subject_like: bytes, now: float) -> list[bytes]:
     """Return those that haven't expired and have the same subject as `subject_like`."""
     subject = x509.load_pem_x509_certificate(subject_like).subject
-    kept = []
+    valid = []
     for pem in certificates:
         certificate = x509.load_pem_x509_certificate(pem)
         if certificate.subject == subject and certificate.not_valid_after_utc.timestamp() > now:
-            kept.append(pem)
-    return kept
+            valid.append(pem)
+    return valid
 
 
 def _builder(

@@ -40,14 +40,14 @@ class SharedSecret:
 
     def read(self) -> tuple[JSONObject | None, dict[str, bytes]]:
         """Return the object (None: it doesn't exist) and its data. Raises ClusterError."""
-        found = self._client.find(f"{self._folder}/{self._name}")
-        if found is None:
+        body = self._client.find(f"{self._folder}/{self._name}")
+        if body is None:
             return None, {}
         try:
-            data = {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
+            data = {key: base64.b64decode(value) for key, value in (body.get("data") or {}).items()}
         except (binascii.Error, ValueError):
             data = {}
-        return found, data
+        return body, data
 
     def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
         """Create the Secret, or replace the data of the one that was read. Raises Conflict, ClusterError."""
@@ -94,11 +94,11 @@ class BundleField:
 
     def read(self) -> dict[str, bytes] | None:
         """Return each entry's bundle by its name; None: the configuration doesn't exist. Raises ClusterError."""
-        found = self._client.find(self._path)
-        if found is None:
+        body = self._client.find(self._path)
+        if body is None:
             return None
-        entries = found.get("webhooks") or ()
-        self._version = found["metadata"]["resourceVersion"]
+        entries = body.get("webhooks") or ()
+        self._version = body["metadata"]["resourceVersion"]
         self._names = [entry["name"] for entry in entries]
         return {entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "") for entry in entries}
 

@@ -49,17 +49,17 @@ class AdmittedNodes:
         key = _written(rules)
         if key is None:
             return None
-        known = self._known.get(key)
+        cached = self._known.get(key)
         changed = None
-        if known is not None and known.names is names:
-            if known.nodes is nodes:
-                return known.admitted
-            changed = nodes.changed_since(known.nodes.moment)
-        if known is None or changed is None:
+        if cached is not None and cached.names is names:
+            if cached.nodes is nodes:
+                return cached.admitted
+            changed = nodes.changed_since(cached.nodes.moment)
+        if cached is None or changed is None:
             count = _admitted(nodes, names, rules)
         else:
             there = names & changed
-            count = known.admitted + _admitted(nodes, there, rules) - _admitted(known.nodes, there, rules)
+            count = cached.admitted + _admitted(nodes, there, rules) - _admitted(cached.nodes, there, rules)
         if len(self._known) >= _MAX_REMEMBERED and key not in self._known:
             self._known = {}
         self._known[key] = _Known(names, nodes, count)
@@ -67,8 +67,8 @@ class AdmittedNodes:
 
 
 def _admitted(nodes: Nodes, names: Iterable[str], rules: NodeRules) -> int:
-    found = map(nodes.get_node, names)
-    return sum(1 for node in found if node is not None and node.is_usable and node_admits(rules, node))
+    present = map(nodes.get_node, names)
+    return sum(1 for node in present if node is not None and node.is_usable and node_admits(rules, node))
 
 
 def _written(rules: NodeRules) -> bytes | None:

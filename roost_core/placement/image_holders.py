@@ -74,9 +74,9 @@ class Holders:
     def _look_up(self, key: _Question | None, nodes: Nodes, names: frozenset[str], fits: Callable[[str], bool]) -> bool:
         if key is None:
             return any(map(fits, names))
-        known = self._found.get(key)
-        if known is not None:
-            moment, witness = known
+        cached = self._found.get(key)
+        if cached is not None:
+            moment, witness = cached
             if witness is not None and witness in names and fits(witness):
                 return True
             changed = nodes.changed_since(moment) if witness is None else None

@@ -53,16 +53,16 @@ def _value(parent: object, key: str) -> object:
 
 
 def _mapping(parent: object, key: str) -> _Object:
-    found = _value(parent, key)
-    return found if isinstance(found, Mapping) else {}
+    value = _value(parent, key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _items(parent: object, key: str) -> list[object]:
     """Entries of the list under `key`, or of the mapping by its keys (newer charts key their profiles by name)."""
-    found = _value(parent, key)
-    if isinstance(found, Mapping):
-        return [found[name] for name in sorted(found, key=str)]
-    return list(found) if isinstance(found, list | tuple) else []
+    value = _value(parent, key)
+    if isinstance(value, Mapping):
+        return [value[name] for name in sorted(value, key=str)]
+    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _named_image(image: object) -> str:
@@ -95,12 +95,12 @@ def _objects(value: object) -> tuple[_Object, ...] | None:
 
 def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
     """`names` of extended resources with those that `amounts` asks for; null and 0 take a name away."""
-    found = set(names)
+    resources = set(names)
     for name, amount in amounts.items():
         if isinstance(name, str) and "/" in name:
             is_none = amount is None or (not isinstance(amount, bool) and amount in (0, "0"))
-            found = found - {name} if is_none else found | {name}
-    return tuple(sorted(found))
+            resources = resources - {name} if is_none else resources | {name}
+    return tuple(sorted(resources))
 
 
 def with_images(images: tuple[str, ...], containers: Sequence[object]) -> tuple[str, ...]:
@@ -212,9 +212,9 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         if not references:
             continue
         tolerations, selector = _tolerations(use, always), use.node_selector
-        rest = to_json([tolerations, use.required_terms])
-        component = puller_component(selector, "" if rest == usual else rest)
-        if selector == everywhere and rest == usual:
+        rules = to_json([tolerations, use.required_terms])
+        component = puller_component(selector, "" if rules == usual else rules)
+        if selector == everywhere and rules == usual:
             component = "puller"
         group = PullerGroup(component, selector, (), tolerations, use.required_terms)
         _, images = groups.setdefault(component, (group, {}))

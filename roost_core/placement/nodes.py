@@ -154,11 +154,11 @@ class Nodes(Mapping[str, NodeFact]):
             elif before is not None:
                 del by_name[name]
             has_same_names = has_same_names and (before is None) == (node is None)
-            held = _pulled_labels(before) if before is not None else []
+            held_before = _pulled_labels(before) if before is not None else []
             holds = _pulled_labels(node) if node is not None else []
-            if held == holds:
+            if held_before == holds:
                 continue
-            for label in held:
+            for label in held_before:
                 holders.setdefault(label, set(self.holders.get(label, ()))).discard(name)
             for label in holds:
                 holders.setdefault(label, set(self.holders.get(label, ()))).add(name)

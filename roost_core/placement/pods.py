@@ -38,62 +38,62 @@ class MalformedPodError(Exception):
 
 def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
     """The object under `key`, None when it is absent or null. Raises MalformedPodError when it is something else."""
-    found = parent.get(key)
-    if found is None:
+    value = parent.get(key)
+    if value is None:
         return None
-    if type(found) is not dict:
+    if type(value) is not dict:
         raise MalformedPodError(f"{where}.{key} is not an object")
-    return found
+    return value
 
 
 def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | None:
     """The list under `key`, None when it is absent or null. Raises MalformedPodError when it is something else."""
-    found = parent.get(key)
-    if found is None:
+    value = parent.get(key)
+    if value is None:
         return None
-    if type(found) is not list:
+    if type(value) is not list:
         raise MalformedPodError(f"{where}.{key} is not a list")
-    return found
+    return value
 
 
 def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
     """The string under `key`, "" when it is absent or null. Raises MalformedPodError when it is something else."""
-    found = parent.get(key)
-    if found is None:
+    value = parent.get(key)
+    if value is None:
         return ""
-    if type(found) is not str:
+    if type(value) is not str:
         raise MalformedPodError(f"{where}.{key} is not a string")
-    return found
+    return value
 
 
 def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
     """The strings by key under `key`, {} when it is absent or null. Raises MalformedPodError for anything else."""
-    found = child_object(parent, key, where) or NOTHING
-    for value in found.values():
+    texts = child_object(parent, key, where) or NOTHING
+    for value in texts.values():
         if type(value) is not str:
             raise MalformedPodError(f"{where}.{key} holds something that is not a string")
-    return found
+    return texts
 
 
 def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject]:
     """The objects under `key`, [] when it is absent or null. Raises MalformedPodError for anything else."""
-    found = child_list(parent, key, where)
-    if found is None:
+    children = child_list(parent, key, where)
+    if children is None:
         return []
-    for child in found:
+    for child in children:
         if type(child) is not dict:
             raise MalformedPodError(f"{where}.{key} holds something that is not an object")
-    return found
+    return children
 
 
 def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
     """The integer under `key`, 0 when it is absent or null. Raises MalformedPodError when it is something else."""
-    found = parent.get(key)
-    if found is None:
+    value = parent.get(key)
+    if value is None:
         return 0
-    if type(found) is not int:
+    if type(value) is not int:
         raise MalformedPodError(f"{where}.{key} is not an integer")
-    return found
+    return value
 
 
 class Pod(NamedTuple):
@@ -132,12 +132,12 @@ class Pod(NamedTuple):
     @property
     def images(self) -> list[str]:
         """References of all images as written, main containers first."""
-        found = []
+        references = []
         for container in (*self.containers, *self.init_containers):
             image = container.get("image")
             if type(image) is str and image:
-                found.append(image)
-        return found
+                references.append(image)
+        return references
 
     def environment(self, name: str) -> str:
         """Value of an environment variable given as plain text in any main container; "" when there is none."""

@@ -25,14 +25,14 @@ def repository_of(pod: Pod, sources: Sequence[KeySource]) -> str:
     """Return the first repository named in `sources`, "" if none is."""
     for source in sources:
         if source.kind == "annotation":
-            found = pod.annotations.get(source.name, "")
+            repository = pod.annotations.get(source.name, "")
         elif source.kind == "label":
-            found = pod.labels.get(source.name, "")
+            repository = pod.labels.get(source.name, "")
         elif source.kind == "env":
-            found = pod.environment(source.name)
+            repository = pod.environment(source.name)
         else:
             image = pod.containers[0].get("image") if pod.containers else None
-            found = image_repository(image) if isinstance(image, str) and image else ""
-        if found:
-            return found[:_MAX_KEY]
+            repository = image_repository(image) if isinstance(image, str) and image else ""
+        if repository:
+            return repository[:_MAX_KEY]
     return ""

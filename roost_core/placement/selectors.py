@@ -44,7 +44,7 @@ def read_requirement(expression: object) -> Requirement | None:
         return None
     if values is None:
         return Requirement(key, operator, frozenset())
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         return None
     return Requirement(key, operator, frozenset(values))
 
@@ -53,7 +53,7 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
     """Return all requirements of a metav1.LabelSelector; None if it is malformed. `{}` has none, so it matches all."""
     if not isinstance(selector, dict):
         return None
-    found: set[Requirement] = set()
+    requirements: set[Requirement] = set()
     labels = selector.get("matchLabels")
     if labels is not None:
         if not isinstance(labels, dict):
@@ -61,7 +61,7 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
         for key, value in labels.items():
             if not isinstance(key, str) or not isinstance(value, str):
                 return None
-            found.add(Requirement(key, "In", frozenset((value,))))
+            requirements.add(Requirement(key, "In", frozenset((value,))))
     expressions = selector.get("matchExpressions")
     if expressions is not None:
         if not isinstance(expressions, list):
@@ -70,15 +70,15 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
             requirement = read_requirement(expression)
             if requirement is None:
                 return None
-            found.add(requirement)
-    return frozenset(found)
+            requirements.add(requirement)
+    return frozenset(requirements)
 
 
 def read_node_term(term: object) -> frozenset[tuple[str, Requirement]] | None:
     """Return all requirements of a node selector term, each with "label" or "field"; None if it is malformed."""
     if not isinstance(term, dict):
         return None
-    found: set[tuple[str, Requirement]] = set()
+    requirements: set[tuple[str, Requirement]] = set()
     for kind, name in (("label", "matchExpressions"), ("field", "matchFields")):
         expressions = term.get(name)
         if expressions is None:
@@ -89,8 +89,8 @@ def read_node_term(term: object) -> frozenset[tuple[str, Requirement]] | None:
             requirement = read_requirement(expression)
             if requirement is None:
                 return None
-            found.add((kind, requirement))
-    return frozenset(found)
+            requirements.add((kind, requirement))
+    return frozenset(requirements)
 
 
 def requirement_matches(key: str, operator: str, values: object, labels: Mapping[str, str]) -> bool:
@@ -117,7 +117,10 @@ def requirement_matches(key: str, operator: str, values: object, labels: Mapping
 
 def labels_match(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
     """Whether `labels` match every requirement of a label selector."""
-    return all(requirement_matches(one.key, one.operator, one.values, labels) for one in requirements)
+    return all(
+        requirement_matches(requirement.key, requirement.operator, requirement.values, labels)
+        for requirement in requirements
+    )
 
 
 def is_empty_term(term: object) -> bool:

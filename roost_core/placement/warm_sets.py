@@ -32,11 +32,11 @@ class Spare(NamedTuple):
 def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
     """Return how many nodes, in the order in which a set takes them, hold this many pods; at least 1 if any."""
     size = 0
-    rest = pods + spare.pods
+    remaining = pods + spare.pods
     for more in slots:
         size += 1
-        rest -= more
-        if 100 * rest + spare.percent * more <= 0:
+        remaining -= more
+        if 100 * remaining + spare.percent * more <= 0:
             break
     return size
 

@@ -159,7 +159,7 @@ class Cycle(NodeFilters):
         """As `check`; the pod must also fit beside pods of its priority or above that are nominated to the node."""
         if row.nominated:
             priority, key = self.pod.priority, self.pod.key
-            rivals = [one for one in row.nominated.values() if one.priority >= priority and one.key != key]
+            rivals = [rival for rival in row.nominated.values() if rival.priority >= priority and rival.key != key]
             if rivals:
                 cycle, fuller = self.fork(), row.copy()
                 for rival in rivals:

@@ -145,29 +145,29 @@ class NodeFilters:
     def preferred(self) -> Mapping[str, int]:
         """Weights of the preferred node terms that each node meets, the profile's added; nodes with 0 are left out."""
         kept, asked = self.verdicts.preferred, self.pod.spec.preferred_node_terms
-        found = kept.get(asked)
-        if found is None:
-            found = {}
+        weights = kept.get(asked)
+        if weights is None:
+            weights = {}
             for weight, term in (*self.profile.added_preferred_terms, *asked):
                 if weight:
                     for name in self._meeting(term):
-                        found[name] = found.get(name, 0) + weight
+                        weights[name] = weights.get(name, 0) + weight
             if len(kept) >= _REMEMBERED_VERDICTS:
                 kept.clear()
-            kept[asked] = found
-        return found
+            kept[asked] = weights
+        return weights
 
     def _meeting(self, term: NodeTerm) -> Sequence[str]:
         """The nodes that meet a node selector term."""
         known, rows = self.state.meeting, self.state.rows
-        found = known.get(term)
-        if found is None:
+        nodes = known.get(term)
+        if nodes is None:
             if len(known) >= _REMEMBERED_VERDICTS:
                 known.clear()
-            found = known[term] = tuple(
+            nodes = known[term] = tuple(
                 [name for name, row in rows.items() if node_term_matches(term, name, row.labels)]
             )
-        return found
+        return nodes
 
     @property
     def unwanted(self) -> Mapping[str, int]:
@@ -175,10 +175,10 @@ class NodeFilters:
         verdicts = self.verdicts
         if verdicts.unwanted is None:
             tolerations = self.pod.spec.tolerations
-            found = {}
+            counts = {}
             for name, row in self.state.rows.items():
                 number = count_unwanted(tolerations, row.node.fact.taints)
                 if number:
-                    found[name] = number
-            verdicts.unwanted = found
+                    counts[name] = number
+            verdicts.unwanted = counts
         return verdicts.unwanted

@@ -63,19 +63,19 @@ def own_namespaces(term: PodTerm, namespace: str) -> frozenset[str]:
 def owned_terms(pod: PodState) -> list[OwnedTerm]:
     """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity among them."""
     spec, namespace = pod.spec, pod.namespace
-    found = [OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0) for term in spec.required_affinity]
-    found += [
+    terms = [OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0) for term in spec.required_affinity]
+    terms += [
         OwnedTerm(REQUIRED_ANTI_AFFINITY, term, own_namespaces(term, namespace), 0)
         for term in spec.required_anti_affinity
     ]
-    found += [
+    terms += [
         OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), weight) for weight, term in spec.preferred_affinity
     ]
-    found += [
+    terms += [
         OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), -weight)
         for weight, term in spec.preferred_anti_affinity
     ]
-    return found
+    return terms
 
 
 def term_means(owned: OwnedTerm, pod: PodState, namespace_labels: Mapping[str, str]) -> bool:

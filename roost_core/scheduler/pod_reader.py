@@ -92,8 +92,8 @@ def read_pod_state(
         gated=bool(child_list(spec, "schedulingGates", "spec")),
         claims=tuple(
             name
-            for one in child_objects(spec, "volumes", "spec")
-            if (name := child_text(_part(one, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
+            for volume in child_objects(spec, "volumes", "spec")
+            if (name := child_text(_part(volume, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
         ),
         reason=intern(child_text(status, "reason", "status")),
         unschedulable_since=next(
@@ -112,7 +112,7 @@ def read_pod_state(
 def read_pod_spec(spec: object) -> PodSpec:
     """Read a pod's or a pod template's `spec` on its own. Raises MalformedPodError as `read_pod_state` does."""
     if not isinstance(spec, dict):
-        raise MalformedPodError("the spec is no JSON object")
+        raise MalformedPodError("the spec is not a JSON object")
     return _read_spec(spec, NOTHING)
 
 
@@ -172,7 +172,7 @@ def read_node_term(term: object) -> NodeTerm | None:
     """Read a node selector term; None for an empty one and for one that can't be read: both match nothing."""
     if not isinstance(term, dict):
         return None
-    found: list[tuple[Requirement, ...]] = []
+    parts: list[tuple[Requirement, ...]] = []
     for key in ("matchExpressions", "matchFields"):
         requirements = []
         expressions = term.get(key) or ()
@@ -183,15 +183,15 @@ def read_node_term(term: object) -> NodeTerm | None:
             if requirement is None:
                 return None
             requirements.append(requirement)
-        found.append(tuple(requirements))
-    return NodeTerm(*found) if any(found) else None
+        parts.append(tuple(requirements))
+    return NodeTerm(*parts) if any(parts) else None
 
 
 def read_node_terms(terms: object) -> tuple[NodeTerm, ...]:
     """Read `nodeSelectorTerms`; those that match nothing are left out, so none left matches nothing."""
     if not isinstance(terms, list):
         return ()
-    return tuple(term for one in terms if (term := read_node_term(one)) is not None)
+    return tuple(term for entry in terms if (term := read_node_term(entry)) is not None)
 
 
 def read_spread_constraint(body: JSONObject) -> SpreadConstraint:
@@ -224,10 +224,10 @@ def _pod_term(term: JSONObject) -> PodTerm:
 def _weighted_pod_terms(affinity: JSONObject) -> tuple[WeightedPodTerm, ...]:
     return tuple(
         WeightedPodTerm(
-            child_number(one, "weight", "spec.affinity"),
-            _pod_term(child_object(one, "podAffinityTerm", "spec.affinity") or NOTHING),
+            child_number(preferred, "weight", "spec.affinity"),
+            _pod_term(child_object(preferred, "podAffinityTerm", "spec.affinity") or NOTHING),
         )
-        for one in child_objects(affinity, PREFERRED, "spec.affinity")
+        for preferred in child_objects(affinity, PREFERRED, "spec.affinity")
     )
 
 
@@ -236,7 +236,7 @@ def _part(volume: JSONObject, key: str) -> JSONObject:
 
 
 def _host_ports(containers: Iterable[JSONObject], inits: Iterable[JSONObject]) -> Iterable[HostPort]:
-    for container in (*containers, *(one for one in inits if is_sidecar(one))):
+    for container in (*containers, *(init for init in inits if is_sidecar(init))):
         for port in child_objects(container, "ports", "spec.containers[]"):
             number = child_number(port, "hostPort", "spec.containers[].ports[]")
             if number > 0:
@@ -248,33 +248,35 @@ def _host_ports(containers: Iterable[JSONObject], inits: Iterable[JSONObject]) -
 
 
 def _container_states(spec: JSONObject, status: JSONObject) -> tuple[ContainerState, ...]:
-    found = []
+    states = []
     for part, key in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
-        statuses = {child_text(one, "name", "status"): one for one in child_objects(status, key, "status")}
+        statuses = {child_text(entry, "name", "status"): entry for entry in child_objects(status, key, "status")}
         for container in child_objects(spec, part, "spec"):
             name = child_text(container, "name", "spec")
-            said = statuses.get(name, NOTHING)
-            state = child_object(said, "state", "status") or NOTHING
+            container_status = statuses.get(name, NOTHING)
+            state = child_object(container_status, "state", "status") or NOTHING
             waiting = child_object(state, "waiting", "status") or NOTHING
-            found.append(
+            states.append(
                 ContainerState(
-                    image=intern(child_text(container, "image", "spec") or child_text(said, "image", "status")),
-                    image_id=intern(child_text(said, "imageID", "status")),
+                    image=intern(
+                        child_text(container, "image", "spec") or child_text(container_status, "image", "status")
+                    ),
+                    image_id=intern(child_text(container_status, "imageID", "status")),
                     waiting_reason=child_text(waiting, "reason", "status"),
                     waiting_message=child_text(waiting, "message", "status"),
                     running=state.get("running") is not None,
-                    ready=said.get("ready") is True,
+                    ready=container_status.get("ready") is True,
                     init=part == "initContainers",
                     terminated=state.get("terminated") is not None,
                     name=intern(name),
                 )
             )
-    return tuple(found)
+    return tuple(states)
 
 
 def _owner(metadata: JSONObject) -> Owner | None:
-    for one in child_objects(metadata, "ownerReferences", "metadata"):
-        if one.get("controller") is True:
+    for reference in child_objects(metadata, "ownerReferences", "metadata"):
+        if reference.get("controller") is True:
             where = "metadata.ownerReferences[]"
-            return Owner(*(intern(child_text(one, key, where)) for key in ("kind", "name", "uid")))
+            return Owner(*(intern(child_text(reference, key, where)) for key in ("kind", "name", "uid")))
     return None

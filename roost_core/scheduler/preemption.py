@@ -87,17 +87,19 @@ def preempt(
     failures: dict[str, Rejection] = {}
     for index in range(len(helpful)):
         row = helpful[(offset + index) % len(helpful)]
-        found = _victims_on(cycle, row, state.surroundings.budgets)
-        if isinstance(found, Rejection):
-            failures[row.name] = found
+        outcome = _victims_on(cycle, row, state.surroundings.budgets)
+        if isinstance(outcome, Rejection):
+            failures[row.name] = outcome
             continue
-        candidates.append(found)
-        if len(candidates) >= wanted and any(not one.violations for one in candidates):
+        candidates.append(outcome)
+        if len(candidates) >= wanted and any(not candidate.violations for candidate in candidates):
             break
     if not candidates:
         return NoNomination(no_node_text(len(state.rows), failures, NOT_HELPFUL), failures)
     best = _best(candidates)
-    return Nomination(best[0].node, best[0].victims, best[0].violations, tuple(one.node for one in best[1:]))
+    return Nomination(
+        best[0].node, best[0].victims, best[0].violations, tuple(candidate.node for candidate in best[1:])
+    )
 
 
 def _is_waiting(pod: PodState, state: ClusterState, rejections: Mapping[str, Rejection]) -> bool:
@@ -108,18 +110,18 @@ def _is_waiting(pod: PodState, state: ClusterState, rejections: Mapping[str, Rej
     verdict = rejections.get(row.name)
     if verdict is not None and verdict.unresolvable:
         return False
-    return any(one.priority < pod.priority and one.leaving and one.preempted for one in row.pods.values())
+    return any(victim.priority < pod.priority and victim.leaving and victim.preempted for victim in row.pods.values())
 
 
 def _victims_on(cycle: Cycle, row: NodeRow, budgets: Sequence[DisruptionBudget]) -> Nomination | Rejection:
     """All pods of lower priority go; then each may stay that can, those with a budget first, the important first."""
-    lower = [one for one in row.pods.values() if one.priority < cycle.pod.priority]
+    lower = [pod for pod in row.pods.values() if pod.priority < cycle.pod.priority]
     if not lower:
         return NO_VICTIMS
     trial, room = cycle.fork(), row.copy()
-    for one in lower:
-        room.remove(one)
-        trial.count(one, row, -1)
+    for pod in lower:
+        room.remove(pod)
+        trial.count(pod, row, -1)
     verdict = trial.check_with_nominated(room)
     if verdict is not None:
         return verdict
@@ -127,14 +129,14 @@ def _victims_on(cycle: Cycle, row: NodeRow, budgets: Sequence[DisruptionBudget])
     victims: list[PodState] = []
     violations = 0
     for group in (protected, others):
-        for one in group:
-            room.add(one)
-            trial.count(one, row, 1)
+        for pod in group:
+            room.add(pod)
+            trial.count(pod, row, 1)
             if trial.check_with_nominated(room) is None:
                 continue
-            room.remove(one)
-            trial.count(one, row, -1)
-            victims.append(one)
+            room.remove(pod)
+            trial.count(pod, row, -1)
+            victims.append(pod)
             violations += group is protected
     return Nomination(row.name, tuple(sorted(victims, key=_importance)), violations)
 
@@ -145,7 +147,7 @@ def _importance(pod: PodState) -> tuple[int, float]:
 
 def _by_budget(pods: Sequence[PodState], budgets: Sequence[DisruptionBudget]) -> tuple[list[PodState], list[PodState]]:
     """Split pods into those whose eviction would violate a budget, in order, and the others."""
-    left = [budget.disruptions_allowed for budget in budgets]
+    allowed = [budget.disruptions_allowed for budget in budgets]
     breaking: list[PodState] = []
     others: list[PodState] = []
     for pod in pods:
@@ -158,8 +160,8 @@ def _by_budget(pods: Sequence[PodState], budgets: Sequence[DisruptionBudget]) ->
                 and pod.name not in budget.disrupted_pods
                 and selector_matches(budget.selector, pod.labels)
             ):
-                left[index] -= 1
-                breaks = breaks or left[index] < 0
+                allowed[index] -= 1
+                breaks = breaks or allowed[index] < 0
         (breaking if breaks else others).append(pod)
     return breaking, others
 
@@ -167,15 +169,17 @@ def _by_budget(pods: Sequence[PodState], budgets: Sequence[DisruptionBudget]) ->
 def _best(candidates: Sequence[Nomination]) -> list[Nomination]:
     """Fewest broken budgets, lowest highest priority, smallest sum, fewest victims, latest start of the important."""
 
-    def cost(one: Nomination) -> tuple[int, int, int, int, float]:
-        highest = one.victims[0].priority
-        starts = [victim.started for victim in one.victims if victim.priority == highest]
+    def cost(candidate: Nomination) -> tuple[int, int, int, int, float]:
+        highest = candidate.victims[0].priority
+        starts = [victim.started for victim in candidate.victims if victim.priority == highest]
         earliest = min(start if start is not None else math.inf for start in starts)
-        total = sum(victim.priority + _PRIORITY_SHIFT for victim in one.victims)
-        return (one.violations, highest, total, len(one.victims), -earliest)
+        total = sum(victim.priority + _PRIORITY_SHIFT for victim in candidate.victims)
+        return (candidate.violations, highest, total, len(candidate.victims), -earliest)
 
     lowest = min(map(cost, candidates))
-    return sorted((one for one in candidates if cost(one) == lowest), key=lambda one: one.node)
+    return sorted(
+        (candidate for candidate in candidates if cost(candidate) == lowest), key=lambda candidate: candidate.node
+    )
 
 
 def no_node_text(nodes: int, rejections: Mapping[str, Rejection], absent: Rejection) -> str:

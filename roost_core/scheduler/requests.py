@@ -65,53 +65,53 @@ def sum_requests(
         (_effective(one, statuses if is_sidecar(one) else {}, infeasible=infeasible), is_sidecar(one)) for one in inits
     ]
     resources = child_object(spec, "resources", "spec") or NOTHING
-    whole = {
+    pod_level = {
         name: amount
         for name, amount in _amounts(resources, "requests", "spec.resources").items()
         if name in (CPU, MEMORY) or name.startswith("hugepages-")
     }
     overhead = _amounts(spec, "overhead", "spec")
-    asked = _sum_up(mains, steps, whole, overhead, {})
+    requested = _sum_up(mains, steps, pod_level, overhead, {})
     fit = _sum_up(mains, steps, {}, overhead, _NON_ZERO_DEFAULTS)
     counted = fit
-    if whole:
+    if pod_level:
         # With pod-level requests only what is asked for nowhere gets a default.
-        defaults = {name: one for name, one in _NON_ZERO_DEFAULTS.items() if name not in asked}
-        counted = _sum_up(mains, steps, whole, overhead, defaults)
+        defaults = {name: one for name, one in _NON_ZERO_DEFAULTS.items() if name not in requested}
+        counted = _sum_up(mains, steps, pod_level, overhead, defaults)
     return (
-        _rounded_up(asked),
+        _rounded_up(requested),
         {name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted},
         _rounded_up(fit),
     )
 
 
 def _rounded_up(amounts: _Amounts) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((name, round_up(name, one)) for name, one in amounts.items() if is_counted(name)))
+    return tuple(sorted((name, round_up(name, amount)) for name, amount in amounts.items() if is_counted(name)))
 
 
 def _sum_up(
     mains: Iterable[_Amounts],
     steps: Iterable[tuple[_Amounts, bool]],
-    whole: _Amounts,
+    pod_level: _Amounts,
     overhead: _Amounts,
     defaults: Mapping[str, Fraction],
 ) -> _Amounts:
     """Main containers and sidecars, or the largest moment of initialising; then pod-level requests and overhead."""
     total: _Amounts = {}
-    for one in mains:
-        _add(total, {**defaults, **one})
+    for requests in mains:
+        _add(total, {**defaults, **requests})
     sidecars: _Amounts = {}
     largest: _Amounts = {}
-    for one, is_sidecar in steps:
-        moment = {**defaults, **one}
+    for requests, is_sidecar in steps:
+        step = {**defaults, **requests}
         if is_sidecar:
-            _add(total, moment)
-            _add(sidecars, moment)
+            _add(total, step)
+            _add(sidecars, step)
         else:
-            _add(moment, sidecars)
-            _raise_to(largest, moment)
+            _add(step, sidecars)
+            _raise_to(largest, step)
     _raise_to(total, largest)
-    total |= whole
+    total |= pod_level
     _add(total, overhead)
     return total
 
@@ -130,8 +130,8 @@ def _effective(container: JSONObject, statuses: Mapping[str, JSONObject], *, inf
 
 
 def _amounts(parent: JSONObject, key: str, where: str) -> _Amounts:
-    found = child_object(parent, key, where) or NOTHING
-    return {name: read_quantity(amount, f"{where}.{key}.{name}") for name, amount in found.items()}
+    quantities = child_object(parent, key, where) or NOTHING
+    return {name: read_quantity(amount, f"{where}.{key}.{name}") for name, amount in quantities.items()}
 
 
 def _add(total: _Amounts, more: _Amounts) -> None:

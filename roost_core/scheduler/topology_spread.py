@@ -33,12 +33,12 @@ def spread_constraints(
     """The pod's own constraints of one kind; when it has none at all, the profile's with the cluster's selector."""
     own = pod.spec.spread_constraints
     if own:
-        return [_with_label_keys(one, pod) for one in own if one.required == required]
-    defaults = [one for one in profile.default_spread if one.required == required]
+        return [_with_label_keys(constraint, pod) for constraint in own if constraint.required == required]
+    defaults = [constraint for constraint in profile.default_spread if constraint.required == required]
     if not defaults:
         return []
     selector = _default_selector(pod, state)
-    return [one._replace(selector=selector) for one in defaults] if selector else []
+    return [constraint._replace(selector=selector) for constraint in defaults] if selector else []
 
 
 def _with_label_keys(constraint: SpreadConstraint, pod: PodState) -> SpreadConstraint:
@@ -55,10 +55,12 @@ def _default_selector(pod: PodState, state: ClusterState) -> frozenset[Requireme
     for selector in state.surroundings.services.get(pod.namespace, ()):
         if all(pod.labels.get(key) == value for key, value in selector.items()):
             labels.update(selector)
-    found = frozenset(Requirement(key, "In", frozenset((value,))) for key, value in labels.items())
+    requirements = frozenset(Requirement(key, "In", frozenset((value,))) for key, value in labels.items())
     if pod.owner is None:
-        return found
-    return found | state.surroundings.controllers.get((pod.owner.kind, pod.namespace, pod.owner.name), frozenset())
+        return requirements
+    return requirements | state.surroundings.controllers.get(
+        (pod.owner.kind, pod.namespace, pod.owner.name), frozenset()
+    )
 
 
 def spread_query(constraint: SpreadConstraint, namespace: str) -> PodQuery:
@@ -70,11 +72,11 @@ def counted_nodes(
     nodes: NodeFilters, constraints: Sequence[SpreadConstraint], *, require_all: bool
 ) -> Iterator[tuple[NodeRow, list[int]]]:
     """Nodes that count for spreading, each with the indices of the constraints whose policies admit it."""
-    keys = [one.topology_key for one in constraints]
+    keys = [constraint.topology_key for constraint in constraints]
     for row in nodes.state.rows.values():
         if require_all and not all(key in row.labels for key in keys):
             continue
-        indices = [index for index, one in enumerate(constraints) if admits(nodes, one, row.name)]
+        indices = [index for index, constraint in enumerate(constraints) if admits(nodes, constraint, row.name)]
         if indices:
             yield row, indices
 
@@ -127,7 +129,7 @@ class SpreadCounts:
         """Count another pod in or out; unlike at first also one that is being deleted, as kube-scheduler does."""
         if pod.namespace != self._nodes.pod.namespace:
             return
-        if not all(one.topology_key in row.labels for one in self._constraints):
+        if not all(constraint.topology_key in row.labels for constraint in self._constraints):
             return
         for index, constraint in enumerate(self._constraints):
             if selector_matches(constraint.selector, pod.labels) and admits(self._nodes, constraint, row.name):
