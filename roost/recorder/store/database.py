@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast, get_args
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -178,25 +178,26 @@ class Store:
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records and each kind's watch position: (resourceVersion, µs). Raises StoreError and its subclasses."""
-        by_kind: dict[type[Record], dict[Any, Sequence[Any]]] = {}
+        # Kind -> rows by key, for each statement: one statement can't touch a row twice.
+        statements: dict[type[Record], list[dict[Any, Sequence[Any]]]] = {}
         started_pods: set[str] = set()
         for record in records:
-            kind = type(record)
             pod_uid = start_rows.pod_of(record)
             if pod_uid is not None:
                 started_pods.add(pod_uid)
-            form = _FORMS[kind]
-            key, values = form.key_of(record), form.values_of(record)
-            rows = by_kind.setdefault(kind, {})
-            # One statement can't touch a row twice.
-            if key not in rows:
-                rows[key] = values
-            elif form.by_column:
-                rows[key] = form.merged(rows[key], values)
+            kind = type(record)
+            form, of_kind = _FORMS[kind], statements.setdefault(kind, [{}])
+            key = form.key_of(record)
+            rows = next((rows for rows in of_kind if key not in rows), None)
+            if rows is None and kind.MERGE:
+                of_kind.append(rows := {})
+            if rows is not None:
+                rows[key] = form.values_of(record)
         with self._faults(), self.engine.begin() as connection:
-            for kind, rows in by_kind.items():
-                # Sorted by key, so that neighbours in the index are written together.
-                self._upsert(connection, kind, [rows[key] for key in sorted(rows)])
+            for kind, of_kind in statements.items():
+                for rows in of_kind:
+                    # Sorted by key, so that neighbours in the index are written together.
+                    self._upsert(connection, kind, [rows[key] for key in sorted(rows)])
             start_rows.refresh(connection, started_pods)
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)
@@ -422,39 +423,20 @@ class Store:
             raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
 
 
-class _Form:
-    """How records of one kind are identified and merged."""
+class _Form(NamedTuple):
+    """How records of one kind become rows."""
 
-    __slots__ = ("by_column", "key_of", "kind", "names", "resolution", "values_of")
-
-    def __init__(self, kind: type[Record]) -> None:
-        self.kind = kind
-        self.names = tuple(column.name for column in fields(kind))
-        self.key_of: Callable[[Record], Any] = attrgetter(*kind.KEY)
-        self.values_of: Callable[[Record], tuple[Any, ...]] = attrgetter(*self.names)
-        self.by_column = tuple((self.names.index(name), merge) for name, merge in kind.MERGE.items())
-        self.resolution = self.names.index("resolution_us") if Merge.FINER in kind.MERGE.values() else None
-
-    def merged(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-        """The merged values of two records with the same key, by the same rules as in the database."""
-        values = list(old)
-        is_finer = self.resolution is not None and new[self.resolution] < old[self.resolution]
-        for at, merge in self.by_column:
-            before, after = old[at], new[at]
-            if before is None or after is None:
-                values[at] = after if before is None else before
-            elif merge is Merge.LAST:
-                values[at] = after
-            elif merge is Merge.MIN:
-                values[at] = min(before, after)
-            elif merge is Merge.MAX:
-                values[at] = max(before, after)
-            elif (merge is Merge.FINER and is_finer) or (merge is Merge.FILLED and before == ""):
-                values[at] = after
-        return values
+    names: tuple[str, ...]
+    key_of: Callable[[Record], Any]
+    values_of: Callable[[Record], tuple[Any, ...]]
 
 
-_FORMS: Final[Mapping[type[Record], _Form]] = {kind: _Form(kind) for kind in get_args(Record)}
+def _form(kind: type[Record]) -> _Form:
+    names = tuple(column.name for column in fields(kind))
+    return _Form(names, attrgetter(*kind.KEY), attrgetter(*names))
+
+
+_FORMS: Final = {kind: _form(kind) for kind in get_args(Record)}
 
 
 def _is_misparsed(url: sa.URL) -> bool:
