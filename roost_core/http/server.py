@@ -1,9 +1,9 @@
 """Serve a WSGI application over HTTP/1.1 from an event loop, and limit what a connection may cost.
 
 The application runs on the loop itself, so it must answer from memory. Guarantees, whatever is sent: no 5xx and no
-traceback, one deadline for a whole request, at most so many connections (handshakes included) and so many bytes held
-for all requests together (docs/decisions/0013-bounds.md). Nothing is timed request by request: one sweep a second
-looks at all connections.
+traceback, one deadline for a complete request, a limit of connections (including handshakes) and of memory for all
+requests together (docs/decisions/0013-bounds.md). There are no timers per request: one sweep a second checks all
+connections.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 # The API server closes idle connections after 90 s and doesn't retry a POST, so we must wait longer.
 KEEP_ALIVE_SECONDS: Final = 120.0
-# From the first byte of a request to the last of its answer. The API server's own limit for a webhook is 30 s: who
-# takes longer has no reader left.
+# From the first byte of a request to the last of its answer. The API server's own limit for a webhook is 30 s, after
+# which it no longer reads.
 REQUEST_SECONDS: Final = 30.0
 HANDSHAKE_SECONDS: Final = 10.0
 SWEEP_SECONDS: Final = 1.0
@@ -42,8 +42,8 @@ MAX_HEADERS: Final = 100
 HEADER_COST: Final = 32
 # In unfinished requests of all connections together.
 MAX_HELD_BYTES: Final = 32 * 1024 * 1024
-# Read, and dropped but for its beginning, so that the sender sees the answer and not a reset. kube-apiserver takes
-# requests of 3 MiB at most.
+# Of a larger body, this much is read and dropped, so that the sender gets the response, not a reset. kube-apiserver
+# accepts requests of at most 3 MiB.
 DISCARD_BYTES: Final = 8 * 1024 * 1024
 # Requests that are answered in one turn of the loop. kube-apiserver waits for each answer.
 MAX_PIPELINED: Final = 16
@@ -98,15 +98,14 @@ class Server:
         max_held_bytes: int = MAX_HELD_BYTES,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     ) -> None:
-        """Prepare.
+        """is_draining: whether responses ask clients to close their connections.
 
-        is_draining: from now on answers ask their connection to close.
         tls: None for plain HTTP.
         client_name: the common name that a client's certificate must have; "": any.
-        max_connections: open at once, those in a handshake included. For probes and scrapes few are enough, and the
-            fewer there are the less a probe waits behind a flood of scrapes.
+        max_connections: open at once, including those in a handshake. Few are enough for probes and scrapes, and the
+            fewer there are, the less a probe waits behind a flood of scrapes.
         keep_alive_seconds: how long a connection may be idle.
-        max_body_bytes: of a longer body the application gets one byte more than this, and that is all that is kept.
+        max_body_bytes: of a longer body, only this much and one byte more is kept for the application.
         """
         self.app = app
         self.is_draining = is_draining
@@ -125,7 +124,7 @@ class Server:
     ) -> None:
         """Listen on a bound socket until `end`, then let requests under way finish; closes the socket.
 
-        on_sweep: called once a second, as a sign that the loop turns.
+        on_sweep: called once a second, as a sign that the loop is alive.
         """
         loop = asyncio.get_running_loop()
         bound.setblocking(False)

@@ -1,9 +1,9 @@
 """Stream every change of one kind of object, in order, by list-then-watch.
 
-Resumes after a dropped watch, lists again when the server has forgotten where we were (410), waits longer after each
-failure, and notices a connection that died silently. A gapless stream goes on from where an earlier run stopped, and
-says when changes were missed or may have happened before they were told. Its consumer may be slow: nothing more is
-read until it has taken what it was given. (docs/decisions/0002-webhook-server.md says why not kubernetes.informer.)
+Resumes after a dropped watch, lists again when the resourceVersion has expired (410), waits longer after each failure,
+and detects dead connections. A gapless stream continues where an earlier run stopped, and says when changes were missed
+or may have happened earlier than they were read. Its consumer may be slow: nothing more is read until it has processed
+what it was given. (docs/decisions/0002-webhook-server.md says why not kubernetes.informer.)
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ LAST_BACKOFF_SECONDS: Final = 30.0
 SHORT_WATCH_SECONDS: Final = 1.0
 FORBIDDEN: Final = 403
 GONE: Final = 410
-# Whoever took nothing for so long, or heard nothing, may be told of what happened long before.
+# After this long without reading, changes may have happened much earlier than they are read.
 LATE_SECONDS: Final = 1.0
-# A server that had something to say would have said it by now.
+# After this long without an event, there is none waiting.
 QUIET_SECONDS: Final = 30.0
 FORGOTTEN: Final = "the API server had forgotten what came after the last position"
 RESTORED: Final = "it was restored from a backup, or is another one"
@@ -110,10 +110,10 @@ class EventStream:
     ) -> None:
         """kind: a word for logs and metrics.
 
-        selectors: `labelSelector` and `fieldSelector` as the API has them. gapless: False for a consumer to whom a new
-        list says enough; then nothing is told as lost or late. position: the version where an earlier run stopped, ""
-        when there was none; for gapless streams.
-        has_bookmarks: whether the server tells every minute that nothing happened; it does for all kinds but Events.
+        selectors: the API's `labelSelector` and `fieldSelector`. gapless: False for a consumer that only needs the
+        present state; then no change is reported as lost or late. position: the version where an earlier run stopped,
+        "" if there was none; for gapless streams.
+        has_bookmarks: whether the server sends a bookmark every minute; it does for all kinds but Events.
         """
         self.kind = kind
         self._client = client
@@ -195,7 +195,7 @@ class EventStream:
         self._is_listed = False
 
     def _doubt(self) -> None:
-        """Where we stood is in doubt: list again, unless every change must be told from there on."""
+        """The position may be invalid: list again, unless the stream is gapless."""
         if not self._is_gapless:
             self._forget_place()
 
@@ -203,13 +203,13 @@ class EventStream:
         self._tell(Notice(self.kind, change, key, item, self._version, self._wall()))
 
     def _list(self, stop: threading.Event) -> None:
-        """Tell of everything: as it was at the position, so that the watch can go on from there without a hole."""
+        """List everything, as of the position, so that the watch can continue from there without a gap."""
         query: dict[str, str | int | bool] = {**self._selectors, "limit": PAGE_OBJECTS}
         if self._version:
             self._find_late()
             query |= {"resourceVersion": self._version, "resourceVersionMatch": "Exact"}
         page = self._client.get(self._path, query)
-        # Only now: a list that can't be had tells nothing.
+        # Only now: a failed list sends no notice.
         self._say(Change.LISTING)
         while not stop.is_set():
             metadata = page.get("metadata") or {}
@@ -254,10 +254,10 @@ class EventStream:
         return ended_well
 
     def _mark(self, version: int) -> None:
-        """Say that all up to this version was told, in the place of a bookmark.
+        """Send a bookmark of our own: all changes up to this version have been read.
 
-        It is what the server stood at before a watch that ended well, and in whose last seconds we listened and nothing
-        came. Without it the position of a quiet kind would grow old, until the server has forgotten what is after it.
+        It is the server's version before a watch that ended well and whose last seconds brought nothing. Without it,
+        the position of a kind that seldom changes would expire on the server.
         """
         self._hear()
         if version > _number(self._version):
@@ -293,10 +293,10 @@ class EventStream:
                 self._find_late()
 
     def _find_late(self) -> None:
-        """Ask what the version is now: changes up to it are told late. Raises ApiError when it is behind ours.
+        """Read the present version: changes up to it are late. Raises ApiError if it is behind ours.
 
-        A list without a version is never older than what the server has told anybody. A watch from a version that is
-        still to come would be silent until then, and after that tell of changes as if there had been none before.
+        A list without a version is never older than anything the server has sent. A watch from a future version would
+        send nothing until then, and miss the changes before it.
         """
         metadata = self._client.get(self._path, {"limit": 1}).get("metadata") or {}
         version = self._late_until = _number(str(metadata.get("resourceVersion") or ""))

@@ -1,7 +1,7 @@
 """Elect one of several replicas by a Lease, by client-go's rules.
 
-Written here because the official client's election measures by a clock that may jump, can't be stopped, ends its thread
-on a network fault and never gives the Lease back. (docs/decisions/0002-webhook-server.md)
+The official client's leader election uses a clock that may jump, can't be stopped, ends its thread on a network error
+and never releases the Lease. (docs/decisions/0002-webhook-server.md)
 Source: k8s.io/client-go/tools/leaderelection.
 """
 

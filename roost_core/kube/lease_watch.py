@@ -1,7 +1,7 @@
 """Read another program's Lease every other second, and notice when its holder stops renewing it or returns.
 
-A plain read, as client-go's election has it, rather than a watch: only an answer of the API server proves that a Lease
-which doesn't change is not renewed, and not that the watch has died.
+Like client-go's leader election, it reads instead of watching: only a response of the API server proves that an
+unchanged Lease is not being renewed, rather than that the watch has died.
 """
 
 from __future__ import annotations

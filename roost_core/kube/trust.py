@@ -1,7 +1,6 @@
-"""Keep what a webhook's certificates rest on: Secrets of a CA and of a leaf, and the caBundle of its configuration.
+"""Store a webhook's certificates: Secrets of a CA and of a leaf, and the caBundle of its configuration.
 
-Owns paths and object shapes; knows nothing of certificates. Secrets are written with the version that was read, so that
-of two writers one is told.
+Secrets are written with the resourceVersion that was read, so that of two writers one gets a conflict.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keep a local copy of one kind of object, from an event stream.
 
-Objects are reduced to what their reader needs as they arrive: 5,000 whole nodes would not fit into a small pod.
+Objects are reduced to what their reader needs as they arrive: 5,000 complete nodes would not fit into a small pod.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class WatchCache(Generic[T]):
     ) -> None:
         """kind: a word for logs and metrics. on_change: called when `take_changes` has something.
 
-        is_minor: given an object before and now (None: none), tells that `on_minor_change` is to be told instead.
-        keeps_changes: False for readers of `objects` alone; changes that nobody takes would pile up.
-        has_bookmarks: whether the server tells every minute that nothing happened; it does for all kinds but Events.
+        is_minor: given an object before and now (None: absent), whether to call `on_minor_change` instead.
+        keeps_changes: False for readers of `objects` only; changes that are never taken would pile up.
+        has_bookmarks: whether the server sends a bookmark every minute; it does for all kinds but Events.
         """
         self.kind = kind
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
