@@ -1,4 +1,4 @@
-"""Pods created a second through a real API server: with the rules in Go, with Roost, and with the rules in CEL.
+"""Pods created per second through a real API server: with the rules in Go, with Roost, and with the rules in CEL.
 
 `python -m benchmarks.admission`. Each way has its own namespace, all stand side by side, and every round goes through
 all of them: so a slow moment of the machine hits all alike. 16 clients; the pods are deleted between the rounds. The

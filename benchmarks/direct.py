@@ -1,4 +1,4 @@
-"""Reviews a second, straight to the webhooks: Roost against the same rules in Go, on as many cores.
+"""Reviews per second, sent directly to the webhooks: Roost against the same rules in Go, on as many cores.
 
 `python -m benchmarks.direct`. Each server has one core to itself (GOMAXPROCS=1), the load the other; TLS, 16 and 64
 kept-alive connections. Rounds go through all servers one after the other, so that a slow moment hits all. Also: memory

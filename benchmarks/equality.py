@@ -1,6 +1,6 @@
-"""Check that the Go webhook and Roost make the same pod of every pod, and degrade gates for the same reasons.
+"""Check that the Go webhook and Roost patch every pod alike, and degrade gates for the same reasons.
 
-A race is only fair between equals. `python -m benchmarks.equality`: 0 when all are equal, 1 with the differences
+Only equals can be compared. `python -m benchmarks.equality`: 0 when all are equal, 1 with the differences
 otherwise. The other benchmarks run it first. The Go webhook is frozen: it knows the rules of benchmarks/values.yaml,
 and the two are compared under these values alone. Pods: those of the benchmarks, variants of them that reach every
 rule, and the recorded ones.

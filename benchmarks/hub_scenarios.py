@@ -1,4 +1,4 @@
-"""Hubs to hold Roost against zero-to-jupyterhub on: what each launches, its values as its operator has them, its nodes.
+"""Hubs on which Roost is compared with zero-to-jupyterhub: their launches, their operators' values, their nodes.
 
 Launches are made up from the seed, or a recorded trace's. Sizes are round figures of hubs of that kind; what a figure
 stands for is said beside it. A pool of nodes of its own (GPUs, large memory) is a scenario of its own, for pods of one

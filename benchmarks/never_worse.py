@@ -1,4 +1,4 @@
-"""Hold Roost against zero-to-jupyterhub's defaults with equal placeholders, hub by hub: nowhere may it be worse.
+"""Compare Roost with zero-to-jupyterhub's defaults, with equal placeholders, hub by hub: it must never be worse.
 
 `python -m benchmarks.never_worse`: all scenarios of `benchmarks.hub_scenarios`; exit status 1 where a promise is
 broken. A hub of your own: `--launches FILE` (what `roost simulate --trace` takes), `--hub-values FILE` (the hub's

@@ -37,7 +37,7 @@ def write_policy(path: Path, namespace: str, *settings: str) -> Path:
     ]
     if len(documents) != 1:
         raise RuntimeError(f"found {len(documents)} ConfigMaps with policy.json in what roost render gives, expected 1")
-    read_settings(documents[0].encode())  # faults are told here, not by a server that doesn't start
+    read_settings(documents[0].encode())  # report faults here, not by a server that doesn't start
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(documents[0])
     return path

@@ -1,4 +1,4 @@
-"""Users who wait although their victim has gone: thousands of pre-emptions under a real kube-scheduler.
+"""Users who wait although their victim is gone: thousands of preemptions under a real kube-scheduler.
 
 `python -m benchmarks.preemptions`. Fake nodes full of placeholders; classes of 5 to 50 users begin within 2 s, each
 user pushes a placeholder out, and a placeholder that went is made anew and waits for room. A stand-in for kubelets ends

@@ -1,4 +1,4 @@
-"""How many changes a second the recorder stores without loss, and its memory over many; beside it JSON lines.
+"""How many changes per second the recorder stores without loss, and its memory; beside it, writing JSON lines.
 
 python -m benchmarks.recorder [--changes 70000] [--nodes 50] [--long 1000000 --long-nodes 8]   (--long 0: no such run)
 

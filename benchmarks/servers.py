@@ -1,4 +1,4 @@
-"""Start the webhooks under test, on loopback, each held to its cores, and read what they use of the machine."""
+"""Start the webhooks under test on loopback, each pinned to its cores, and read their processor time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast the simulator is, beside the real kube-scheduler deciding the same pods, and how its cost and memory grow.
+"""How fast the simulator is, beside the real kube-scheduler deciding on the same pods, and how its memory grows.
 
 `python -m benchmarks.simulator [--parts decisions launches trace memory]`. Our own times are processor time of
 one process on one core, so neighbours on the machine matter less to them; kube-scheduler's are what the clock and its

@@ -1,4 +1,4 @@
-"""Set up what the servers under test look at: a real API server with nodes, builder pods, one namespace for each peer.
+"""Set up what the servers under test watch: a real API server with nodes, builder pods, and a namespace per peer.
 
 Owns the scene that all cluster benchmarks share. Each peer has a namespace of its own, with the same builder pods, and
 the nodes carry each peer's image labels: so all of them can stand side by side, and a round needs no change of
@@ -30,7 +30,7 @@ PARALLEL_REQUESTS: Final = 8
 
 
 class Stage:
-    """The cluster as the benchmarks want it; close the control plane and all of it is gone."""
+    """A cluster for the benchmarks; it disappears with its control plane."""
 
     def __init__(self, cluster: ControlPlane, *, nodes: int = 20, builders: bool = True) -> None:
         self.cluster = cluster

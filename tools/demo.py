@@ -126,7 +126,7 @@ def _data(objects: list[Object], file: str) -> str:
 
 
 class Cluster:
-    """Nodes and pods, told to the stand-in and kept for the scheduler's model."""
+    """Nodes and pods, in the stand-in and in the scheduler model."""
 
     def __init__(self, api: StandInApi, objects: list[Object]) -> None:
         self._api = api
@@ -144,7 +144,7 @@ class Cluster:
         classes = [item for item in objects if item["kind"] == "PriorityClass"]
         self._priorities = {item["metadata"]["name"]: item["value"] for item in classes}
         for part in ("scheduler", "controllers"):
-            # Somebody is at work: what nobody holds, the webhook doesn't count on.
+            # Hold the Leases: otherwise the webhook doesn't rely on scheduler and controllers.
             lease = {"holderIdentity": part, "leaseDurationSeconds": 3600, "renewTime": _now(micro=True)}
             metadata = {"name": f"{RELEASE}-roost-{part}", "namespace": NAMESPACE, "uid": part}
             api.put(LEASES, {"metadata": metadata, "spec": lease})
@@ -189,7 +189,7 @@ class Cluster:
         self._api.put(PODS, pod)
 
     def place(self, pod: Object) -> Decision:
-        """Ask the model where kube-scheduler would bind it by the rendered profile that it names, and bind it there."""
+        """Bind the pod where kube-scheduler would, by the model and the rendered profile that the pod names."""
         profile = self._profiles[pod["spec"]["schedulerName"]]
         decision = schedule(read_pod_state(pod), self._state, profile)
         if decision.node is None:
@@ -271,7 +271,7 @@ class Webhook:
         _wait(self.folder, "webhook", lambda: full in _get(f"{url}/metrics") and bool(_get(f"{url}/readyz")))
 
     def admit(self, pod: Object) -> Object:
-        """Send a review of the pod's creation, as an API server does; the pod that its patch makes."""
+        """Send a review of the pod's creation, as an API server does; returns the patched pod."""
         pod = copy.deepcopy(pod)
         pod["metadata"]["namespace"] = NAMESPACE
         pod["spec"].setdefault("schedulerName", "default-scheduler")
@@ -296,7 +296,7 @@ class Webhook:
 
 
 def show_pod(number: int, kind: str, webhook: Webhook, cluster: Cluster) -> bool:
-    """Admit and place one pod; False when it went anywhere else than promised."""
+    """Admit and place one pod; False when it went elsewhere than promised."""
     heading(f"{number}. A {kind} pod: what the webhook made of it, and where it went")
     sent = cluster.placeholder if kind == "placeholder" else yaml.safe_load((DATA / f"{kind}.yaml").read_text())
     if kind == "user":
@@ -361,14 +361,14 @@ def record(folder: Path, api: StandInApi, objects: list[Object], database: Path)
 
 
 def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes]) -> None:
-    """End the recorder, and ask what it stored."""
+    """Stop the recorder, and print what it stored."""
     heading("6. What the recorder stored of it: roost why jupyter-ada")
     command = [*ROOST, "why", "jupyter-ada", "--database", str(database)]
     deadline = time.monotonic() + WAIT_SECONDS
     while not (story := subprocess.run(command, capture_output=True, text=True, check=False)).stdout:
         if time.monotonic() > deadline:
             raise DemoError(f"the recorder stored nothing: {story.stderr}{_log(folder, 'record')}")
-    # What it still holds back, it stores when it ends.
+    # When it ends it stores what it still has in memory.
     recorder.terminate()
     recorder.wait(WAIT_SECONDS)
     for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
@@ -410,7 +410,7 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _background(folder: Path, command: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program of ours until the block ends; what it says goes to a log in the folder."""
+    """Run a command of Roost until the block ends; its output goes to a log in the folder."""
     with (folder / f"{command}.log").open("wb") as log:
         process = subprocess.Popen([*ROOST, command, *options], stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
     try:

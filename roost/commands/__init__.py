@@ -1,1 +1,1 @@
-"""One module a command; each is imported only when it is called, so that none pays for the others."""
+"""One module per command of `roost/cli.py`, imported only when the command is called."""
