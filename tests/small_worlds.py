@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from generator.values.merge import Settings
 from roost.simulator.engine.hub import Hub
-from roost.simulator.engine.measures import Measures
 from roost.simulator.engine.pods import USER
+from roost.simulator.engine.totals import Measures
 from roost.simulator.engine.world import World
 from roost.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
 from roost.simulator.setup.policy import load_policy

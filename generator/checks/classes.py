@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
-from generator.checks.report import Report, Said, at, listing, mapping, number, text
+from generator.checks.report import Phrase, Report, at, listing, mapping, number, text
 from generator.checks.terms import lint_expressions, lint_term, lint_tolerations
 from generator.faults import describe
 
@@ -64,7 +64,7 @@ def _lint_references(report: Report, path: Path, pod_class: dict[str, object], c
         for other in mapping(pod_class.get(side)):
             if other not in classes:
                 expected = f"a key of podClasses ({', '.join(sorted(classes))})"
-                report.error((*path, side, other), Said(f"the class {describe(other)}"), expected, "null deletes it.")
+                report.error((*path, side, other), Phrase(f"the class {describe(other)}"), expected, "null deletes it.")
 
 
 def _lint_home(report: Report, path: Path, pod_class: dict[str, object]) -> None:

@@ -1,11 +1,11 @@
-"""Lint what the controllers and the puller follow: images, where they belong, placeholders by the clock."""
+"""Lint what the controllers and the puller follow: images, and where they belong."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.report import Report, Said, at, listing, mapping, number
+from generator.checks.report import Report, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import describe
 from roost_core.placement.managed_images import puller_groups
@@ -35,7 +35,6 @@ def lint_controllers(report: Report, release: Release) -> None:
     _lint_puller(report, release)
     _lint_profiles(report)
     _lint_mover(report)
-    _lint_windows(report)
     _lint_popular(report)
 
 
@@ -172,40 +171,6 @@ def _lint_mover(report: Report) -> None:
     if mover.get("enabled") is True and _is_on(report):
         reason = "with placeholder.backend: capacityBuffer there are no placeholders to attract or move."
         report.warn(("placeholderMover", "enabled"), reason, "Set it to false.")
-
-
-def _lint_windows(report: Report) -> None:
-    for index, entry in enumerate(listing(report.values.get("placeholders"))):
-        path = ("placeholders", index)
-        windows = listing(at(entry, "windows"))
-        if windows:
-            _lint_calendar(report, (*path, "windows"), windows)
-        for key, is_used in (("windows", bool(windows)), ("countBy", at(entry, "countBy") == "nodes")):
-            if not is_used:
-                continue
-            if not _is_on(report):
-                reason = "only the controllers set numbers of placeholders: `replicas` holds, in placeholders."
-                report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
-            elif at(report.values, "placeholder", "backend") == "capacityBuffer":
-                reason = "nobody sets the size of a CapacityBuffer: `replicas` holds, in placeholders."
-                report.warn((*path, key), reason, "Remove it, or use placeholder.backend: statefulset.")
-
-
-def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
-    # Cron texts and zones: most values have none.
-    from roost_core.placement.headroom_windows import never_holds, parse_windows  # noqa: PLC0415
-    from roost_core.placement.settings_reader import Reader  # noqa: PLC0415
-
-    read = Reader()
-    parsed = parse_windows(read, windows, "")
-    for fault in read.faults:
-        index, _, key = fault.key.removeprefix("[").partition("].")
-        report.error((*path, int(index), key), Said(fault.found), fault.expected)
-    idle = {window.name for window in parsed if never_holds(window)}
-    for position, entry in enumerate(windows):
-        if at(entry, "name") in idle:
-            reason = "the window never holds: whenever it starts, it ends at the same moment."
-            report.warn((*path, position, "end"), reason, "Give it another end.")
 
 
 def _lint_popular(report: Report) -> None:

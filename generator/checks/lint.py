@@ -9,7 +9,7 @@ from generator.checks.controllers import lint_controllers
 from generator.checks.placeholders import is_wanted, lint_placeholders, placeholder_sets
 from generator.checks.reach import lint_reach
 from generator.checks.recorder import lint_recorder
-from generator.checks.report import Report, Said, at, mapping, number, text
+from generator.checks.report import Phrase, Report, at, mapping, number, text
 from generator.checks.scheduler import lint_scheduler
 from generator.checks.sizes import lint_sizes
 from generator.faults import Fault, describe
@@ -103,7 +103,7 @@ def _lint_admission(report: Report, release: Release) -> None:
     if release.kube_minor < _POLICY_MINOR:
         expected = f"webhook or none for Kubernetes {release.kube_version}"
         fix = "policy needs 1.36: give the cluster's version with --kube-version."
-        report.error(path, Said('"policy"'), expected, fix)
+        report.error(path, Phrase('"policy"'), expected, fix)
     for name, entry in mapping(report.values.get("podClasses")).items():
         if at(entry, "home") is not None:
             reason = "admission policies have no ring: pods of this class get no home."
@@ -193,7 +193,7 @@ def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
     if bundle and (len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")):
         fix = "Make it with: base64 -w0 ca.pem"
         report.error(
-            (*path, "caBundle"), Said("text that is not base64-encoded PEM"), "PEM certificates in base64", fix
+            (*path, "caBundle"), Phrase("text that is not base64-encoded PEM"), "PEM certificates in base64", fix
         )
     if mode == "certManager" and not at(certificates, "issuerRef", "name"):
         kind = at(certificates, "issuerRef", "kind")

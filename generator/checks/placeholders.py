@@ -1,10 +1,10 @@
-"""Lint `placeholders` and `placeholder.defaults`: names, and whether they reserve room where users run."""
+"""Lint `placeholders` and `placeholder.defaults`: names, windows, and whether they reserve room where users run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from generator.checks.report import Report, at, listing, mapping, number, text
+from generator.checks.report import Phrase, Report, at, listing, mapping, number, text
 from generator.render.functions import complete_placeholder_set
 
 if TYPE_CHECKING:
@@ -66,6 +66,42 @@ def lint_placeholders(report: Report) -> None:
             reason = "a placeholder without requests keeps nothing free."
             report.warn(placeholder_set.path("resources"), reason, "Request at least what one user requests.")
         _lint_dropped(report, placeholder_set)
+    _lint_windows(report)
+
+
+def _lint_windows(report: Report) -> None:
+    """Check the windows of every set, and that somebody follows them."""
+    for index, entry in enumerate(listing(report.values.get("placeholders"))):
+        path = ("placeholders", index)
+        windows = listing(at(entry, "windows"))
+        if windows:
+            _lint_calendar(report, (*path, "windows"), windows)
+        for key, is_used in (("windows", bool(windows)), ("countBy", at(entry, "countBy") == "nodes")):
+            if not is_used:
+                continue
+            if at(report.values, "controllers", "enabled") is not True:
+                reason = "only the controllers set numbers of placeholders: `replicas` holds, in placeholders."
+                report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
+            elif at(report.values, "placeholder", "backend") == "capacityBuffer":
+                reason = "nobody sets the size of a CapacityBuffer: `replicas` holds, in placeholders."
+                report.warn((*path, key), reason, "Remove it, or use placeholder.backend: statefulset.")
+
+
+def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
+    # Cron texts and zones: most values have none.
+    from roost_core.placement.headroom_windows import never_holds, parse_windows  # noqa: PLC0415
+    from roost_core.placement.settings_reader import Reader  # noqa: PLC0415
+
+    read = Reader()
+    parsed = parse_windows(read, windows, "")
+    for fault in read.faults:
+        index, _, key = fault.key.removeprefix("[").partition("].")
+        report.error((*path, int(index), key), Phrase(fault.found), fault.expected)
+    idle = {window.name for window in parsed if never_holds(window)}
+    for position, entry in enumerate(windows):
+        if at(entry, "name") in idle:
+            reason = "the window never holds: whenever it starts, it ends at the same moment."
+            report.warn((*path, position, "end"), reason, "Give it another end.")
 
 
 def _lint_dropped(report: Report, placeholder_set: PlaceholderSet) -> None:

@@ -27,7 +27,7 @@ class Report:
 
     def error(self, path: Path, found: object, expected: str, fix: str = "") -> None:
         """Say that a value doesn't work: what was found (shown as JSON), what is accepted."""
-        self._add(path, found if isinstance(found, Said) else describe(found), expected, fix, is_error=True)
+        self._add(path, found if isinstance(found, Phrase) else describe(found), expected, fix, is_error=True)
 
     def refuse(self, path: Path, reason: str, fix: str = "") -> None:
         """Say in a sentence why values don't work together."""
@@ -43,7 +43,7 @@ class Report:
         self.faults.append(Fault(file, line, show_path(path), str(found), expected, fix, severity))
 
 
-class Said(str):
+class Phrase(str):
     """Words for what was found, when the value itself says too little."""
 
     __slots__ = ()

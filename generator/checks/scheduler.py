@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.report import Report, Said, at, listing, mapping, number, text
+from generator.checks.report import Phrase, Report, at, listing, mapping, number, text
 from generator.checks.scheduler_gates import gates_of, lint_gates, scheduler_minor
 from roost_core.scheduler.plugins import (
     FILTERS_NEED_PRE_FILTER,
@@ -124,7 +124,7 @@ def _lint_reference(report: Report, path: Path, profile: dict[str, object], stra
     named = profile.get("strategy")
     if named is None:
         fix = "Or give both plugins and pluginConfig."
-        report.error((*path, "strategy"), Said("nothing"), f"one of {', '.join(sorted(strategies))}", fix)
+        report.error((*path, "strategy"), Phrase("nothing"), f"one of {', '.join(sorted(strategies))}", fix)
     elif text(named) not in strategies:
         report.error((*path, "strategy"), named, f"one of {', '.join(sorted(strategies))}")
 
@@ -150,7 +150,7 @@ def _lint_total(report: Report, path: Path, weights: Iterator[float]) -> None:
     total = sum(weights) * _BEST_SCORE
     if total > _MAX_TOTAL:
         report.error(
-            path, Said(f"100 x the weights = {total:.0f}"), f"at most {_MAX_TOTAL} (int64)", "Use smaller ones."
+            path, Phrase(f"100 x the weights = {total:.0f}"), f"at most {_MAX_TOTAL} (int64)", "Use smaller ones."
         )
 
 
@@ -159,16 +159,16 @@ def _lint_fit(report: Report, path: Path, fit: dict[str, object]) -> None:
     kind = fit.get("type")
     if kind is None:
         fix = "LeastAllocated is the default only where scoringStrategy is left out whole."
-        report.error((*path, "type"), Said("nothing"), f"one of {', '.join(_FIT_TYPES)}", fix)
+        report.error((*path, "type"), Phrase("nothing"), f"one of {', '.join(_FIT_TYPES)}", fix)
     elif kind not in _FIT_TYPES:
         report.error((*path, "type"), kind, f"one of {', '.join(_FIT_TYPES)}")
     shape_path = (*path, "requestedToCapacityRatio")
     has_shape = fit.get("requestedToCapacityRatio") is not None
     if kind == "RequestedToCapacityRatio" and not has_shape:
-        report.error(shape_path, Said("nothing"), "a shape, for this type", "Give shape: [{utilization, score}, …].")
+        report.error(shape_path, Phrase("nothing"), "a shape, for this type", "Give shape: [{utilization, score}, …].")
     if kind in _FIT_TYPES[:2] and has_shape:
         fix = "Remove it with null."
-        report.error(shape_path, Said("a shape"), f"nothing, for the type {text(kind)}", fix)
+        report.error(shape_path, Phrase("a shape"), f"nothing, for the type {text(kind)}", fix)
     seen: set[str] = set()
     for index, entry in enumerate(listing(fit.get("resources"))):
         resource = mapping(entry)
@@ -248,7 +248,7 @@ def _lint_plugins(
 ) -> None:
     for point, entry in plugins.items():
         if point not in POINTS:
-            report.error((*path, point), Said("an unknown key"), f"one of {', '.join(POINTS)}")
+            report.error((*path, point), Phrase("an unknown key"), f"one of {', '.join(POINTS)}")
             continue
         plugin_set = entry if isinstance(entry, dict) else None
         if plugin_set is None or not plugin_set.keys() <= {"enabled", "disabled"}:
@@ -370,7 +370,7 @@ def _lint_plugin_config(report: Report, path: Path, profile: dict[str, object]) 
         for key in arguments:
             if key not in known:
                 accepted = ", ".join(sorted(_ARGUMENTS.get(name, ()))) or "none: it takes no arguments"
-                report.error((*here, "args", key), Said("an unknown argument"), accepted)
+                report.error((*here, "args", key), Phrase("an unknown argument"), accepted)
         _lint_arguments(report, (*here, "args"), name, arguments)
     if entries and "PodTopologySpread" not in seen:
         reason = (
@@ -415,7 +415,7 @@ def _lint_spread(report: Report, path: Path, arguments: dict[str, object]) -> No
         constraint = mapping(entry)
         if constraint.get("labelSelector") is not None:
             fix = "kube-scheduler deduces it from the pod's Services and owner."
-            report.error((*path, "defaultConstraints", index, "labelSelector"), Said("a selector"), "none", fix)
+            report.error((*path, "defaultConstraints", index, "labelSelector"), Phrase("a selector"), "none", fix)
         pair = (text(constraint.get("topologyKey")), text(constraint.get("whenUnsatisfiable")))
         if pair in seen:
             report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
-from generator.checks.report import Report, Said, at, mapping, text
+from generator.checks.report import Phrase, Report, at, mapping, text
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -97,7 +97,7 @@ def _lint_placeholder(report: Report, path: Path, request: object, resource: str
     if user and placeholder < user:
         binary = isinstance(guarantee, str) and resource == "memory" and guarantee[-1:] in "KMGT"
         hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
-        found = Said("nothing" if request is None else str(request))
+        found = Phrase("nothing" if request is None else str(request))
         reason = f"the placeholder ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
         report.warn(
             path, reason, "A user might not fit in the room that a placeholder frees: request at least as much."

@@ -18,8 +18,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.pull_failures import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost.controllers.contract.puller_pods import PULLED, is_puller, is_z2jh_puller
+from roost.controllers.contract.waiting_reasons import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import OWN_INSTANCE_LABEL

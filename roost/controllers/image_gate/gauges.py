@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from roost.controllers.contract.actions import GaugeDefinition, Gauges
 from roost.controllers.image_gate.absent_images import Opening
 from roost.controllers.image_gate.node_reports import NO_PULLER
-from roost.controllers.image_gate.pull_faults import find_cause
+from roost.controllers.image_gate.pull_causes import find_cause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import Notice, SetCondition
 from roost.controllers.image_gate.node_view import count_any, join_references
-from roost.controllers.image_gate.pull_faults import describe_fault, find_cause
+from roost.controllers.image_gate.pull_causes import describe_fault, find_cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

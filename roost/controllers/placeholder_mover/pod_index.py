@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.pull_failures import PULL_FAULTS
 from roost.controllers.contract.puller_pods import is_popular_puller, is_puller
+from roost.controllers.contract.waiting_reasons import PULL_FAULTS
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 
 if TYPE_CHECKING:

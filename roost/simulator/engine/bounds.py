@@ -15,7 +15,7 @@ from roost.simulator.setup.assumptions import PULLS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from roost.simulator.engine.kubelet import Image, Layer
+    from roost.simulator.engine.node_images import Image, Layer
     from roost.simulator.setup.assumptions import Assumptions
 
 SECONDS_AN_HOUR: Final = 3600.0

@@ -12,8 +12,16 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost.simulator.engine.fit_checks import (
+    Room,
+    count_staying,
+    is_daemon,
+    place,
+    place_all,
+    pods_waiting,
+    rooms_coming,
+)
 from roost.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
-from roost.simulator.engine.rooms import Room, count_staying, is_daemon, place, place_all, pods_waiting, rooms_coming
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 from roost_core.scheduler.objects import CPU, MEMORY
 

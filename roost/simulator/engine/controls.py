@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner
     from roost.simulator.engine.entities import SimNode, SimPod
     from roost.simulator.engine.kubelets import Kubelets
-    from roost.simulator.engine.measures import Measures
     from roost.simulator.engine.placeholder_sets import PlaceholderSets
     from roost.simulator.engine.pods import PodMaker
+    from roost.simulator.engine.totals import Measures
     from roost.simulator.setup.policy import Policy, PullerSet
     from roost_core.placement.nodes import NodeFact
     from roost_core.scheduler.objects import NodeState

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from roost.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
 
 if TYPE_CHECKING:
-    from roost.simulator.engine.kubelet import NodeImages
+    from roost.simulator.engine.node_images import NodeImages
     from roost.simulator.setup.policy import PlaceholderSet
     from roost.simulator.trace.attempt import Attempt
     from roost_core.scheduler.objects import NodeState, PodState

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from roost.simulator.engine.culling import next_look
 from roost.simulator.engine.entities import Launch, SimPod
-from roost.simulator.engine.kubelet import USER as FOR_USER
-from roost.simulator.engine.measures import USERS
+from roost.simulator.engine.node_images import USER as FOR_USER
 from roost.simulator.engine.pods import BUILD, USER, image_reference
 from roost.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
+from roost.simulator.engine.totals import USERS
 from roost.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from roost.simulator.engine.builds import BuildWorld
     from roost.simulator.engine.controls import Controls
     from roost.simulator.engine.entities import SimNode
-    from roost.simulator.engine.kubelet import Images
     from roost.simulator.engine.kubelets import Kubelets
-    from roost.simulator.engine.measures import Measures
+    from roost.simulator.engine.node_images import Images
     from roost.simulator.engine.pods import PodMaker
+    from roost.simulator.engine.totals import Measures
     from roost.simulator.engine.webhook_facts import WebhookFacts
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.trace.attempt import Attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from roost.simulator.engine.kubelet import BACKGROUND
+from roost.simulator.engine.node_images import BACKGROUND
 from roost.simulator.engine.pods import image_reference
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from roost.simulator.engine.bounds import BoundsMeter
     from roost.simulator.engine.entities import SimNode
-    from roost.simulator.engine.kubelet import Images
+    from roost.simulator.engine.node_images import Images
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import PullerSet
     from roost_core.scheduler.objects import NodeState

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roost.simulator.engine.entities import SimNode, SimPod
     from roost.simulator.engine.hub import Hub
-    from roost.simulator.engine.measures import Measures
+    from roost.simulator.engine.totals import Measures
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import Policy
     from roost_core.scheduler.cycle import Decision

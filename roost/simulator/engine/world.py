@@ -17,9 +17,8 @@ from roost.simulator.engine.builds import BuildWorld
 from roost.simulator.engine.controls import Controls
 from roost.simulator.engine.entities import SimNode, SimPod
 from roost.simulator.engine.hub import Hub
-from roost.simulator.engine.kubelet import Images, NodeImages, PullFigures
 from roost.simulator.engine.kubelets import Kubelets
-from roost.simulator.engine.measures import NODES, PLACEHOLDERS, USERS, Measures
+from roost.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost.simulator.engine.placeholder_sets import PlaceholderSets
 from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER, PodMaker
 from roost.simulator.engine.pool import make_node, namespace_labels, node_labels
@@ -31,6 +30,7 @@ from roost.simulator.engine.results import (
 )
 from roost.simulator.engine.scaling import Scaling
 from roost.simulator.engine.scheduling import Scheduling
+from roost.simulator.engine.totals import NODES, PLACEHOLDERS, USERS, Measures
 from roost.simulator.engine.webhook_facts import WebhookFacts
 from roost_core.scheduler.objects import NodeState, PodState, copy_pod
 from roost_core.scheduler.state import ClusterState

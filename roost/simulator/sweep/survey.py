@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.simulator.chance import Chance
-from roost.simulator.engine.kubelet import Images
+from roost.simulator.engine.node_images import Images
 from roost.simulator.trace.counts import InputCounts, TraceError
 from roost.simulator.trace.offline import DISK_PARTS, CacheRow, CoverRow, DiskRow, cache_rows, cover_rows, disk_rows
 

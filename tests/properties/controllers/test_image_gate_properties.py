@@ -80,7 +80,7 @@ def made(drawn: Any) -> GateWorld:
     return world
 
 
-class Said:
+class Phrase:
     """What kubelets have said at any time of each node's images: all that a label may rest on."""
 
     def __init__(self, world: GateWorld) -> None:
@@ -91,7 +91,7 @@ class Said:
         }
 
 
-def do(world: GateWorld, step: Any, said: Said) -> None:
+def do(world: GateWorld, step: Any, said: Phrase) -> None:
     kind, *rest = step
     pullers = {pod.node_name: key for key, pod in world.pods.items() if pod.containers}
     match kind:
@@ -129,8 +129,8 @@ def do(world: GateWorld, step: Any, said: Said) -> None:
             world.turn()
 
 
-def play(world: GateWorld, story: list[Any]) -> Said:
-    said = Said(world)
+def play(world: GateWorld, story: list[Any]) -> Phrase:
+    said = Phrase(world)
     for step in story:
         do(world, step, said)
     return said

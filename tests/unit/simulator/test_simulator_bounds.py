@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.simulator.engine.bounds import BOUNDS, BoundsMeter, WaitMeter
-from roost.simulator.engine.kubelet import Image, Layer
+from roost.simulator.engine.node_images import Image, Layer
 from roost.simulator.setup.assumptions import Assumptions
 
 

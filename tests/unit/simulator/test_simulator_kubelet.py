@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.simulator.chance import Chance
-from roost.simulator.engine.kubelet import BACKGROUND, USER, Images, NodeImages, Pull, PullFigures
+from roost.simulator.engine.node_images import BACKGROUND, USER, Images, NodeImages, Pull, PullFigures
 from roost.simulator.setup.assumptions import PULLS, Assumptions
 
 # One family, so that what is shared is known: 640 MB of base in every image.

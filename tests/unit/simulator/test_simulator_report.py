@@ -17,7 +17,7 @@ from roost.pages.phrases import show_seconds
 from roost.pages.table import Cell, Unit, csv_cell
 from roost.simulator.engine.bounds import WaitMeter
 from roost.simulator.engine.histogram import Histogram
-from roost.simulator.engine.kubelet import Image
+from roost.simulator.engine.node_images import Image
 from roost.simulator.engine.results import RunResult
 from roost.simulator.reporting.amounts import show_amount, show_range, show_value
 from roost.simulator.reporting.context import ReportContext
