@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make test`: the checks; the tests that need nothing built, while what the others need is built; then those. Says at
-# the end what failed, and what was skipped and why.
+# `make test`: the checks; the tests that need nothing built, while the control plane is built; then the others. Says
+# at the end what failed, and what was skipped and why.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 python=.venv/bin/python
@@ -17,36 +17,45 @@ run_tests() {
     tee "$log"
 }
 
-build_programs() {
-  if ! command -v go >/dev/null; then
+build() {
+  if command -v go >/dev/null; then
+    nice "$python" -m tests.harness build "$@"
+  else
     echo "test: Go is missing, so the real control plane can't be built; its tests are skipped, with this reason."
-    return 0
   fi
-  nice "$python" -m tests.harness build
+}
+
+# show_if_failed JOB LOG
+show_if_failed() {
+  wait "$1" && return
+  cat "$logs/$2.log" >&2
+  failed=1
 }
 
 tools/check.sh || failed=1
 tools/test_packages.sh || failed=1
+# Each program is built once: a test that needs one waits for it. Nearly all need the control plane, so they start
+# when it's there, and leave much of the processors to the remaining builds.
 set -m # process groups of their own, so that Ctrl-C ends compilers too
-build_programs >"$logs/build.log" 2>&1 &
+build etcd kube-apiserver kube-scheduler kube-controller-manager kubectl >"$logs/control-plane.log" 2>&1 &
+control_plane=$!
+build >"$logs/build.log" 2>&1 &
 building=$!
-# Tests that need the image wait for it; where it can't be built, they say so.
+# Where the image can't be built, its tests say so.
 nice "$python" -m tools.image >"$logs/image.log" 2>&1 &
 imaging=$!
 set +m
-trap 'kill -- "-$building" "-$imaging" 2>/dev/null' EXIT
+trap 'kill -- "-$control_plane" "-$building" "-$imaging" 2>/dev/null' EXIT
 run_tests unit tests/unit tests/properties || failed=1
-if kill -0 "$building" 2>/dev/null; then
-  echo "test: waiting for programs to be built; see $logs/build.log" >&2
+if kill -0 "$control_plane" 2>/dev/null; then
+  echo "test: waiting for the control plane to be built; see $logs/control-plane.log" >&2
 fi
-if ! wait "$building"; then
-  cat "$logs/build.log" >&2
-  failed=1
-fi
+show_if_failed "$control_plane" control-plane
 run_tests e2e tests/e2e tests/parity || failed=1
+show_if_failed "$building" build
 
 echo "test: summary"
 grep -hE '^(FAILED|ERROR|SKIPPED|XFAIL|XPASS) |^=+ .* in [0-9.]+s' "$logs"/{unit,e2e}.log
-grep -h '^test: ' "$logs/build.log"
+grep '^test: ' "$logs/build.log"
 [ $failed = 0 ] && echo "test: ok" || echo "test: FAILED"
 exit $failed

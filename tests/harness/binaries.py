@@ -88,6 +88,7 @@ def _containerd(name: str) -> Program:
     return Program(name, "containerd", f"{module}/cmd/{name}", module, (f"{module}/version.Version={{version}}",))
 
 
+# In the order in which they are built: first what most tests need.
 PROGRAMS: dict[str, Program] = {
     program.name: program
     for program in (
@@ -97,6 +98,20 @@ PROGRAMS: dict[str, Program] = {
         _kubernetes("kubectl", for_each_minor=False),  # the newest speaks with all of them
         # Debian 12's is 3.4: without --socket-reuse-port, and too old for lists from the API server's cache.
         Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
+        # Real nodes. The kubelet has its own go.mod: a package more in the control plane's would rebuild all of that.
+        Program(
+            "kubelet",
+            "kubelet",
+            "k8s.io/kubernetes/cmd/kubelet",
+            "k8s.io/kubernetes",
+            KUBERNETES_VARIABLES,
+            for_each_minor=True,
+        ),
+        _containerd("containerd"),
+        _containerd("containerd-shim-runc-v2"),
+        _containerd("ctr"),
+        Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
+        Program("pause", "../../tools/pause", ".", "", sources=("main.go",)),  # of Roost's image
         Program(
             "helm",
             "helm",
@@ -141,20 +156,6 @@ PROGRAMS: dict[str, Program] = {
             ("sigs.k8s.io/karpenter/pkg/operator.Version={version}",),
             module_files=("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
         ),
-        # Real nodes. The kubelet has its own go.mod: a package more in the control plane's would rebuild all of that.
-        Program(
-            "kubelet",
-            "kubelet",
-            "k8s.io/kubernetes/cmd/kubelet",
-            "k8s.io/kubernetes",
-            KUBERNETES_VARIABLES,
-            for_each_minor=True,
-        ),
-        _containerd("containerd"),
-        _containerd("containerd-shim-runc-v2"),
-        _containerd("ctr"),
-        Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
-        Program("pause", "../../tools/pause", ".", "", sources=("main.go",)),  # of Roost's image
     )
 }
 # program -> (Debian package, the program's path in it). They are unpacked, not installed: no service starts.

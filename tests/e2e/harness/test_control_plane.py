@@ -301,6 +301,13 @@ def test_without_go_the_reason_names_the_fix(monkeypatch: pytest.MonkeyPatch, tm
         ensure_binary("etcd")
 
 
+def test_without_apt_the_reason_names_debians_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(HarnessUnavailableError, match=r"no promtool on PATH.* Debian's package prometheus"):
+        ensure_binary("promtool")
+
+
 def test_kubebuilder_assets_are_used_when_the_minor_fits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     server = tmp_path / "kube-apiserver"
     server.write_text("#!/bin/sh\necho Kubernetes v1.35.9\n")
