@@ -18,7 +18,7 @@ from rich.text import Text
 
 from roost.pages.dates import US
 from roost.pages.phrases import show_plain, show_span
-from roost.recorder.recording.reading import SeenEvent, SeenNode, SeenPod, read_event, read_node, read_pod
+from roost.recorder.recording.reading import EventReading, NodeReading, PodReading, read_event, read_node, read_pod
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.placement.classes import Classes
 from roost_core.placement.images import normalise_reference
@@ -95,18 +95,18 @@ class Picture:
     # Class -> pods without a node, and the wait of the oldest one in seconds.
     pending: Mapping[str, tuple[int, float]]
     # Newest first.
-    decisions: Sequence[SeenEvent]
+    decisions: Sequence[EventReading]
 
 
 def read_picture(
-    nodes: Mapping[str, SeenNode],
-    pods: Mapping[str, SeenPod],
-    events: Mapping[str, SeenEvent],
+    nodes: Mapping[str, NodeReading],
+    pods: Mapping[str, PodReading],
+    events: Mapping[str, EventReading],
     classify: Callable[[Mapping[str, str], str], str],
     now: float,
 ) -> Picture:
     """Combine what is known. now: seconds since 1970."""
-    by_node: dict[str, list[tuple[str, SeenPod]]] = {}
+    by_node: dict[str, list[tuple[str, PodReading]]] = {}
     pending: dict[str, tuple[int, float]] = {}
     for key, pod in pods.items():
         if pod.state.is_finished:
@@ -122,14 +122,14 @@ def read_picture(
     return Picture(lines, pending, decided)
 
 
-def _kind(pod: SeenPod, classify: Callable[[Mapping[str, str], str], str]) -> str:
+def _kind(pod: PodReading, classify: Callable[[Mapping[str, str], str], str]) -> str:
     pod_class = classify(pod.state.labels, pod.state.namespace)
     return pod_class if pod_class in (USER, PLACEHOLDER, BUILD) else OTHER
 
 
 def _node_line(
-    node: SeenNode,
-    pods: Sequence[tuple[str, SeenPod]],
+    node: NodeReading,
+    pods: Sequence[tuple[str, PodReading]],
     classify: Callable[[Mapping[str, str], str], str],
     now: float,
 ) -> NodeLine:
@@ -154,7 +154,7 @@ def _node_line(
     )
 
 
-def _pulling(node: SeenNode, pods: Sequence[tuple[str, SeenPod]], now: float) -> list[Pulling]:
+def _pulling(node: NodeReading, pods: Sequence[tuple[str, PodReading]], now: float) -> list[Pulling]:
     present = node.state.images
     pulling: dict[str, Pulling] = {}
     for _, pod in pods:
@@ -175,7 +175,7 @@ def _pulling(node: SeenNode, pods: Sequence[tuple[str, SeenPod]], now: float) ->
     return sorted(pulling.values(), key=lambda pull: (-pull.waits_seconds, pull.image))
 
 
-def _next_containers(pod: SeenPod) -> list[ContainerState]:
+def _next_containers(pod: PodReading) -> list[ContainerState]:
     """Containers that the kubelet would start now if it had their image: init containers one by one."""
     containers = pod.state.containers
     init = [container for container in containers if container.init and not (container.terminated or container.running)]
@@ -254,7 +254,7 @@ def _pulls(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
     return [*texts, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else texts
 
 
-def _decisions(events: Sequence[SeenEvent], columns: int) -> list[Text]:
+def _decisions(events: Sequence[EventReading], columns: int) -> list[Text]:
     if not events:
         return []
     rows = []

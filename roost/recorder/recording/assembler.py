@@ -21,7 +21,7 @@ from roost.recorder.recording.pod_records import (
     steps_of,
     unseen_pod,
 )
-from roost.recorder.recording.reading import MICRO_US, SECOND_US, SeenEvent, SeenNode, SeenPod, Step
+from roost.recorder.recording.reading import MICRO_US, SECOND_US, EventReading, NodeReading, PodReading, Step
 from roost.recorder.store.records import (
     MAX_ID,
     MAX_SCHEDULER,
@@ -56,13 +56,13 @@ _MAX_AWAITED: Final = 1024
 class Judge(Protocol):
     """Follows the cluster and judges decisions by the scheduler's own rules; see roost/recorder/recording/model.py."""
 
-    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
+    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         """Update a node; None: it is gone."""
 
-    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
+    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None:
         """Update a pod; None: it is gone."""
 
-    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
+    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
         """Judge a binding. Called before `pod_changed` reports the bound pod."""
 
 
@@ -79,10 +79,10 @@ class Assembler:
         self._classify = classify
         self._gate_labels = gate_labels
         self._judge = judge
-        self._pods: dict[str, SeenPod] = {}
+        self._pods: dict[str, PodReading] = {}
         # `steps_of` each pod.
         self._steps: dict[str, dict[tuple[Phase, str], Step]] = {}
-        self._nodes: dict[str, SeenNode] = {}
+        self._nodes: dict[str, NodeReading] = {}
         # Uids of nodes that have had all their images, or may have had them before they were first seen.
         self._with_images = {uid for uid, node in known.nodes.items() if node.has_images}
         self._images: dict[str, dict[str, int]] = {uid: dict(images) for uid, images in known.images.items()}
@@ -144,7 +144,7 @@ class Assembler:
     # Pods
 
     def pod(
-        self, key: str, pod: SeenPod | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
+        self, key: str, pod: PodReading | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
     ) -> list[Record]:
         """A pod in its current state. listed: its changes were not watched. late_us: the longest possible delay."""
         if PODS in self._listed:
@@ -176,7 +176,7 @@ class Assembler:
             self._judge.pod_changed(key, pod, pod_class, now_us)
         return records
 
-    def pod_deleted(self, key: str, pod: SeenPod | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
+    def pod_deleted(self, key: str, pod: PodReading | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
         """A pod is gone. pod: its last state. late_us: it may have gone so much earlier."""
         records: list[Record] = []
         if pod is not None:
@@ -199,7 +199,7 @@ class Assembler:
         elif kind == NODES:
             self._unseen_nodes.pop(uid, None)
 
-    def _pod_gone(self, key: str, pod: SeenPod, now_us: int, why: str, late_us: int = MICRO_US) -> Iterator[Record]:
+    def _pod_gone(self, key: str, pod: PodReading, now_us: int, why: str, late_us: int = MICRO_US) -> Iterator[Record]:
         self._pods.pop(key, None)
         self._steps.pop(key, None)
         if self._judge is not None:
@@ -208,7 +208,9 @@ class Assembler:
         yield pod_record(pod, pod_class, deleted_us=now_us, reason=why)
         yield phase_record(pod.state.uid, Phase.GONE, Step(now_us, late_us), "watch")
 
-    def _pod_decisions(self, before: SeenPod | None, pod: SeenPod, seen: Step, *, watched: bool) -> Iterator[Record]:
+    def _pod_decisions(
+        self, before: PodReading | None, pod: PodReading, seen: Step, *, watched: bool
+    ) -> Iterator[Record]:
         state, now_us = pod.state, seen.at_us
         status, since_us, reason, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
         if state.node_name and (before is None or not before.state.node_name):
@@ -270,7 +272,7 @@ class Assembler:
         while len(self._nodeless) > _MAX_AWAITED:
             self._nodeless.pop(next(iter(self._nodeless)))
 
-    def _bound_before(self, node: SeenNode) -> Iterator[Record]:
+    def _bound_before(self, node: NodeReading) -> Iterator[Record]:
         """Bindings that were reported before their node. A node created after them is another one of that name."""
         for decision in self._nodeless.pop(node.state.fact.name, {}).values():
             if node.created_us < decision.at_us + decision.resolution_us:
@@ -279,7 +281,7 @@ class Assembler:
     # Nodes
 
     def node(
-        self, name: str, node: SeenNode | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
+        self, name: str, node: NodeReading | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
     ) -> list[Record]:
         """A node in its current state. listed: its changes were not watched. late_us: the longest possible delay."""
         if NODES in self._listed:
@@ -317,7 +319,7 @@ class Assembler:
             self._judge.node_changed(name, node, now_us)
         return records
 
-    def _has_all_images(self, node: SeenNode) -> bool:
+    def _has_all_images(self, node: NodeReading) -> bool:
         labels = node.state.fact.labels
         gate_labels = self._gate_labels(labels)
         return bool(gate_labels) and all(labels.get(label) == "true" for label in gate_labels)
@@ -340,7 +342,7 @@ class Assembler:
         for image, first_us in self._images.pop(node_uid, {}).items():
             yield image_record(node_uid, image, first_us, 0, gone_us=now_us)
 
-    def _image_changes(self, node: SeenNode, now_us: int) -> Iterator[Record]:
+    def _image_changes(self, node: NodeReading, now_us: int) -> Iterator[Record]:
         known = self._images.setdefault(node.state.uid, {})
         # By tag where there is one: the digest is another name of the same image.
         current = {name: size for name, size in node.state.images.items() if "@" not in name} or node.state.images
@@ -353,7 +355,7 @@ class Assembler:
 
     # Events
 
-    def event(self, event: SeenEvent) -> list[Record]:
+    def event(self, event: EventReading) -> list[Record]:
         """An Event in its current state: new, or repeated."""
         kind, _, _, uid = event.about
         if kind == "Pod" and not uid:
@@ -385,13 +387,13 @@ class Assembler:
             ]
         return []
 
-    def _scheduled(self, event: SeenEvent, uid: str, when: Step) -> list[Record]:
+    def _scheduled(self, event: EventReading, uid: str, when: Step) -> list[Record]:
         node_name = event.note.rpartition(" to ")[2]
         decision = self._decision(event, f"{uid}/bind", DecisionKind.BIND, uid, node_name)
         self._await_node(decision)
         return [phase_record(uid, Phase.SCHEDULED, when, "event"), decision]
 
-    def _preempted(self, event: SeenEvent, uid: str) -> Iterator[Record]:
+    def _preempted(self, event: EventReading, uid: str) -> Iterator[Record]:
         match = _PREEMPTED_BY.search(event.note)
         by_uid = event.related[3] or (match["uid"] if match else None)
         node_name = (match["node"] if match else None) or ""
@@ -403,7 +405,7 @@ class Assembler:
             yield replace(decision, message=event.note)
 
     def _decision(
-        self, event: SeenEvent, decision_id: str, kind: DecisionKind, pod_uid: str, node_name: str
+        self, event: EventReading, decision_id: str, kind: DecisionKind, pod_uid: str, node_name: str
     ) -> DecisionRecord:
         """A decision for a node, as an Event reports it."""
         return DecisionRecord(

@@ -24,7 +24,7 @@ from roost_core.scheduler.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roost.recorder.recording.reading import SeenNode, SeenPod
+    from roost.recorder.recording.reading import NodeReading, PodReading
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import NodeState, PodState
     from roost_core.scheduler.profile import Profile
@@ -58,7 +58,7 @@ class Model:
         """Update the namespaces' labels, which pod affinity terms may select."""
         self._state.surroundings = Surroundings(namespaces=labels)
 
-    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
+    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         """Update a node; None: it is gone."""
         row = self._state.rows.get(name)
         before, after = row.node if row is not None else None, node.state if node is not None else None
@@ -69,7 +69,7 @@ class Model:
         if not _is_same_node(before, after):
             self._changed_us = at_us
 
-    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
+    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None:
         """Update a pod; None: it is gone."""
         before = self._state.get_pod(key)
         if before is not None:
@@ -88,7 +88,7 @@ class Model:
         if any(state is not None and state.node_name for state in (before, after)) and not _is_same_pod(before, after):
             self._changed_us = at_us
 
-    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
+    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
         """Compute where the pod would have gone had it not been bound."""
         if pod.state.scheduler_name not in self._profiles:
             return Judgement(Verdict.UNKNOWN, note=f"unknown scheduler profile {pod.state.scheduler_name}")
@@ -109,17 +109,17 @@ class Model:
                 candidates=self._candidates(decision_id, pod, decision, node_name),
             )
 
-    def _decide(self, pod: SeenPod) -> Decision:
+    def _decide(self, pod: PodReading) -> Decision:
         known = self._state.get_pod(pod.state.key)
         with self._state.without(pod.state.key):
             return self._schedule(pod, known.nominated_node if known is not None else "")
 
-    def _schedule(self, pod: SeenPod, nominated: str) -> Decision:
+    def _schedule(self, pod: PodReading, nominated: str) -> Decision:
         pending = replace(pod.state, node_name="", nominated_node=nominated)
         profile = self._full_profiles[pod.state.scheduler_name]
         return schedule(pending, self._state, profile, with_preemption=False)
 
-    def _verdict(self, decision: Decision, pod: SeenPod, node_name: str) -> tuple[Verdict, str]:
+    def _verdict(self, decision: Decision, pod: PodReading, node_name: str) -> tuple[Verdict, str]:
         verdict, note = _verdict(decision, node_name)
         if verdict == Verdict.DIFFERS and decision.table is not None and node_name not in decision.rejections:
             scored = feasible_wanted(len(self._state.rows), self._profiles[pod.state.scheduler_name])
@@ -135,7 +135,7 @@ class Model:
         if not counts:
             del self._by_class[node_name]
 
-    def _candidates(self, decision_id: str, pod: SeenPod, decision: Decision, chosen: str) -> CandidatesRecord:
+    def _candidates(self, decision_id: str, pod: PodReading, decision: Decision, chosen: str) -> CandidatesRecord:
         table, rejections = decision.table, decision.rejections
         # Name -> index in the table, of scored nodes.
         places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}

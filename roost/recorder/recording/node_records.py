@@ -17,10 +17,10 @@ from roost.recorder.store.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost.recorder.recording.reading import SeenNode, Step
+    from roost.recorder.recording.reading import NodeReading, Step
 
 
-def node_record(node: SeenNode, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
+def node_record(node: NodeReading, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
     """A node in its current state."""
     stored = as_stored(node)
     return NodeRecord(
@@ -43,7 +43,7 @@ def unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
     return NodeRecord(uid=uid, name=name, gone_us=now_us)
 
 
-def as_stored(node: SeenNode) -> StoredNode:
+def as_stored(node: NodeReading) -> StoredNode:
     """The part of a node that the database stores, for comparison with what it holds."""
     state, fact = node.state, node.state.fact
     return StoredNode(
@@ -56,7 +56,7 @@ def as_stored(node: SeenNode) -> StoredNode:
     )
 
 
-def node_changes(old: StoredNode, new: StoredNode, node: SeenNode, when: Step) -> Iterator[Record]:
+def node_changes(old: StoredNode, new: StoredNode, node: NodeReading, when: Step) -> Iterator[Record]:
     """A record for each field in which a node differs from what is stored; an unknown field is not a change."""
     changes: list[tuple[str, str, str]] = []
 

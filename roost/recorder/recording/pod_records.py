@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from roost.recorder.recording.reading import SECOND_US, SeenEvent, SeenPod, Step, read_span
+from roost.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step, read_span
 from roost.recorder.store.records import (
     MAX_DETAIL,
     MAX_IMAGE,
@@ -35,7 +35,7 @@ _EVICTION_REASONS: Final = {
 }
 
 
-def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
+def steps_of(pod: PodReading) -> dict[tuple[Phase, str], Step]:
     """Every phase that the pod's object shows, with the container or gate it is about."""
     steps: dict[tuple[Phase, str], Step] = {(Phase.CREATED, ""): Step(pod.created_us, SECOND_US)}
 
@@ -61,7 +61,7 @@ def steps_of(pod: SeenPod) -> dict[tuple[Phase, str], Step]:
     return steps
 
 
-def end_reason(pod: SeenPod) -> str:
+def end_reason(pod: PodReading) -> str:
     """Why a pod ended: a word of PodRecord.end_reason."""
     status, _, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
     if status == "True":
@@ -77,7 +77,7 @@ def end_reason(pod: SeenPod) -> str:
     return "failed" if pod.state.phase == "Failed" else "deleted"
 
 
-def pod_record(pod: SeenPod, pod_class: str, deleted_us: int | None = None, reason: str | None = None) -> PodRecord:
+def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, reason: str | None = None) -> PodRecord:
     """A pod, and how it ended."""
     state = pod.state
     requests = dict(state.spec.requests)
@@ -107,7 +107,7 @@ def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
     return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen")
 
 
-def image_digest(pod: SeenPod) -> str | None:
+def image_digest(pod: PodReading) -> str | None:
     """The digest of the first main container's image, as the runtime reported it; None until it is known."""
     for container in pod.containers:
         if not container.init:
@@ -123,7 +123,7 @@ def phase_record(uid: str, phase: Phase, step: Step, source: str, detail: str = 
     )
 
 
-def disruptions(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
+def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
     """A record when a pod's condition says for the first time that it is pre-empted or evicted."""
     status, since_us, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
     if status != "True" or reason not in _EVICTION_REASONS:
@@ -137,7 +137,7 @@ def disruptions(before: SeenPod | None, pod: SeenPod) -> Iterator[Record]:
         )
 
 
-def pull_records(event: SeenEvent, uid: str, when: Step) -> Iterator[Record]:
+def pull_records(event: EventReading, uid: str, when: Step) -> Iterator[Record]:
     """Records of a kubelet's Event about an image that it pulled or already had."""
     pulled, present = _PULLED.search(event.note), _PRESENT.search(event.note)
     if pulled:

@@ -71,8 +71,8 @@ class ContainerTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPod:
-    """One pod at one time."""
+class PodReading:
+    """What the recorder needs of a pod, at one time."""
 
     state: PodState
     repo: str
@@ -89,8 +89,8 @@ class SeenPod:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenNode:
-    """One node at one time."""
+class NodeReading:
+    """What the recorder needs of a node, at one time."""
 
     state: NodeState
     resource_version: str
@@ -106,7 +106,7 @@ class Malformed:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenEvent:
+class EventReading:
     """One Event (events.k8s.io/v1) in its current state."""
 
     uid: str
@@ -170,7 +170,7 @@ def read_pod(
     specs: MutableMapping[PodSpec, PodSpec],
     *,
     keep_containers: bool = False,
-) -> SeenPod | None:
+) -> PodReading | None:
     """What the recorder needs of a Pod; None when it is malformed. keep_containers: fill in `state.containers`."""
     try:
         state = read_pod_state(item, keep_containers, specs=specs)
@@ -197,7 +197,7 @@ def read_pod(
     if deletion_us is not None and isinstance(grace, int):
         # The API server adds the grace period to the time of the deletion.
         deletion_us -= grace * US
-    return SeenPod(
+    return PodReading(
         state=state,
         repo=repo,
         ref=ref,
@@ -248,7 +248,7 @@ def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
     return containers
 
 
-def read_node(item: JSONObject) -> SeenNode | None:
+def read_node(item: JSONObject) -> NodeReading | None:
     """What the recorder needs of a Node; None when it is malformed."""
     try:
         state = read_node_state(item)
@@ -259,7 +259,7 @@ def read_node(item: JSONObject) -> SeenNode | None:
     for condition in (item.get("status") or _NOTHING).get("conditions") or ():
         if condition.get("type") == "Ready" and condition.get("status") == "True":
             ready_us = micros(condition.get("lastTransitionTime"))
-    return SeenNode(
+    return NodeReading(
         state=state,
         resource_version=str(metadata.get("resourceVersion") or ""),
         created_us=micros(metadata.get("creationTimestamp")) or 0,
@@ -267,7 +267,7 @@ def read_node(item: JSONObject) -> SeenNode | None:
     )
 
 
-def read_event(item: JSONObject) -> SeenEvent:
+def read_event(item: JSONObject) -> EventReading:
     """What the recorder needs of an Event of events.k8s.io/v1."""
     metadata = item["metadata"]
     series = item.get("series") or _NOTHING
@@ -276,7 +276,7 @@ def read_event(item: JSONObject) -> SeenEvent:
     first_us = event_us or micros(item.get("deprecatedFirstTimestamp")) or created_us
     last_us = micros(series.get("lastObservedTime")) or micros(item.get("deprecatedLastTimestamp")) or first_us
     source = item.get("deprecatedSource") or _NOTHING
-    return SeenEvent(
+    return EventReading(
         uid=str(metadata.get("uid") or ""),
         reason=str(item.get("reason") or ""),
         note=str(item.get("note") or ""),

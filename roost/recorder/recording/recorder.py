@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from roost.recorder.recording.metrics import Metrics
     from roost.recorder.recording.model import Model
-    from roost.recorder.recording.reading import SeenNode, SeenPod
+    from roost.recorder.recording.reading import NodeReading, PodReading
     from roost.recorder.recording.settings import RecorderSettings
     from roost.recorder.store.database import Store
     from roost.recorder.store.records import Record
@@ -76,15 +76,15 @@ class _Judge:
             log.exception("the model failed")
             self._metrics.count_not_recorded(DecisionRecord.TABLE)
 
-    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None:
+    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         with self._counted():
             self._model.node_changed(name, node, at_us)
 
-    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None:
+    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None:
         with self._counted():
             self._model.pod_changed(key, pod, pod_class, at_us)
 
-    def judge(self, decision_id: str, pod: SeenPod, node_name: str, at_us: int) -> Judgement:
+    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
         with self._counted():
             return self._model.judge(decision_id, pod, node_name, at_us)
         return Judgement(ModelVerdict.UNKNOWN, note="the model failed, see the recorder's log")
@@ -194,7 +194,7 @@ class Recording:
             self._follow(self._queue.get_nowait())
         self._try_flush()
 
-    def _read_pod(self, item: JSONObject) -> SeenPod | Malformed:
+    def _read_pod(self, item: JSONObject) -> PodReading | Malformed:
         """Called in the thread of the pods' stream."""
         if len(self._specs) > MAX_SPECS:
             # Most belong to pods that are gone.

@@ -23,7 +23,7 @@ from roost_core.scheduler.profile import default_profile
 
 if TYPE_CHECKING:
     from roost.recorder.recording.decision_records import Judgement
-    from roost.recorder.recording.reading import SeenNode, SeenPod
+    from roost.recorder.recording.reading import NodeReading, PodReading
 
 Object = dict[str, Any]
 MS = 1_000
@@ -31,7 +31,7 @@ SECOND = 1_000_000
 BEGIN = 1_800_000_000 * SECOND
 
 
-def node(name: str, cpu: int = 4, *, cordoned: bool = False) -> SeenNode:
+def node(name: str, cpu: int = 4, *, cordoned: bool = False) -> NodeReading:
     item = {
         "metadata": {"name": name, "uid": name},
         "spec": {"unschedulable": cordoned},
@@ -45,7 +45,7 @@ def node(name: str, cpu: int = 4, *, cordoned: bool = False) -> SeenNode:
     return seen
 
 
-def pod(name: str, on: str = "", cpu: int = 1) -> SeenPod:
+def pod(name: str, on: str = "", cpu: int = 1) -> PodReading:
     containers = [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": str(cpu), "memory": f"{cpu}Gi"}}}]
     item = {
         "metadata": {"name": name, "namespace": "hub", "uid": f"uid-{name}"},

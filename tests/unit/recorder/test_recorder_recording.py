@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from roost.recorder.recording.reading import SeenNode, SeenPod
+    from roost.recorder.recording.reading import NodeReading, PodReading
     from roost.recorder.store.records import Record
 
 Object = dict[str, Any]
@@ -283,11 +283,11 @@ def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
 class Sure:
     """A judge that always agrees."""
 
-    def node_changed(self, name: str, node: SeenNode | None, at_us: int) -> None: ...
+    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None: ...
 
-    def pod_changed(self, key: str, pod: SeenPod | None, pod_class: str, at_us: int) -> None: ...
+    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None: ...
 
-    def judge(self, _decision_id: str, _pod: SeenPod, _node_name: str, _at_us: int) -> Judgement:
+    def judge(self, _decision_id: str, _pod: PodReading, _node_name: str, _at_us: int) -> Judgement:
         return Judgement(Verdict.AGREES)
 
 

@@ -23,12 +23,12 @@ from roost.recorder.answers.live_view import (
     read_picture,
     show,
 )
-from roost.recorder.recording.reading import SeenNode, SeenPod, read_event, read_node, read_pod
+from roost.recorder.recording.reading import NodeReading, PodReading, read_event, read_node, read_pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost.recorder.recording.reading import SeenEvent
+    from roost.recorder.recording.reading import EventReading
 
 Object = dict[str, Any]
 CREATED = "2027-01-15T08:00:00Z"
@@ -37,7 +37,7 @@ NOW = 1_800_000_090.0
 LETTERS = {kind: letter for kind, letter, _ in MARKS}
 
 
-def node(name: str, *images: str, **more: Any) -> SeenNode:
+def node(name: str, *images: str, **more: Any) -> NodeReading:
     found = read_node(
         {
             "metadata": {"name": name, "uid": name, **more.get("metadata", {})},
@@ -57,7 +57,7 @@ def waiting(reason: str = "ContainerCreating", name: str = "main") -> Object:
     return {"name": name, "state": {"waiting": {"reason": reason}}}
 
 
-def pod(kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, **more: Any) -> SeenPod:
+def pod(kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, **more: Any) -> PodReading:
     container = {"name": "main", "image": image, "resources": {"requests": {"cpu": more.get("cpu", "1")}}}
     found = read_pod(
         {
@@ -85,7 +85,7 @@ def kind_of(labels: Mapping[str, str], _namespace: str) -> str:
     return labels.get("kind", "")
 
 
-def decision(number: int, note: str, reason: str = "Scheduled") -> SeenEvent:
+def decision(number: int, note: str, reason: str = "Scheduled") -> EventReading:
     return read_event(
         {
             "metadata": {"uid": f"e{number}"},
@@ -97,7 +97,9 @@ def decision(number: int, note: str, reason: str = "Scheduled") -> SeenEvent:
     )
 
 
-def picture(nodes: list[SeenNode], pods: list[SeenPod] | None = None, events: list[SeenEvent] | None = None) -> Picture:
+def picture(
+    nodes: list[NodeReading], pods: list[PodReading] | None = None, events: list[EventReading] | None = None
+) -> Picture:
     return read_picture(
         {one.state.name: one for one in nodes},
         {f"hub/p{number}": one for number, one in enumerate(pods or [])},
