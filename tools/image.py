@@ -104,7 +104,7 @@ class _Storage:
         name = f"localhost/roost:{archive.stem}"
         arguments = [f"--build-arg={argument}={base}" for argument, base in bases.items()]
         with tempfile.TemporaryDirectory() as scratch:
-            volumes = [f"--volume={source}:{target}:ro" for source, target in _pip_files(Path(scratch)).items()]
+            volumes = [f"--volume={source}:{target}:ro" for source, target in pip_files(Path(scratch)).items()]
             _say(f"{name}: building the Dockerfile")
             options = ["--isolation=chroot", "--pull=never", "--no-cache", "--force-rm", f"--tag={name}"]
             self._run("build", *options, *arguments, *volumes, str(REPOSITORY))
@@ -141,7 +141,7 @@ def _inputs() -> Iterator[str | bytes]:
                 yield path.read_bytes()
 
 
-def _pip_files(scratch: Path) -> dict[Path, Path]:
+def pip_files(scratch: Path) -> dict[Path, Path]:
     """Files of this machine -> where the build's pip needs them: pip's settings, and each path that they name."""
     settings = configparser.RawConfigParser()
     settings.add_section("global")
