@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from benchmarks.figures import machine, say
 from tests.e2e.day_comparison import compare
 from tests.e2e.played_day import (
-    SEATS,
+    USERS_PER_NODE,
     PlayedDay,
     Size,
     fraction,
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--day", type=int, default=7, help="Of the trace; 0 is its first.")
     parser.add_argument("--share", type=float, default=1.0, help="Of the launches; fewer for a slow machine.")
     parser.add_argument("--minutes", type=float, default=20.0, help="In which the day is played.")
-    parser.add_argument("--users-per-node", type=int, default=SEATS, help="Fewer make more nodes.")
+    parser.add_argument("--users-per-node", type=int, default=USERS_PER_NODE, help="Fewer make more nodes.")
     parser.add_argument("--placeholders", type=int, default=25)
     parser.add_argument("--real-share", type=float, default=0.02, help="Of the pods that a real kubelet runs.")
     parser.add_argument("--real-images", type=int, default=40)
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         speed=speed,
         placeholders=arguments.placeholders,
         real_images=images,
-        seats=arguments.users_per_node,
+        users_per_node=arguments.users_per_node,
     )
     origin = f"{arguments.trace.name}, day {arguments.day}"
     print(f"{machine()}; {len(launches):,} launches ({origin}), {speed:g} times as fast\n", flush=True)

@@ -69,7 +69,7 @@ def _lint_gate(report: Report) -> None:
         and placeholders
         and at(report.values, "placeholder", "backend") == "statefulset"
     ):
-        moved = ", to which placeholderMover draws them" if at(report.values, "placeholderMover", "enabled") else ""
+        moved = ", to which placeholderMover attracts them" if at(report.values, "placeholderMover", "enabled") else ""
         reason = (
             f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether that holds the image "
             f"or not, since pre-emption ignores scores and takes the newest node{moved}."

@@ -31,9 +31,9 @@ def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) 
     if at(values, "scheduler", "target") == "none":
         wont.append("place users: the cluster's scheduler goes on doing that (scheduler.target: none)")
         if draws:
-            will.append("draw users to nodes with other users, by a preference that the cluster's scheduler weighs")
+            will.append("prefer nodes with other users, by a preference that the cluster's scheduler weighs")
         else:
-            wont.append("draw users to each other: the hub didn't (podClasses.user.join)")
+            wont.append("bring users together: the hub didn't (podClasses.user.join)")
         return
     profile = mapping(at(values, "scheduler", "profiles", text(at(user, "profile"))))
     if profile.get("plugins"):

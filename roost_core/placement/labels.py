@@ -121,7 +121,7 @@ def pulled_prefix(release: str, namespace: str) -> str:
 
 
 def attract_label(release: str, namespace: str, placeholder_set: str) -> str:
-    """Node label that draws the placeholders of one set of one hub."""
+    """Node label that attracts the placeholders of one set of one hub."""
     return f"{attract_prefix(release, namespace)}{shorten(placeholder_set, MAX_LABEL_NAME)}"
 
 

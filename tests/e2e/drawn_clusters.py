@@ -21,7 +21,7 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 (a pod's hostIP; nothing is bound here)
 GPU = "example.com/gpu"
-STATEFUL_SET = "seats"
+STATEFUL_SET = "placeholders"
 RUNTIME_CLASS = "heavy"
 # Name, value and whether such pods pre-empt.
 PRIORITIES = (("low", -10, True), ("lower", -20, True), ("middle", 5, True), ("high", 100, True), ("meek", 200, False))

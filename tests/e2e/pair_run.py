@@ -36,7 +36,7 @@ STEPS = ("bound", "running")
 ALLOWED_SECONDS = 30.0
 # What looking twice a second, on a machine that does other things, adds.
 LOOK_SECONDS = 1.5
-# For seats, and for an autoscaler that looks while users are still kept off a node that pulls.
+# For placeholders, and for an autoscaler that looks while users are still kept off a node that pulls.
 MORE_NODES = 2
 # The labels of the nodes must not have changed for so long before anybody comes.
 STEADY_SECONDS = 2.0
@@ -205,7 +205,7 @@ class Side:
             self.grower.adopt(pool.name, name)
 
     def _settle(self) -> None:
-        """Wait until Roost has said all that it says about the nodes that are there, and seats have theirs."""
+        """Wait until Roost has said all that it says about the nodes that are there, and placeholders have theirs."""
         began = changed = time.monotonic()
         before: object = None
         while time.monotonic() - changed < STEADY_SECONDS and time.monotonic() - began < STEADY_AT_MOST_SECONDS:
@@ -215,7 +215,7 @@ class Side:
             if now != before:
                 before, changed = now, time.monotonic()
             time.sleep(0.25)
-        # Nodes that came for Roost's own seats are there from the beginning.
+        # Nodes that came for Roost's own placeholders are there from the beginning.
         self._at_first = {node["metadata"]["name"] for node in self.cluster.api.list(NODES)}
 
     # While it's played

@@ -50,9 +50,9 @@ US: Final = 1_000_000
 DAY: Final = 86_400.0
 # As mybinder.org had it: running pods of one repository.
 REPOSITORY_QUOTA: Final = 100
-SEATS: Final = 66
-SEAT: Final = {"cpu": "50m", "memory": "512Mi"}
-REAL_SEAT: Final = {"cpu": "5m", "memory": "8Mi"}
+USERS_PER_NODE: Final = 66
+USER_REQUESTS: Final = {"cpu": "50m", "memory": "512Mi"}
+REAL_REQUESTS: Final = {"cpu": "5m", "memory": "8Mi"}
 BOOT_SECONDS, LINGER_SECONDS = 210.0, 600.0
 REAL_NODE: Final = "real-node"
 # How a pod asks for the real kubelet's node, or for those that are objects only.
@@ -272,7 +272,7 @@ class Size:
     placeholders: int
     real_images: Sequence[str]
     # Users that fill a node.
-    seats: int = SEATS
+    users_per_node: int = USERS_PER_NODE
     real_bytes: tuple[int, int] = (300_000, 2_000_000)
 
 
@@ -319,16 +319,16 @@ class PlayedDay:
             size_bytes = round(smallest + (largest - smallest) * fraction("bytes", index))
             self.images[name] = self.registry.push_program(name.partition("/")[2], size_bytes=size_bytes)
         self.registry.bytes_per_second = PULL_BYTES_PER_SECOND
-        seats = {
+        placeholders = {
             "name": "default",
             "replicas": self.size.placeholders,
-            "resources": {"requests": SEAT},
+            "resources": {"requests": USER_REQUESTS},
             "nodeSelector": {POOL: "user"},
         }
         values = {
             "imageGate": {"mode": "off"},
             "controllers": {"enabled": False},
-            "placeholders": [seats],
+            "placeholders": [placeholders],
             "recorder": {"enabled": True},
         }
         self.nodes = exits.enter_context(FakeNodes(self.cluster.api))
@@ -438,7 +438,7 @@ class PlayedDay:
         container = {
             "name": "notebook",
             "image": session.image,
-            "resources": {"requests": REAL_SEAT if session.is_real else SEAT},
+            "resources": {"requests": REAL_REQUESTS if session.is_real else USER_REQUESTS},
         }
         body = {
             "metadata": {"name": name, "labels": {"component": "singleuser-server", "app": "jupyterhub"}},
@@ -469,7 +469,7 @@ class PlayedDay:
     # Its nodes
 
     def _add_node(self, name: str) -> None:
-        node = self.nodes.create(name, cpu="16", memory=f"{512 * self.size.seats}Mi", labels={POOL: "user"})
+        node = self.nodes.create(name, cpu="16", memory=f"{512 * self.size.users_per_node}Mi", labels={POOL: "user"})
         self.made_nodes[name] = moment_us(node["metadata"]["creationTimestamp"])
 
     def _scale(self, over: threading.Event, numbers: itertools.count[int]) -> None:
@@ -483,7 +483,7 @@ class PlayedDay:
                 for seen in list(self.witness.pods.values())
                 if seen.gone_seen is None and seen.node != REAL_NODE
             ]
-            wanted = max(2, math.ceil(len(pods) / self.size.seats))
+            wanted = max(2, math.ceil(len(pods) / self.size.users_per_node))
             for _, name in [one for one in booting if one[0] <= now]:
                 self._do(partial(self._add_node, name))
             booting = [one for one in booting if one[0] > now]

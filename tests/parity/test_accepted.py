@@ -303,7 +303,7 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
     control_plane.kubectl("apply", "--filename=-", input=manifests)
     webhook, scheduler = f"{namespace}:hub-roost-webhook", f"{namespace}:hub-roost-scheduler"
     controllers, puller = f"{namespace}:hub-roost-controllers", f"{namespace}:hub-roost-puller"
-    seats, own = "hub-roost-placeholder-default", "hub-roost-controllers"
+    placeholders, own = "hub-roost-placeholder-default", "hub-roost-controllers"
     configuration = f"hub.{namespace}.roost-webhook"
     hooks = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
     leases = "coordination.k8s.io/leases"
@@ -324,7 +324,7 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         *((controllers, verb, "events", place, "") for verb in ("create", "patch") for place in (namespace, "default")),
         *((controllers, verb, "events", namespace, "") for verb in ("list", "watch")),
         *((controllers, verb, "apps/statefulsets", namespace, "") for verb in ("get", "list", "watch")),
-        *((controllers, verb, "apps/statefulsets/scale", namespace, seats) for verb in ("get", "patch")),
+        *((controllers, verb, "apps/statefulsets/scale", namespace, placeholders) for verb in ("get", "patch")),
         *((controllers, verb, "apps/deployments/scale", namespace, own) for verb in ("get", "patch")),
         # Admission policies hold these to the two Secrets, and to caBundle.
         *((controllers, verb, "secrets", namespace, one) for verb in ("get", "update") for one in secrets),
@@ -353,7 +353,7 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         *((controllers, verb, "secrets", namespace, one) for verb in ("patch", "delete") for one in secrets),
         *((controllers, verb, "secrets", "default", "") for verb in ("get", "create")),
         *((controllers, verb, "configmaps", namespace, own) for verb in ("get", "update", "patch")),
-        *((controllers, verb, "apps/statefulsets", namespace, seats) for verb in ("patch", "update", "delete")),
+        *((controllers, verb, "apps/statefulsets", namespace, placeholders) for verb in ("patch", "update", "delete")),
         (controllers, "patch", "apps/statefulsets/scale", namespace, "another"),
         (controllers, "patch", "apps/deployments/scale", namespace, "hub"),
         (controllers, "update", leases, namespace, "another"),

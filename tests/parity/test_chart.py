@@ -235,7 +235,7 @@ IGNORED = {
     "container-ephemeral-storage-request-and-limit": "nothing is written to disk",
     # Tags here are versions, and pulling each time would make the registry a part of every restart.
     "container-image-pull-policy": "tags are versions; a registry that is down must not stop a restart",
-    # Seats are not addressed; a headless Service for them would be an object without use.
+    # Placeholders are not addressed; a headless Service for them would be an object without use.
     "statefulset-has-servicename": "nobody speaks to a placeholder",
 }
 

@@ -27,7 +27,7 @@
 {{- end }}
 ]{{- end }}
 {{- /* The pod of a placeholder. Its place is rendered, not left to the webhook: while a webhook is down, placeholders must not start where
-   users don't go. `draws`: whether it prefers the node that is marked for the set. */}}
+   users don't go. `attracts`: whether it prefers the node that is marked for the set. */}}
 {{- define "roost.placeholder_pod" -}}
 metadata:
 {{- if $.set.annotations }}
@@ -54,20 +54,20 @@ spec:
 {{- if $.set.tolerations }}
   tolerations: {{ toJson $.set.tolerations }}
 {{- end }}
-{{- if or (or (or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.draws) $.class.join) $.class.avoid }}
+{{- if or (or (or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.attracts) $.class.join) $.class.avoid }}
   affinity:
-{{- if or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.draws }}
+{{- if or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.attracts }}
     nodeAffinity:
 {{- if $.set.requiredNodeTerms }}
       requiredDuringSchedulingIgnoredDuringExecution:
         nodeSelectorTerms: {{ toJson $.set.requiredNodeTerms }}
 {{- end }}
-{{- if or $.class.preferredNodeTerms $.draws }}
+{{- if or $.class.preferredNodeTerms $.attracts }}
       preferredDuringSchedulingIgnoredDuringExecution:
 {{- range $_, $term := $.class.preferredNodeTerms }}
         - {{ toJson $term }}
 {{- end }}
-{{- if $.draws }}
+{{- if $.attracts }}
         - weight: 100
           preference:
             matchExpressions:

@@ -19,7 +19,7 @@ class PlaceholderSet:
     name: str
     # Name of its StatefulSet.
     stateful_set: str
-    # The mark: on the node that draws its pods.
+    # The mark: on the node that attracts its pods.
     label: str
     # Which nodes its pods can use.
     rules: NodeRules

@@ -1,4 +1,4 @@
-"""Choose the node that draws each set's placeholders: the newest fit one, without changing it every minute."""
+"""Choose the node that attracts each set's placeholders: the newest fit one, without changing it every minute."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def plan_marks(view: View, before: Mapping[str, Mark]) -> MarkPlan:
             marks[each.name] = current
             marked = snapshot.nodes[current.node]
             if each.label not in marked.fact.labels:
-                changes.add(marked, each.label, f"draws set {each.name}: the newest fit node of its pool")
+                changes.add(marked, each.label, f"attracts set {each.name}: the newest fit node of its pool")
         for node in carrying:
             if current is None or node.name != current.node:
-                changes.remove(node, each.label, f"another node draws set {each.name}")
+                changes.remove(node, each.label, f"another node attracts set {each.name}")
     for label, nodes in carriers.items():
         for node in nodes:
             changes.remove(node, label, "no set of this release has this mark")
@@ -125,7 +125,7 @@ def _choose(
     placeholder_set: PlaceholderSet, newest_first: Sequence[NodeState], judge: NodeJudge, waits: list[float]
 ) -> NodeState | None:
     for node in newest_first:
-        unfit = judge.why_undrawn(node, placeholder_set)
+        unfit = judge.why_unattractive(node, placeholder_set)
         if unfit is None:
             return node
         if unfit.seconds_left is not None:
@@ -138,7 +138,7 @@ def _keeps(view: View, placeholder_set: PlaceholderSet, current: Mark, chosen: N
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
         return True
-    unfit = view.judge.why_undrawn(node, placeholder_set)
+    unfit = view.judge.why_unattractive(node, placeholder_set)
     # Nodes created within the same second are equally new.
     if chosen.created <= node.created:
         return unfit is None or _outlasts(view, placeholder_set, node, unfit, waits)
@@ -172,7 +172,7 @@ def _notice(placeholder_set: PlaceholderSet, chosen: NodeState, before: Mark | N
         uid=chosen.uid,
         reason="DrawsPlaceholders",
         message=(
-            f"Placeholders of set {placeholder_set.name} are drawn to this node{instead}: "
+            f"Placeholders of set {placeholder_set.name} are attracted to this node{instead}: "
             "it is the newest fit node of their pool."
         ),
     )

@@ -1,4 +1,4 @@
-"""Judge which nodes are fit to draw placeholders or to lose them: ready for a while, not leaving, with their images.
+"""Judge which nodes are fit to attract placeholders or to lose them: ready for a while, not leaving, with their images.
 
 `NodeHistory` remembers what nodes were before; without it, a node's own timestamps are all that is known of its past.
 """
@@ -57,7 +57,7 @@ class NodeHistory:
     ready: frozenset[str] | None = None
     # By uid, when a node stopped being ready, for as long as it counts as flapping.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # Of nodes that are unfit to draw, or were recently.
+    # Of nodes that are unfit to attract, or were recently.
     fitness: Mapping[NodeOfSet, Fitness] = field(default_factory=dict)
 
 
@@ -93,8 +93,8 @@ class NodeJudge:
         # The history's, updated with each judgement.
         self.fitness = dict(history.fitness)
 
-    def why_undrawn(self, node: NodeState, placeholder_set: PlaceholderSet) -> Unfit | None:
-        """Return why the set's placeholders must not be drawn to the node; None if they may."""
+    def why_unattractive(self, node: NodeState, placeholder_set: PlaceholderSet) -> Unfit | None:
+        """Return why the set's placeholders must not be attracted to the node; None if they may."""
         if not node_is_selected(placeholder_set.rules, node.fact):
             return Unfit("not of the pool", is_for_good=True)
         why = self._why_unusable(node)
@@ -121,7 +121,7 @@ class NodeJudge:
         return why
 
     def unfit_seconds(self, node: NodeState, placeholder_set: PlaceholderSet) -> float:
-        """Seconds for which the node has been unfit to draw the set; 0.0 if it is fit."""
+        """Seconds for which the node has been unfit to attract the set; 0.0 if it is fit."""
         fitness = self.fitness.get(NodeOfSet(node.uid, placeholder_set.name))
         return 0.0 if fitness is None or fitness.fit else self._now.steady - fitness.since
 

@@ -41,7 +41,7 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(PLANNED, "Placeholders that the last plan would evict.", ("set",)),
     GaugeDefinition(HELD, "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")),
     GaugeDefinition(BACK_OFF, "Seconds until placeholders of the set may move again after a wrong guess.", ("set",)),
-    GaugeDefinition(MARK_AGE, "Age of the node that draws the set's placeholders.", ("set",)),
+    GaugeDefinition(MARK_AGE, "Age of the node that attracts the set's placeholders.", ("set",)),
 )
 
 

@@ -1,4 +1,4 @@
-"""Why a placeholder stays on its node although another node draws its set: every reason not to evict is here.
+"""Why a placeholder stays on its node although another node attracts its set: every reason not to evict is here.
 
 Some reasons hold for a whole set (`why_set_stays`), others for one placeholder (`why_placeholder_stays`).
 """
@@ -34,7 +34,7 @@ def why_set_stays(view: View, placeholder_set: PlaceholderSet, mark: Mark | None
     node = snapshot.nodes[mark.node]
     if placeholder_set.label not in node.fact.labels:
         return Reason("mark on its way")
-    if (unfit := view.judge.why_undrawn(node, placeholder_set) or view.judge.why_unmoved(node)) is not None:
+    if (unfit := view.judge.why_unattractive(node, placeholder_set) or view.judge.why_unmoved(node)) is not None:
         return Reason(f"marked node: {unfit.reason}", unfit.seconds_left)
     if not view.placeholders.preempted_on.isdisjoint({mark.node, *(pod.node_name for pod in placeholders.bound)}):
         return Reason("a user waits for room")

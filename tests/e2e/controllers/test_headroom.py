@@ -1,4 +1,4 @@
-"""Seats by the clock and in whole nodes, as rendered, on a real API server: numbers, sizes and rights."""
+"""Placeholders by the clock and in whole nodes, as rendered, on a real API server: numbers, sizes and rights."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_windows_set_the_number_and_applying_the_manifests_again_does_not_put_it
         assert any(event["reason"] == "HeadroomChanged" and "window term" in event["message"] for event in told)
 
 
-def test_a_seat_for_a_whole_node_asks_for_what_the_node_has(
+def test_a_placeholder_for_a_whole_node_asks_for_what_the_node_has(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     pool = {"pool": namespace}

@@ -108,7 +108,7 @@ def test_pending_users_make_one_node_that_joins_with_the_startup_taint(site: Sit
     assert len(site.karpenter.node_claims()) == 1
 
 
-def test_a_user_who_requires_an_images_label_makes_no_node_but_a_seat_does(site: Site) -> None:
+def test_a_user_who_requires_an_images_label_makes_no_node_but_a_placeholder_does(site: Site) -> None:
     site.karpenter.create_node_pool("users", labels=USERS)
     label = pulled_label(RELEASE, site.namespace, IMAGE)
     terms = [{"matchExpressions": [{"key": label, "operator": "In", "values": ["true"]}]}]
@@ -124,16 +124,18 @@ def test_a_user_who_requires_an_images_label_makes_no_node_but_a_seat_does(site:
     assert label in wait_until(refusal, 60, "Karpenter to refuse a node for the user")
     assert not site.karpenter.node_claims()
 
-    site.create_pod("seat")
+    site.create_pod("placeholder")
     (node,) = site.karpenter.wait_for_nodes(1)
     name = node["metadata"]["name"]
-    assert site.node_of("seat") == name
+    assert site.node_of("placeholder") == name
     assert site.cluster.pod("user", site.namespace)["spec"].get("nodeName") is None
     site.nodes.set_labels(name, {label: "true"})
     assert site.node_of("user") == name
 
 
-def test_an_empty_node_leaves_though_daemons_and_seats_with_soft_terms_are_there(site: Site, tmp_path: Path) -> None:
+def test_an_empty_node_leaves_though_daemons_and_placeholders_with_soft_terms_are_there(
+    site: Site, tmp_path: Path
+) -> None:
     site.karpenter.create_node_pool(
         "users",
         labels=USERS,
@@ -142,17 +144,17 @@ def test_an_empty_node_leaves_though_daemons_and_seats_with_soft_terms_are_there
         consolidation_policy="WhenEmptyOrUnderutilized",
     )
     site.cluster.api.create(daemon_set({"cpu": "100m"}), site.namespace)
-    for manifest in rendered_seats(site.namespace, tmp_path, replicas=2, cpu="1"):
+    for manifest in rendered_placeholders(site.namespace, tmp_path, replicas=2, cpu="1"):
         site.cluster.api.create(manifest, site.namespace)
     (node,) = site.karpenter.wait_for_nodes(1)
     first = node["metadata"]["name"]
-    wait_until(lambda: len(pods_on(site, first)) == 3, 60, "two seats and a daemon pod", explain=site.node_names)
+    wait_until(lambda: len(pods_on(site, first)) == 3, 60, "two placeholders and a daemon", explain=site.node_names)
 
-    # The user takes both seats' place at once, and they ask for another node.
+    # The user takes both placeholders' place at once, and they ask for another node.
     site.create_pod("user", cpu="3")
     assert site.node_of("user") == first
     second = next(name for node in site.karpenter.wait_for_nodes(2) if (name := node["metadata"]["name"]) != first)
-    wait_until(lambda: len(pods_on(site, second)) == 3, 60, "two seats and a daemon pod", explain=site.node_names)
+    wait_until(lambda: len(pods_on(site, second)) == 3, 60, "two placeholders and a daemon", explain=site.node_names)
     site.delete_pod("user")
     wait_until(
         lambda: site.node_names() == [second],
@@ -177,7 +179,7 @@ def test_a_capacity_buffer_holds_a_node_until_it_is_scaled_down(site: Site, tmp_
     path = site.cluster.api.path_of(buffer, site.namespace)
     wait_until(lambda: condition_of(site, path, "Provisioning") == "True", 60, "the buffer to be provisioned")
     site.create_pod("user", cpu="2")
-    assert site.node_of("user") == node["metadata"]["name"], "a user takes a seat without waiting"
+    assert site.node_of("user") == node["metadata"]["name"], "a user takes a placeholder without waiting"
     site.karpenter.wait_for_nodes(2)  # the buffer is filled up again
 
     site.delete_pod("user")
@@ -218,10 +220,15 @@ def daemon_set(requests: Mapping[str, str]) -> Object:
     }
 
 
-def rendered_seats(namespace: str, folder: Path, *, replicas: int, cpu: str) -> list[Object]:
+def rendered_placeholders(namespace: str, folder: Path, *, replicas: int, cpu: str) -> list[Object]:
     """Roost's placeholders with all their soft terms, for the cluster's own scheduler."""
-    seats = {"name": "seats", "replicas": replicas, "resources": {"requests": {"cpu": cpu}}, "nodeSelector": USERS}
-    rendered = render({"placeholders": [seats]}, release=RELEASE, namespace=namespace, folder=folder)
+    entry = {
+        "name": "placeholders",
+        "replicas": replicas,
+        "resources": {"requests": {"cpu": cpu}},
+        "nodeSelector": USERS,
+    }
+    rendered = render({"placeholders": [entry]}, release=RELEASE, namespace=namespace, folder=folder)
     kinds = ("PriorityClass", "PodDisruptionBudget", "StatefulSet")
     manifests = [
         manifest for manifest in rendered if manifest["kind"] in kinds and "placeholder" in manifest["metadata"]["name"]
@@ -236,9 +243,14 @@ def rendered_seats(namespace: str, folder: Path, *, replicas: int, cpu: str) -> 
 
 def rendered_buffer(namespace: str, folder: Path, *, replicas: int, cpu: str) -> tuple[Object, Object]:
     """The PodTemplate of Roost's placeholders and the CapacityBuffer over it."""
-    seats = {"name": "seats", "replicas": replicas, "resources": {"requests": {"cpu": cpu}}, "nodeSelector": USERS}
+    entry = {
+        "name": "placeholders",
+        "replicas": replicas,
+        "resources": {"requests": {"cpu": cpu}},
+        "nodeSelector": USERS,
+    }
     backend = {"placeholder": {"backend": "capacityBuffer"}, "placeholderMover": {"enabled": False}}
-    rendered = render({**backend, "placeholders": [seats]}, release=RELEASE, namespace=namespace, folder=folder)
+    rendered = render({**backend, "placeholders": [entry]}, release=RELEASE, namespace=namespace, folder=folder)
     (template,) = (manifest for manifest in rendered if manifest["kind"] == "PodTemplate")
     (buffer,) = (manifest for manifest in rendered if manifest["kind"] == "CapacityBuffer")
     assert not any(manifest["kind"] == "StatefulSet" for manifest in rendered)

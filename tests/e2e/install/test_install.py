@@ -2,8 +2,8 @@
 
 Nothing stands in for a part of Roost: its pods run as rendered, by the defaults, in a network of their own and a
 namespace that takes `restricted` pods only. The cluster's own scheduler places what names none; Roost's, from its own
-pods, places users and seats. What a cluster has and this one hasn't: kube-proxy (the API server picks endpoints by
-itself), DNS, and a network plugin that enforces NetworkPolicies.
+pods, places users and placeholders. What a cluster has and this one hasn't: kube-proxy (the API server picks endpoints
+by itself), DNS, and a network plugin that enforces NetworkPolicies.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def wait_for_marks(world: World, wanted: set[str], namespace: str) -> None:
 
 
 def expected_marks(namespace: str, *images: str) -> set[str]:
-    """What the controllers write on a node that holds these images and draws the seats."""
+    """What the controllers write on a node that holds these images and attracts the placeholders."""
     labels = {pulled_label(RELEASE, namespace, image) for image in images}
     return {*labels, attract_label(RELEASE, namespace, "default"), images_condition(RELEASE, namespace)}
 

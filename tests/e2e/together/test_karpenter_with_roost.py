@@ -1,4 +1,4 @@
-"""A cluster that grows by Karpenter, with all of Roost at work: webhook, scheduler, controllers, pullers, seats."""
+"""A cluster that grows by Karpenter, with all of Roost: webhook, scheduler, controllers, pullers and placeholders."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class Site:
         return found
 
     def pods_on(self, node: str, component: str = "") -> list[str]:
-        """Names of pods of users and seats on a node, or of one component."""
+        """Names of pods of users and placeholders on a node, or of one component."""
         selector = f"component={component}" if component else "component"
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         found = self.cluster.api.list(path, labelSelector=selector, fieldSelector=f"spec.nodeName={node}")
         return [pod["metadata"]["name"] for pod in found]
 
-    def seats_on(self, node: str) -> int:
+    def placeholders_on(self, node: str) -> int:
         return len(self.pods_on(node, "user-placeholder"))
 
     def node_names(self) -> list[str]:
@@ -107,12 +107,12 @@ class Site:
         )
 
 
-def values_for(*, seats: int, mode: str = "startupTaint") -> dict[str, Any]:
-    one = {"name": "default", "replicas": seats, "resources": {"requests": {"cpu": "1"}}, "nodeSelector": USERS}
+def values_for(*, placeholders: int, mode: str = "startupTaint") -> dict[str, Any]:
+    one = {"name": "default", "replicas": placeholders, "resources": {"requests": {"cpu": "1"}}, "nodeSelector": USERS}
     return {
         "singleuser": {"image": IMAGE_VALUES, "nodeSelector": USERS},
         "imageGate": {"mode": mode},
-        "placeholders": [one] if seats else [],
+        "placeholders": [one] if placeholders else [],
         "placeholderMover": {"markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5},
     }
 
@@ -151,20 +151,20 @@ def stays_so(site: Site, *, claims: int) -> None:
         wait_until(lambda: len(site.karpenter.node_claims()) != claims, DECIDED_SECONDS, "another node")
 
 
-def test_a_seat_that_is_pre_empted_makes_one_node_that_nobody_uses_before_its_images_are_there(
+def test_a_placeholder_that_is_pre_empted_makes_one_node_that_nobody_uses_before_its_images_are_there(
     growing: tuple[ControlPlane, Karpenter, PodKeeper],
 ) -> None:
-    with hub(growing, values_for(seats=3)) as site:
+    with hub(growing, values_for(placeholders=3)) as site:
         site.create_pool()
         first = site.wait_for_new_node(set())
         assert site.taint in site.taints(first)
         stays_so(site, claims=1)
         assert site.pods_on(first) == []
         site.pull(first)
-        wait_until(lambda: site.seats_on(first) == 3, 60, "the seats on the first node", explain=site.explain)
+        wait_until(lambda: site.placeholders_on(first) == 3, 60, "placeholders on the first node", explain=site.explain)
         assert site.taint not in site.taints(first)
 
-        # 3.9 CPU, three seats of 1: the user takes a seat's place, and that seat asks for another node.
+        # 3.9 CPU, three placeholders of 1: a user takes the place of one, which then needs another node.
         site.add_user("user-1")
         assert site.stack.wait_for_node("user-1", 60) == first
         second = site.wait_for_new_node({first})
@@ -177,7 +177,7 @@ def test_a_seat_that_is_pre_empted_makes_one_node_that_nobody_uses_before_its_im
         assert site.taint in site.taints(second)
 
         site.pull(second)
-        wait_until(lambda: site.seats_on(second) >= 2, SOON_SECONDS, "both seats there", explain=site.explain)
+        wait_until(lambda: site.placeholders_on(second) >= 2, SOON_SECONDS, "both there", explain=site.explain)
         assert site.taint not in site.taints(second)
         assert len(site.karpenter.node_claims()) == 2
         assert site.node_of("user-1") == site.node_of("user-2") == first
@@ -186,16 +186,18 @@ def test_a_seat_that_is_pre_empted_makes_one_node_that_nobody_uses_before_its_im
 def test_an_empty_node_leaves_though_pullers_marks_and_soft_terms_are_there(
     growing: tuple[ControlPlane, Karpenter, PodKeeper],
 ) -> None:
-    with hub(growing, values_for(seats=2)) as site:
+    with hub(growing, values_for(placeholders=2)) as site:
         site.create_pool(consolidate_after="1s", consolidation_policy="WhenEmptyOrUnderutilized")
         first = site.wait_for_new_node(set())
         site.pull(first)
-        wait_until(lambda: site.seats_on(first) == 2, 60, "the seats on the first node", explain=site.explain)
+        wait_until(lambda: site.placeholders_on(first) == 2, 60, "placeholders on the first node", explain=site.explain)
         site.add_user("user", cpu="3")
         assert site.stack.wait_for_node("user", 60) == first
         second = site.wait_for_new_node({first})
         site.pull(second)
-        wait_until(lambda: site.seats_on(second) == 2, 60, "the seats on the second node", explain=site.explain)
+        wait_until(
+            lambda: site.placeholders_on(second) == 2, 60, "placeholders on the second node", explain=site.explain
+        )
 
         site.cluster.api.delete(f"/api/v1/namespaces/{site.namespace}/pods/user")
         wait_until(
@@ -204,13 +206,13 @@ def test_an_empty_node_leaves_though_pullers_marks_and_soft_terms_are_there(
             "the empty node to leave",
             explain=site.explain,
         )
-        assert site.seats_on(second) == 2
+        assert site.placeholders_on(second) == 2
 
 
 def test_without_any_placeholder_a_user_whom_the_gate_keeps_off_asks_for_a_node_and_gets_it(
     growing: tuple[ControlPlane, Karpenter, PodKeeper],
 ) -> None:
-    with hub(growing, values_for(seats=0, mode="requireLabel")) as site:
+    with hub(growing, values_for(placeholders=0, mode="requireLabel")) as site:
         site.create_pool(startup_taints=())
         # A node that was there before, with its image, and room for one.
         full = f"full-{site.namespace}"

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.e2e
 
 IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 IMAGES = {IMAGE: 1_500_000_000}
-SEATS = 2
+PLACEHOLDERS = 2
 SOON_SECONDS = 120.0
 
 
@@ -38,7 +38,7 @@ def values_for(pool: dict[str, str], **gate: Any) -> dict[str, Any]:
     return {
         "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": pool},
         "imageGate": gate,
-        "placeholders": [{"name": "default", "replicas": SEATS, "resources": resources, "nodeSelector": pool}],
+        "placeholders": [{"name": "default", "replicas": PLACEHOLDERS, "resources": resources, "nodeSelector": pool}],
         "placeholderMover": {"evictionsPerMinute": 2, "markAfterSeconds": 1, "keepMarkSeconds": 5, "flapSeconds": 5},
     }
 
@@ -75,7 +75,7 @@ class Marks:
         def is_marked() -> bool:
             return any(key.startswith(prefix) for node in nodes for key in self.on(node)["labels"])
 
-        wait_until(is_marked, SOON_SECONDS, f"a node that draws the seats of {self.hub}")
+        wait_until(is_marked, SOON_SECONDS, f"a node that attracts the placeholders of {self.hub}")
 
 
 def cleanup(cluster: ControlPlane, stack: Stack) -> str:
@@ -169,11 +169,11 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
             with pytest.raises(ApiError) as refused:
                 api.request(
                     "POST",
-                    f"/api/v1/namespaces/{stack.namespace}/pods/{seat_of(control_plane, stack)}/eviction",
+                    f"/api/v1/namespaces/{stack.namespace}/pods/{placeholder_of(control_plane, stack)}/eviction",
                     {
                         "apiVersion": "policy/v1",
                         "kind": "Eviction",
-                        "metadata": {"name": seat_of(control_plane, stack)},
+                        "metadata": {"name": placeholder_of(control_plane, stack)},
                     },
                 )
             assert refused.value.status in (403, 422)
@@ -197,7 +197,7 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
             assert not stack.controllers[0].process.log_lines("failed"), "a write of one clashed with another's"
 
 
-def seat_of(cluster: ControlPlane, stack: Stack) -> str:
+def placeholder_of(cluster: ControlPlane, stack: Stack) -> str:
     """A placeholder pod of a hub."""
     selector = f"app.kubernetes.io/component=placeholder,app.kubernetes.io/instance={stack.release}"
 
@@ -205,7 +205,7 @@ def seat_of(cluster: ControlPlane, stack: Stack) -> str:
         pods: list[Object] = cluster.api.list(f"/api/v1/namespaces/{stack.namespace}/pods", labelSelector=selector)
         return str(pods[0]["metadata"]["name"]) if pods else ""
 
-    return wait_until(find, SOON_SECONDS, f"a seat of {stack.release} in {stack.namespace}")
+    return wait_until(find, SOON_SECONDS, f"a placeholder of {stack.release} in {stack.namespace}")
 
 
 def test_an_uninstall_leaves_nothing_in_any_object_of_the_cluster_also_when_nodes_vanish_meanwhile(

@@ -76,16 +76,16 @@ class TestUsersGather:
     def test_a_user_goes_to_the_node_with_most_users_although_another_holds_more_placeholders(
         self, stack: Stack, fake_nodes: FakeNodes, pod_keeper: PodKeeper
     ) -> None:
-        fake_nodes.create_many(["busy", "seats", "empty"], cpu="32", memory="128Gi")
-        seat = {"cpu": "500m", "memory": "2Gi"}
+        fake_nodes.create_many(["busy", "placeholders", "empty"], cpu="32", memory="128Gi")
+        placeholder = {"cpu": "500m", "memory": "2Gi"}
         for index in range(6):
             stack.create_pod(user(f"first-{index}", node="busy"))
         for index in range(5):
-            stack.create_pod(user(f"second-{index}", node="seats"))
+            stack.create_pod(user(f"second-{index}", node="placeholders"))
         for index in range(25):
-            stack.create_pod(pod(f"seat-{index}", "user-placeholder", node="seats", requests=seat))
+            stack.create_pod(pod(f"placeholder-{index}", "user-placeholder", node="placeholders", requests=placeholder))
         for index in range(5):
-            stack.create_pod(pod(f"near-{index}", "user-placeholder", node="busy", requests=seat))
+            stack.create_pod(pod(f"near-{index}", "user-placeholder", node="busy", requests=placeholder))
         stack.wait_for_node("near-4")
 
         for index in range(4):
@@ -95,11 +95,11 @@ class TestUsersGather:
     def test_with_nobody_there_yet_a_user_goes_where_no_placeholders_are(
         self, stack: Stack, fake_nodes: FakeNodes, pod_keeper: PodKeeper
     ) -> None:
-        fake_nodes.create_many(["full-of-seats", "empty", "some-seats"], cpu="32", memory="128Gi")
+        fake_nodes.create_many(["full-of-placeholders", "empty", "some-placeholders"], cpu="32", memory="128Gi")
         for index in range(20):
-            stack.create_pod(pod(f"seat-{index}", "user-placeholder", node="full-of-seats"))
+            stack.create_pod(pod(f"placeholder-{index}", "user-placeholder", node="full-of-placeholders"))
         for index in range(5):
-            stack.create_pod(pod(f"other-{index}", "user-placeholder", node="some-seats"))
+            stack.create_pod(pod(f"other-{index}", "user-placeholder", node="some-placeholders"))
         stack.wait_for_node("other-4")
 
         stack.create_pod(user("ada"))
@@ -112,8 +112,8 @@ class TestUsersGather:
         stack.create_pod(user("ada", node="users"))
         stack.wait_for_node("ada")
         for index in range(3):
-            stack.create_pod(pod(f"seat-{index}", "user-placeholder", requests={"cpu": "8", "memory": "1Gi"}))
-        assert {stack.wait_for_node(f"seat-{index}") for index in range(3)} == {"free"}
+            stack.create_pod(pod(f"placeholder-{index}", "user-placeholder", requests={"cpu": "8", "memory": "1Gi"}))
+        assert {stack.wait_for_node(f"placeholder-{index}") for index in range(3)} == {"free"}
 
 
 @pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
@@ -121,13 +121,13 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
     mode: str, control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     """Promise 1; with `prefer` the newest node, without the image, loses its placeholders to users: the old pain."""
-    seat = {"cpu": "1", "memory": "1Gi"}
+    placeholder = {"cpu": "1", "memory": "1Gi"}
     name, _, tag = IMAGE.rpartition(":")
     values = {
         "imageGate": {"mode": mode},
         "placeholderMover": {"enabled": False},
         "singleuser": {"image": {"name": name, "tag": tag}},
-        "placeholders": [{"name": "default", "replicas": 8, "resources": {"requests": seat}}],
+        "placeholders": [{"name": "default", "replicas": 8, "resources": {"requests": placeholder}}],
     }
     label = pulled_label("hub", namespace, IMAGE)
     fake_nodes.create("old", cpu="4", images={IMAGE: 10**9, OTHER_IMAGE: 1000})
@@ -137,13 +137,13 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
             return bool(control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get(label) == value)
 
         wait_until(lambda: says("old", "true"), 30, "the old node to be known to hold the image")
-        seats_path = f"/api/v1/namespaces/{namespace}/pods"
+        pods_path = f"/api/v1/namespaces/{namespace}/pods"
 
-        def seats_on(node: str) -> int:
-            pods = control_plane.api.list(seats_path, labelSelector="component=user-placeholder")
+        def placeholders_on(node: str) -> int:
+            pods = control_plane.api.list(pods_path, labelSelector="component=user-placeholder")
             return sum(item["spec"].get("nodeName") == node and item["status"]["phase"] == "Running" for item in pods)
 
-        wait_until(lambda: seats_on("old") == 4, 30, "four placeholders to run on the old node")
+        wait_until(lambda: placeholders_on("old") == 4, 30, "four placeholders to run on the old node")
         # Pre-emption takes the node of the youngest victim, and starts are told in whole seconds.
         time.sleep(1.1)
         # As kubelets register: not ready at first, and so out of reach until the controllers have seen the node.
@@ -152,20 +152,20 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
         wait_until(lambda: says("new", closed), 30, "the controllers to see the new node")
         fake_nodes.set_ready("new", ready=True)
         fake_nodes.set_taints("new", [])
-        wait_until(lambda: seats_on("new") == 4, 30, "four placeholders to run on the new node")
+        wait_until(lambda: placeholders_on("new") == 4, 30, "four placeholders to run on the new node")
 
         priority = next(
             m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0
         )
         nodes = []
         for index in range(3):
-            stack.create_pod(user(f"user-{index}", requests=seat, priority_class=priority))
+            stack.create_pod(user(f"user-{index}", requests=placeholder, priority_class=priority))
             # One after the other: of several pre-emptors at once, kube-scheduler 1.36 may leave one waiting for another
             # event, although its victim is gone.
             nodes.append(stack.wait_for_node(f"user-{index}"))
         if mode == "requireLabel":
             assert nodes == ["old"] * 3
-            assert seats_on("new") == 4
+            assert placeholders_on("new") == 4
         else:
             assert "new" in nodes
 

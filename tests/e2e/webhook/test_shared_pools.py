@@ -109,6 +109,6 @@ def test_a_warm_set_carries_the_pods_of_both_hubs_and_knows_the_images_that_both
             fields = [term["preference"].get("matchFields") for term in terms]
             return [found[0]["values"][0] for found in fields if found]
 
-        # Four pods and this one need two nodes of four seats; the one that holds the image comes first.
+        # Four pods and this one need two nodes with room for four; the one that holds the image comes first.
         wait_until(lambda: preferred() == ["node-2", "node-1"], 20, "the webhook to see hub B", explain=preferred)
         assert not stack.webhooks[0].process.log_lines("forbidden")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 COMMON, RARE, NEW = (f"registry.example/{name}:1" for name in ("common", "rare", "new"))
 # Nodes of 8 cores: eight slots each.
-SEAT = {"requests": {"cpu": "1", "memory": "256Mi"}}
+USER_RESOURCES = {"requests": {"cpu": "1", "memory": "256Mi"}}
 
 
 def user(name: str, image: str, node: str = "") -> dict[str, Any]:
@@ -31,7 +31,7 @@ def user(name: str, image: str, node: str = "") -> dict[str, Any]:
         "metadata": {"name": name, "labels": {"component": "singleuser-server"}},
         "spec": {
             "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "notebook", "image": image, "resources": SEAT}],
+            "containers": [{"name": "notebook", "image": image, "resources": USER_RESOURCES}],
             **({"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}),
         },
     }

@@ -40,7 +40,7 @@ def _run(*arguments: str) -> int:
     return main(["headroom", *arguments])
 
 
-def test_each_change_is_printed_in_local_time_with_seat_hours_and_node_hours(
+def test_each_change_is_printed_in_local_time_with_placeholder_hours_and_node_hours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = _values(tmp_path, {"windows": [LECTURES, EXAM]})
@@ -74,7 +74,7 @@ def test_sets_that_count_nodes_have_node_hours_only(tmp_path: Path, capsys: pyte
     )
 
 
-def test_without_a_nodes_size_node_hours_are_bound_by_one_seat_a_node(
+def test_without_a_nodes_size_node_hours_are_bound_by_one_placeholder_a_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = _values(tmp_path, {"windows": [LECTURES]})

@@ -51,7 +51,7 @@ def test_a_hub_that_had_nothing_gets_nothing_unsaid() -> None:
     assert "scheduler" not in will
     assert "placeholder" not in will
     assert "the cluster's scheduler goes on doing that" in wont
-    assert "draw users to each other: the hub didn't" in wont
+    assert "bring users together: the hub didn't" in wont
     assert "users of a node that lacks theirs start cold" in wont
     assert "keep placeholders: the hub had none" in wont
 

@@ -70,7 +70,7 @@ def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
 def test_from_another_namespace_a_class_of_the_releases_own_is_named_by_it() -> None:
     match = {"labels": {"component": "user-placeholder"}, "namespaceSelector": {}}
     rules = settings(podClasses={"placeholder": {"match": match}})
-    placed = Desk(rules).place(placeholder_pod(), namespace="seats")
+    placed = Desk(rules).place(placeholder_pod(), namespace="placeholders")
     assert pod_terms(placed, "podAntiAffinity") == [pair({"component": "singleuser-server"}, 1, namespaces=[NAMESPACE])]
 
 

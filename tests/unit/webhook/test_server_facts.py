@@ -253,14 +253,16 @@ def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server:
     assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
 
 
-def test_a_seat_of_our_own_that_carries_our_scheduler_already_is_not_unplaced(server: FakeServer, kept: Kept) -> None:
+def test_a_placeholder_of_our_own_that_carries_our_scheduler_already_is_not_unplaced(
+    server: FakeServer, kept: Kept
+) -> None:
     own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "placeholder"}
-    seat, old_seat, alien = (pod(name, "user-placeholder") for name in ("seat", "old-seat", "alien"))
-    for one in (seat, alien):
+    placeholder, old, alien = (pod(name, "user-placeholder") for name in ("placeholder", "old-placeholder", "alien"))
+    for one in (placeholder, alien):
         one["spec"]["schedulerName"] = "hub.jhub.placeholder"
-    for one in (seat, old_seat):
+    for one in (placeholder, old):
         one["metadata"]["labels"] |= own
-    server.objects[PODS, "component=user-placeholder"] = [seat, old_seat, alien]
+    server.objects[PODS, "component=user-placeholder"] = [placeholder, old, alien]
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "placeholder") == 2)
 

@@ -76,7 +76,7 @@ def test_a_holder_outside_the_set_comes_after_it() -> None:
     assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True)) == ["a", "b"]
 
 
-def test_spare_seats_bring_the_holder_in() -> None:
+def test_spare_room_brings_the_holder_in() -> None:
     assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True), spare=1) == ["b", "a"]
 
 
@@ -113,7 +113,7 @@ def test_weights_fall_evenly_from_100() -> None:
     assert with_weights(["a"]) == [("a", 100)]
 
 
-def test_seats_are_what_the_scarcest_resource_takes() -> None:
+def test_slots_are_what_the_scarcest_resource_takes() -> None:
     room = {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
     assert slots_of(room, [("cpu", 500), ("memory", 2**30)]) == 8
     assert slots_of(room, []) == 110
@@ -356,7 +356,7 @@ def test_the_note_says_what_was_found() -> None:
     assert found == "n1; 1 of 2 preferred nodes hold the images; 1 nodes in the set"
 
 
-def test_seats_come_from_the_nodes_room_and_the_pods_requests() -> None:
+def test_slots_come_from_the_nodes_room_and_the_pods_requests() -> None:
     small = NodeFact("n1", allocatable={"cpu": 4000, "memory": 2 * 2**30, "pods": 110})
     large = NodeFact("n2", allocatable={"cpu": 4000, "memory": 9 * 2**30, "pods": 110})
     rules = settings(podClasses={"user": {"warm": {"spare": 0}}})
