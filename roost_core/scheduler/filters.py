@@ -239,19 +239,3 @@ def _clash(wanted: HostPort, taken: HostPort) -> bool:
     if wanted.port != taken.port or wanted.protocol != taken.protocol:
         return False
     return wanted.ip == taken.ip or ALL_ADDRESSES in (wanted.ip, taken.ip)
-
-
-def filter_nodes(pod: PodState, state: ClusterState, profile: Profile) -> dict[str, Verdict]:
-    """For every node, in kube-scheduler's order: None when the pod fits there, else why not.
-
-    Pods nominated to a node are reckoned with. A pod that can only be about named nodes is rejected by the others.
-    """
-    cycle = Cycle(pod, state, profile)
-    if cycle.refusal is not None:
-        refused = Rejection((cycle.refusal,), True)
-        return {row.name: refused for row in state.ordered}
-    named = cycle.named_nodes
-    return {
-        row.name: NOT_NAMED if named is not None and row.name not in named else verdict
-        for row, verdict in cycle.check_all(state.ordered)
-    }

@@ -40,7 +40,7 @@ def read_node_state(body: object) -> NodeState:
 
 def _read_node(body: object) -> NodeState:
     if not isinstance(body, dict):
-        raise MalformedPodError("the object is no JSON object")
+        raise MalformedPodError("the object is not a JSON object")
     metadata, spec, status = (child_object(body, part, "node") or NOTHING for part in ("metadata", "spec", "status"))
     name = child_text(metadata, "name", "metadata")
     if not name:

@@ -59,7 +59,7 @@ def read_pod_state(
     Raises MalformedPodError, and nothing else, when a part that is read has a wrong type.
     """
     if not isinstance(body, dict):
-        raise MalformedPodError("the object is no JSON object")
+        raise MalformedPodError("the object is not a JSON object")
     metadata, status = (child_object(body, part, "pod") or NOTHING for part in ("metadata", "status"))
     spec = child_object(body, "spec", "pod")
     if spec is None:
@@ -107,13 +107,6 @@ def read_pod_state(
             None,
         ),
     )
-
-
-def read_pod_spec(spec: object) -> PodSpec:
-    """Read a pod's or a pod template's `spec` on its own. Raises MalformedPodError as `read_pod_state` does."""
-    if not isinstance(spec, dict):
-        raise MalformedPodError("the spec is not a JSON object")
-    return _read_spec(spec, NOTHING)
 
 
 def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:

@@ -94,10 +94,6 @@ class Profile:
     # 0: adaptive, for 100 nodes and more.
     percentage_of_nodes_to_score: int = 0
 
-    def weight_of(self, plugin: str) -> int:
-        """The weight of a score plugin; 0 when it is off."""
-        return dict(self.scores).get(plugin, 0)
-
 
 def default_profile(minor: int) -> Profile:
     """Return kube-scheduler's default profile."""

@@ -15,8 +15,7 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from roost_core.scheduler.filters import Cycle
-from roost_core.scheduler.objects import CPU, MEMORY, PodState
+from roost_core.scheduler.objects import CPU, MEMORY
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
     DYNAMIC_RESOURCES,
@@ -29,12 +28,13 @@ from roost_core.scheduler.plugins import (
     VOLUME_BINDING,
 )
 from roost_core.scheduler.pod_queries import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
-from roost_core.scheduler.profile import CAPACITY_RATIO, LEAST_ALLOCATED, Profile
+from roost_core.scheduler.profile import CAPACITY_RATIO, LEAST_ALLOCATED
 from roost_core.scheduler.topology_spread import admits, spread_constraints, spread_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from roost_core.scheduler.filters import Cycle
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import SpreadConstraint
     from roost_core.scheduler.state import ClusterState
@@ -104,19 +104,8 @@ class ScoreTable:
             yield node, {plugin: points[index] for plugin, points in self.points.items()}, total
 
 
-def score_nodes(
-    pod: PodState, feasible: Iterable[str], state: ClusterState, profile: Profile, cycle: Cycle | None = None
-) -> ScoreTable:
-    """Score the nodes named by `feasible`; kube-scheduler does so for two and more, and takes a lone one unseen.
-
-    cycle: the one that filtered them, to spare making it again.
-    """
-    places = state.places
-    return score_chosen(Chosen(state, [places[name] for name in feasible]), cycle or Cycle(pod, state, profile))
-
-
 def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
-    """The same for nodes that are known by their places."""
+    """Score the chosen nodes. kube-scheduler scores two or more, and takes a single one without."""
     points: dict[str, list[int]] = {}
     totals: list[int] | None = None
     for plugin, weight in cycle.profile.scores:

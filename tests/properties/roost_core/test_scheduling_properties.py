@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.selectors import Requirement
 from roost_core.scheduler.cycle import feasible_wanted, schedule
-from roost_core.scheduler.filters import Cycle, filter_nodes
+from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
-from roost_core.scheduler.scores import pick, score_nodes
+from roost_core.scheduler.scores import pick
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.e2e.drawn_clusters import IMAGES, PRIORITIES, Drawing
+from tests.scheduling import filter_nodes, score_nodes
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def test_a_decision_is_what_filters_and_scores_say(seed: int) -> None:
         assert decision.node in decision.table.best
         assert decision.table == score_nodes(comes, feasible, state, profile)
         for plugin, points in decision.table.points.items():
-            assert all(0 <= one <= 100 * profile.weight_of(plugin) for one in points)
+            assert all(0 <= one <= 100 * dict(profile.scores)[plugin] for one in points)
     if decision.node is None:
         assert decision.message.startswith(f"0/{len(cluster.nodes)} nodes are available: ")
     else:

@@ -9,13 +9,13 @@ import pytest
 
 from roost_core.placement.selectors import Requirement
 from roost_core.scheduler.cycle import NO_NODES, feasible_wanted, schedule
-from roost_core.scheduler.filters import filter_nodes
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_queries import Condition, PodQuery
 from roost_core.scheduler.preemption import NEVER, WAITING, Nomination, NoNomination, preempt
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
+from tests.scheduling import filter_nodes
 from tests.unit.scheduling_builders import HOSTNAME, ZONE, app, arguments, node, pod, profile, term
 
 if TYPE_CHECKING:

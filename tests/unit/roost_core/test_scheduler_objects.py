@@ -12,13 +12,13 @@ from roost_core.placement.selectors import Requirement, Taint
 from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.objects import Owner, PodSpec
-from roost_core.scheduler.pod_reader import read_pod_spec, read_pod_state
+from roost_core.scheduler.pod_reader import read_pod_state
 
 MIB = 2**20
 
 
 def spec(**body: Any) -> PodSpec:
-    return read_pod_spec({"containers": [], **body})
+    return read_pod_state({"metadata": {"name": "p"}, "spec": {"containers": [], **body}}).spec
 
 
 def container(restart: str | None = None, **requests: str) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
-from roost_core.scheduler.scores import SCORERS, Chosen, pick, score_nodes
+from roost_core.scheduler.scores import SCORERS, Chosen, pick
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
+from tests.scheduling import score_nodes
 from tests.unit.scheduling_builders import GIB, HOSTNAME, MIB, ZONE, app, arguments, node, pod, preferred, profile, term
 
 if TYPE_CHECKING:
