@@ -9,11 +9,11 @@ failed=0
 mkdir -p "$logs"
 rm -f "$logs"/*.log
 
-# run_tests LOG ARGUMENT...: -ra lists every skip with its reason; loadfile keeps one file's control plane in one process.
+# run_tests LOG WORKERS ARGUMENT...: -ra lists every skip with its reason; loadfile keeps one file's control plane in one process.
 run_tests() {
-  local log=$logs/$1.log
-  shift
-  "$python" -m pytest -n "${WORKERS:-2}" --dist loadfile --no-loadscope-reorder -m "not minors" -ra --durations=20 "$@" 2>&1 |
+  local log=$logs/$1.log workers=$2
+  shift 2
+  "$python" -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder -m "not minors" -ra --durations=20 "$@" 2>&1 |
     tee "$log"
 }
 
@@ -46,12 +46,13 @@ nice "$python" -m tools.image >"$logs/image.log" 2>&1 &
 imaging=$!
 set +m
 trap 'kill -- "-$control_plane" "-$building" "-$imaging" 2>/dev/null' EXIT
-run_tests unit tests/unit tests/properties || failed=1
+run_tests unit "${WORKERS:-2}" tests/unit tests/properties || failed=1
 if kill -0 "$control_plane" 2>/dev/null; then
   echo "test: waiting for the control plane to be built; see $logs/control-plane.log" >&2
 fi
 show_if_failed "$control_plane" control-plane
-run_tests e2e tests/e2e tests/parity || failed=1
+# These mostly wait for other programs: three processes keep two cores busy.
+run_tests e2e "${WORKERS:-3}" tests/e2e tests/parity || failed=1
 show_if_failed "$building" build
 
 echo "test: summary"
