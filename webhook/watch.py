@@ -284,7 +284,7 @@ class _Watches:
         self._waiting: dict[str, str] = {}
         self._metrics.show_unplaced(dict.fromkeys(settings.classes, 0))
         self._metrics.show_waiting(dict.fromkeys(settings.classes, 0))
-        self._metrics.show_leases({part: (one.age_seconds, one.is_away) for part, one in self._leases.items()})
+        self._metrics.show_leases({part: (lease.age_seconds, lease.is_away) for part, lease in self._leases.items()})
 
     @property
     def leases(self) -> Mapping[str, LeaseWatch]:
@@ -371,10 +371,10 @@ class _Watches:
             self._known_namespaces = _changed(self._known_namespaces, self._take(self._namespaces))
         for name, builders in self._builders.items():
             pods = self._builder_pods[name] = _changed(self._builder_pods[name], self._take(builders))
-            found = frozenset(pods.values())
+            names = frozenset(pods.values())
             # The same object while nothing changed: rings are recognised by it.
-            if found != self._builder_nodes[name]:
-                self._builder_nodes = {**self._builder_nodes, name: found}
+            if names != self._builder_nodes[name]:
+                self._builder_nodes = {**self._builder_nodes, name: names}
         seen = self._refresh_pods()
         # Only now: a pod that is still bound to a node that went tells of its images with each change of its status.
         self._forget_images()
@@ -394,8 +394,8 @@ class _Watches:
         hears_of_nodes = self._nodes is not None and not self._nodes.is_forbidden
         there = self._known_nodes.names if self._known_nodes is not None and hears_of_nodes else None
         for name, known in self._warm.items():
-            found = known.nodes_with_images
-            gone = {node for node in found if not known.pods_on(node)} if there is None else found - there
+            nodes = known.nodes_with_images
+            gone = {node for node in nodes if not known.pods_on(node)} if there is None else nodes - there
             self._warm = {**self._warm, name: known.without_nodes(gone | self._replaced)}
         self._replaced = set()
 

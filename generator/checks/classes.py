@@ -131,14 +131,15 @@ def _lint_pairs(report: Report, classes: _Classes) -> None:
     """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small enough weight."""
     for first, second in combinations(sorted(classes), 2):
         said = [
-            (one, side, other)
-            for one, other in ((first, second), (second, first))
+            (first_name, side, other)
+            for first_name, other in ((first, second), (second, first))
             for side in _SIDES
-            if number(mapping(classes[one].get(side)).get(other)) > 0
+            if number(mapping(classes[first_name].get(side)).get(other)) > 0
         ]
         if len(said) > 1:
-            (one, side, other), (last, last_side, last_other) = said[0], said[-1]
-            reason = f"{one}.{side}.{other} and {last}.{last_side}.{last_other} are both set, and their weights add up."
+            (first_name, side, other), (last, last_side, last_other) = said[0], said[-1]
+            pair = f"{first_name}.{side}.{other} and {last}.{last_side}.{last_other}"
+            reason = f"{pair} are both set, and their weights add up."
             report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
     for name, pod_class in classes.items():
         own = number(mapping(pod_class.get("join")).get(name))
@@ -149,7 +150,7 @@ def _lint_pairs(report: Report, classes: _Classes) -> None:
             if not own or other == name:
                 continue
             mine, theirs = (
-                number(mapping(one.get("avoid")).get(two)) for one, two in ((pod_class, other), (other_class, name))
+                number(mapping(this.get("avoid")).get(two)) for this, two in ((pod_class, other), (other_class, name))
             )
             if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
                 path: Path = ("podClasses", name, "avoid", other) if mine else ("podClasses", other, "avoid", name)

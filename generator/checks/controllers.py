@@ -138,8 +138,8 @@ def _lint_profiles(report: Report) -> None:
     ]
     for group in groups:
         for entry, lint_entry in (
-            *((one, lint_toleration) for one in group.tolerations),
-            *((one, lint_required_term) for one in group.required_terms),
+            *((item, lint_toleration) for item in group.tolerations),
+            *((item, lint_required_term) for item in group.required_terms),
         ):
             wrong = "" if entry in known else lint_entry(entry)
             if wrong:

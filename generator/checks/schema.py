@@ -86,7 +86,7 @@ def _fits(value: object, keyword: str, argument: Json, schema: Schema, root: Sch
         case "type":
             return any(_is_type(value, name) for name in ([argument] if isinstance(argument, str) else argument))
         case "enum":
-            return any(type(value) is type(one) and value == one for one in argument)
+            return any(type(value) is type(allowed) and value == allowed for allowed in argument)
         case "anyOf":
             return any(satisfies(value, way, root) for way in argument)
         case "allOf":

@@ -28,25 +28,25 @@ class Shape:
 
     def types(self) -> frozenset[str]:
         """JSON types that the value may have; empty when that isn't known."""
-        found: set[str] = set()
+        named_types: set[str] = set()
         for schema in self.alternatives:
             given = schema.get("type")
             if isinstance(given, str):
-                found.add(given)
+                named_types.add(given)
             elif isinstance(given, list):
-                found.update(given)
+                named_types.update(given)
             elif isinstance(given := schema.get("enum", [schema["const"]] if "const" in schema else None), list):
-                found.update(_json_type(value) for value in given)
+                named_types.update(_json_type(value) for value in given)
             else:
                 return frozenset()
-        return frozenset(found)
+        return frozenset(named_types)
 
     def key(self, name: str) -> Shape | None:
         """The value under `name`; None when no schema allows that key."""
         known = [schema for schema in self.alternatives if "object" in Shape((schema,), {}).types() or not schema]
         if not known:
             return None if self.types() else self
-        found: list[Mapping[str, object]] = []
+        schemas: list[Mapping[str, object]] = []
         allowed = False
         for schema in known:
             properties = schema.get("properties")
@@ -57,12 +57,12 @@ class Shape:
                 if under is False:
                     continue
             allowed = True
-            found.extend(_alternatives(under, self.definitions))
-        return Shape(tuple(found), self.definitions) if allowed else None
+            schemas.extend(_alternatives(under, self.definitions))
+        return Shape(tuple(schemas), self.definitions) if allowed else None
 
     def value(self) -> Shape:
         """Any value of a map."""
-        found: list[Mapping[str, object]] = []
+        schemas: list[Mapping[str, object]] = []
         for schema in self.alternatives:
             properties = schema.get("properties")
             entries = list(properties.values()) if isinstance(properties, Mapping) else []
@@ -71,16 +71,16 @@ class Shape:
                 entries.append(_value_schema(schema))
             for under in entries:
                 if under is not False:
-                    found.extend(_alternatives(under, self.definitions))
-        return Shape(tuple(found), self.definitions)
+                    schemas.extend(_alternatives(under, self.definitions))
+        return Shape(tuple(schemas), self.definitions)
 
     def item(self) -> Shape:
         """Any item of a list."""
-        found: list[Mapping[str, object]] = []
+        schemas: list[Mapping[str, object]] = []
         for schema in self.alternatives:
             if "array" in Shape((schema,), {}).types():
-                found.extend(_alternatives(schema.get("items", {}), self.definitions))
-        return Shape(tuple(found), self.definitions)
+                schemas.extend(_alternatives(schema.get("items", {}), self.definitions))
+        return Shape(tuple(schemas), self.definitions)
 
 
 def _value_schema(schema: Mapping[str, object], name: str | None = None) -> object:
@@ -105,8 +105,8 @@ def _alternatives(schema: object, definitions: Mapping[str, object]) -> Iterator
         choices = schema.get(choice)
         # A choice that only adds `required` or the like to a schema with its own type is no alternative of types.
         if isinstance(choices, list) and "type" not in schema:
-            for one in choices:
-                yield from _alternatives(one, definitions)
+            for chosen in choices:
+                yield from _alternatives(chosen, definitions)
             return
     parts = schema.get("allOf")
     if isinstance(parts, list) and "type" not in schema:

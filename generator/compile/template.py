@@ -222,8 +222,8 @@ class _Compiler(ExpressionCompiler):
 
 def macros_of(source: str) -> dict[str, list[str]]:
     """Name and argument names of each macro in `source`."""
-    found = parser().parse(source).find_all(nodes.Macro)
-    return {macro.name: [argument.name for argument in macro.args] for macro in found}
+    defined = parser().parse(source).find_all(nodes.Macro)
+    return {macro.name: [argument.name for argument in macro.args] for macro in defined}
 
 
 def compile_template(name: str, source: str, shape: Shape, macros: Macros) -> str:

@@ -117,8 +117,8 @@ def _map_scheduler(draft: Draft, hub: Section) -> None:
     for key in ("nodeSelector", "labels", "annotations"):
         draft.put(f"scheduler.{key}", hub.mapping(f"scheduling.userScheduler.{key}"), (*source, key))
     resources = hub.mapping("scheduling.userScheduler.resources")
-    found = kubernetes_resources(draft, hub, (*at, "resources"), resources)
-    requests, limits = found.get("requests", {}), found.get("limits", {})
+    amounts = kubernetes_resources(draft, hub, (*at, "resources"), resources)
+    requests, limits = amounts.get("requests", {}), amounts.get("limits", {})
     for name, most in limits.items():
         # Kubernetes takes the limit for a request that isn't there; Roost's default request could be above it.
         requests.setdefault(name, most)

@@ -100,7 +100,7 @@ def _tag(hub: Section) -> str | None:
 
 def profile_images(profile: object) -> dict[str, object]:
     """What Roost reads of a profile: its names, images and node selectors, also of its choices. {} when it has none."""
-    found: dict[str, object] = _override(profile)
+    entry: dict[str, object] = _override(profile)
     options: dict[str, object] = {}
     option_list = child(profile, "profile_options")
     for option_name, option in option_list.items() if isinstance(option_list, Mapping) else ():
@@ -115,37 +115,37 @@ def profile_images(profile: object) -> dict[str, object]:
                 unlisted = child(option, "unlisted_choice")
                 options[option_name] = {"choices": choices, "unlisted_choice": {"enabled": True, **_override(unlisted)}}
     if options:
-        found["profile_options"] = options
-    if not found:
+        entry["profile_options"] = options
+    if not entry:
         return {}
     names = {key: child(profile, key) for key in ("display_name", "slug")}
-    return {**{key: name for key, name in names.items() if isinstance(name, str)}, **found}
+    return {**{key: name for key, name in names.items() if isinstance(name, str)}, **entry}
 
 
 def _override(holder: object) -> dict[str, object]:
     """`kubespawner_override` as far as it says which images go to which nodes; {} when it doesn't."""
     override = child(holder, "kubespawner_override")
-    found: dict[str, object] = {}
+    choice: dict[str, object] = {}
     for key in ("image", "image_spec"):
         image = child(override, key)
         if isinstance(image, str) and image:
-            found.setdefault("image", image)
+            choice.setdefault("image", image)
     for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
         kept = child(override, key)
         if isinstance(kept, Mapping) and kept:
-            found[key] = dict(kept)
+            choice[key] = dict(kept)
     for key, lint_entry in (("tolerations", lint_toleration), ("node_affinity_required", lint_required_term)):
         entries = child(override, key)
         if isinstance(entries, list):
             # An empty list is kept: KubeSpawner takes it in place of the users'.
-            found[key] = [entry for entry in entries if not lint_entry(entry)]
+            choice[key] = [entry for entry in entries if not lint_entry(entry)]
     for key in ("init_containers", "extra_containers"):
         containers = child(override, key)
         listed = containers.values() if isinstance(containers, Mapping) else containers
         images = [child(container, "image") for container in listed] if isinstance(listed, Iterable) else []
         if any(images):
-            found[key] = [{"image": image} for image in images if isinstance(image, str) and image]
-    return {"kubespawner_override": found} if found else {}
+            choice[key] = [{"image": image} for image in images if isinstance(image, str) and image]
+    return {"kubespawner_override": choice} if choice else {}
 
 
 def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> None:

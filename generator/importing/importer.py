@@ -70,10 +70,10 @@ def import_layers(
         map_hub(draft, charts)
     map_builds(draft, charts)
     pieces = _valid_pieces(draft, defaults)
-    found, comments = merge_pieces(pieces, defaults)
+    merged, comments = merge_pieces(pieces, defaults)
     result = ImportResult(
         filename=filename,
-        values=found,
+        values=merged,
         unmapped=sorted(draft.unmapped, key=lambda note: (note.file, note.line, note.key)),
         switch_off=draft.switch_off,
         notes=draft.notes,
@@ -102,24 +102,24 @@ def _chosen_hub(
     values: Mapping[str, object], files: Sequence[LoadedFile], filename: str, hub: str | None
 ) -> Path | None:
     """Where the hub's values are; None: wherever `find_charts` finds them."""
-    found = find_hubs(values)
+    hubs = find_hubs(values)
     if hub is not None:
         chosen = tuple(part for part in hub.split(".") if part)
         if kind_of(child(values, *chosen)) != "mapping":
-            there = " or ".join(map(show_key, found)) or "no hub"
+            there = " or ".join(map(show_key, hubs)) or "no hub"
             raise ValuesError([Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")])
         return chosen
-    if len(found) < 2:
+    if len(hubs) < 2:
         return None
     named = [
         f"{show_key(path)} ({', '.join(file.source.name for file in files if _has(file.values, path))})"
-        for path in found
+        for path in hubs
     ]
     fix = (
         "Where one holds another chart's defaults (basehub's own file below daskhub, say), import what Helm made of "
-        "all: helm get values RELEASE --all. Or choose one: --hub " + show_key(found[0]) + "."
+        "all: helm get values RELEASE --all. Or choose one: --hub " + show_key(hubs[0]) + "."
     )
-    raise ValuesError([Fault(filename, 0, "", f"{len(found)} hubs: {' and '.join(named)}", "one hub", fix)])
+    raise ValuesError([Fault(filename, 0, "", f"{len(hubs)} hubs: {' and '.join(named)}", "one hub", fix)])
 
 
 def _has(values: Mapping[str, object], path: Path) -> bool:

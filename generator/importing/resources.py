@@ -16,12 +16,12 @@ def kubernetes_resources(
     draft: Draft, section: Section, at: Path, resources: Mapping[str, object]
 ) -> dict[str, dict[str, str]]:
     """A pod's resources with every quantity as text; anything else is noted and left out."""
-    found: dict[str, dict[str, str]] = {}
+    amounts: dict[str, dict[str, str]] = {}
     for part in ("requests", "limits"):
         quantities = resources.get(part)
         if not isinstance(quantities, Mapping):
             continue
-        found[part] = {}
+        amounts[part] = {}
         for name, value in quantities.items():
             amount = quantity(value)
             if amount is None or amount < 0:
@@ -29,10 +29,10 @@ def kubernetes_resources(
                     draft.reject(section, (*at, part, name), "expected a Kubernetes quantity")
                 continue
             is_text = isinstance(value, str)
-            found[part][name] = (
+            amounts[part][name] = (
                 str(value).strip() if is_text else cpu_quantity(value) or "0" if name == "cpu" else f"{int(amount)}"
             )
-    return found
+    return amounts
 
 
 def secret_names(secrets: object) -> list[str]:

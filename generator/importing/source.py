@@ -189,12 +189,12 @@ def find_hubs(values: Mapping[str, object]) -> list[Path]:
 
 def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]]:
     """What has the name of a hub, or of a section of one, in one of the usual places, and is no mapping."""
-    found = {
+    sections = {
         (*place, key): child(values, *place, key)
         for place in _USUAL_NESTINGS
         for key in sorted(HUB_KEYS | {"jupyterhub"})
     }
-    return [(path, value) for path, value in found.items() if value is not None and not isinstance(value, Mapping)]
+    return [(path, value) for path, value in sections.items() if value is not None and not isinstance(value, Mapping)]
 
 
 def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts | None:

@@ -76,7 +76,7 @@ def _pods_of_a_user_node(groups: Sequence[PullerGroup]) -> int:
 
 def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
-    count = sum(int(number(one.get("replicas"))) for one in sets)
+    count = sum(int(number(placeholder_set.get("replicas"))) for placeholder_set in sets)
     if count:
         will.append(f"keep {_count(count, 'placeholder')}, which give way to users and make an autoscaler act early")
         if at(values, "placeholderMover", "enabled") is True:

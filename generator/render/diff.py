@@ -129,7 +129,7 @@ def parse_manifests(data: bytes, name: str) -> Objects | None:
     except GeneratorError:
         # Not for us to say: reading it as values gives the fault with its line.
         return None
-    if not documents or not all("apiVersion" in one and "kind" in one for one in documents):
+    if not documents or not all("apiVersion" in body and "kind" in body for body in documents):
         return None
     return _objects((name, document) for document in documents)
 
@@ -176,10 +176,10 @@ def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
 
 def _identity(body: Mapping[str, object], file: str) -> Identity:
     metadata = body.get("metadata")
-    found = metadata if isinstance(metadata, dict) else {}
-    if not (body.get("apiVersion") and body.get("kind") and found.get("name")):
+    named = metadata if isinstance(metadata, dict) else {}
+    if not (body.get("apiVersion") and body.get("kind") and named.get("name")):
         raise GeneratorError(f"{file}: an object lacks apiVersion, kind or metadata.name.")
-    return Identity(str(body["apiVersion"]), str(body["kind"]), str(found.get("namespace") or ""), str(found["name"]))
+    return Identity(str(body["apiVersion"]), str(body["kind"]), str(named.get("namespace") or ""), str(named["name"]))
 
 
 # --- showing ----------------------------------------------------------------------------------------------------------

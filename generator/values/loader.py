@@ -83,16 +83,16 @@ class NodeSource(Source):
         """See `Source.find`."""
         node, line, in_list = self._root, 1, False
         for depth, step in enumerate(path):
-            found: tuple[Node, Node] | None = None
+            entry: tuple[Node, Node] | None = None
             if isinstance(node, MappingNode):
-                found = _last_entry(node, str(step))
+                entry = _last_entry(node, str(step))
             elif isinstance(node, SequenceNode):
                 in_list = True
                 if isinstance(step, int) and step < len(node.value):
-                    found = (node.value[step], node.value[step])
-            if found is None:
+                    entry = (node.value[step], node.value[step])
+            if entry is None:
                 return depth, line, in_list
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = entry[0].start_mark.line + 1, entry[1]
         return len(path), line, in_list
 
 

@@ -146,15 +146,15 @@ def _apply_json(text: str, values: Values) -> Values:
 
 def new_lists(values: object, before: object, path: Path = ()) -> set[Path]:
     """Paths of the lists in `values` that no file gave before: such a list replaces the defaults' whole."""
-    found: set[Path] = set()
+    paths: set[Path] = set()
     if isinstance(values, list):
         if not isinstance(before, list):
-            found.add(path)
+            paths.add(path)
     elif isinstance(values, dict):
         for key, value in values.items():
             below = before.get(key) if isinstance(before, dict) else None
-            found |= new_lists(value, below, (*path, key))
-    return found
+            paths |= new_lists(value, below, (*path, key))
+    return paths
 
 
 def _alone(text: str, apply: Callable[[str, Values], Values]) -> Values:
@@ -287,17 +287,17 @@ class _SetParser:
             text, _ = self._until(",")
             return self._read_text(text)
         self._at += 1
-        found: list[object] = []
+        items: list[object] = []
         while True:
             text, stop = self._until(",}")
             if not stop:
                 self.fail("a list must end with }")
-            found.append(self._read_text(text))
+            items.append(self._read_text(text))
             if stop == "}":
                 break
         if self._text[self._at : self._at + 1] == ",":
             self._at += 1
-        return found
+        return items
 
     def json_value(self) -> object:
         if self._skip_to_comma():

@@ -50,17 +50,18 @@ def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | No
         sys.stderr.write(f"{fault}\n")
     values: Any = merged.values
     sets: list[dict[str, Any]] = [
-        complete_placeholder_set(one, values["placeholder"]["defaults"]) for one in values["placeholders"]
+        complete_placeholder_set(placeholder_set, values["placeholder"]["defaults"])
+        for placeholder_set in values["placeholders"]
     ]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
     without = _why_without_effect(values)
-    for one in sets:
-        windows = parse_windows(Reader(), one.get("windows"), "windows")
+    for placeholder_set in sets:
+        windows = parse_windows(Reader(), placeholder_set.get("windows"), "windows")
         begin = _begin(at, windows)
-        changes = list(changes_between(windows, one["replicas"], begin, begin + days * DAY_SECONDS))
-        sys.stdout.writelines(_lines(one, windows, changes, begin + days * DAY_SECONDS, node))
-        if without and (windows or one["countBy"] == "nodes"):
+        changes = list(changes_between(windows, placeholder_set["replicas"], begin, begin + days * DAY_SECONDS))
+        sys.stdout.writelines(_lines(placeholder_set, windows, changes, begin + days * DAY_SECONDS, node))
+        if without and (windows or placeholder_set["countBy"] == "nodes"):
             what = "windows" if windows else "countBy: nodes"
             sys.stdout.write(f"  {what} without effect: {without}\n")
     return 0
@@ -90,13 +91,13 @@ def _begin(at: str | None, windows: Sequence[Window]) -> float:
 
 
 def _lines(
-    one: Mapping[str, Any], windows: Sequence[Window], changes: Sequence[Change], end: float, node: NodeSize
+    placeholder_set: Mapping[str, Any], windows: Sequence[Window], changes: Sequence[Change], end: float, node: NodeSize
 ) -> Iterator[str]:
     """What is said of one set."""
-    counts_nodes = one["countBy"] == "nodes"
+    counts_nodes = placeholder_set["countBy"] == "nodes"
     unit = "nodes" if counts_nodes else "placeholders"
     zone = _zone_of(windows)
-    yield f"{one['name']} ({unit}, times of {zone})\n"
+    yield f"{placeholder_set['name']} ({unit}, times of {zone})\n"
     zones = {window.name: window.time_zone for window in windows}
     width = max(len(str(change.replicas)) for change in changes)
     for change in changes:
@@ -110,12 +111,13 @@ def _lines(
         yield f"  {hours} hours: {_number(replica_hours(changes, end))} node-hours\n"
         return
     placeholder_hours = _number(replica_hours(changes, end))
-    yield f"  {hours} hours: {placeholder_hours} placeholder-hours, {_node_hours(one, changes, end, node)}\n"
+    node_hours = _node_hours(placeholder_set, changes, end, node)
+    yield f"  {hours} hours: {placeholder_hours} placeholder-hours, {node_hours}\n"
 
 
-def _node_hours(one: Mapping[str, Any], changes: Sequence[Change], end: float, node: NodeSize) -> str:
+def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[Change], end: float, node: NodeSize) -> str:
     """Node-hours of nodes that hold nothing but these placeholders."""
-    per_node = _placeholders_per_node(one["resources"].get("requests") or {}, node)
+    per_node = _placeholders_per_node(placeholder_set["resources"].get("requests") or {}, node)
     if per_node == 0:
         return "node-hours unknown: no placeholder fits such a node"
     if per_node is None:
@@ -127,12 +129,12 @@ def _node_hours(one: Mapping[str, Any], changes: Sequence[Change], end: float, n
 
 def _placeholders_per_node(requests: Mapping[str, Any], node: NodeSize) -> int | None:
     """None when too little is known."""
-    found = []
+    counts = []
     for amount, requested in ((node.cpu, requests.get("cpu")), (node.memory, requests.get("memory"))):
         asked = parse_quantity(requested) if requested is not None else 0
         if asked and amount is not None:
-            found.append(int(amount / asked))
-    return min(MAX_PODS, *found) if found else None
+            counts.append(int(amount / asked))
+    return min(MAX_PODS, *counts) if counts else None
 
 
 def _zone_of(windows: Sequence[Window]) -> str:
@@ -148,9 +150,9 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
     if text is None:
         return None
     try:
-        found = parse_quantity(text)
+        quantity = parse_quantity(text)
     except ValueError:
-        found = parse_quantity(0)
-    if found <= 0:
+        quantity = parse_quantity(0)
+    if quantity <= 0:
         raise UsageError(f"{option}: found {text!r}, expected a Kubernetes quantity above 0, like 4, 3920m or 14Gi")
-    return found
+    return quantity

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def run(options: RenderOptions, *, strict: bool) -> int:
     """Print faults and warnings to stdout, one per line; 0 if there are no faults (strict: and no warnings)."""
     faults, unread = _find(options)
-    found = sort_faults(faults)
-    for fault in found:
+    ordered = sort_faults(faults)
+    for fault in ordered:
         sys.stdout.write(f"{fault}\n")
-    errors = sum(fault.severity == "error" for fault in found)
-    warnings = len(found) - errors
-    if found:
+    errors = sum(fault.severity == "error" for fault in ordered)
+    warnings = len(ordered) - errors
+    if ordered:
         sys.stderr.write(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}\n")
     else:
         sys.stderr.write("no faults\n")

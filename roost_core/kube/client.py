@@ -118,16 +118,16 @@ class Client:
     ) -> JSONObject:
         answer = self._request(method, path, query or {}, body, content_type=content_type, read_seconds=read_seconds)
         try:
-            found = orjson.loads(answer.data)
+            parsed = orjson.loads(answer.data)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterError(_describe(error)) from None
         except ValueError:
             raise ClusterError(f"{method} {path}: the response is not valid JSON") from None
         finally:
             answer.release_conn()
-        if not isinstance(found, dict):
+        if not isinstance(parsed, dict):
             raise ClusterError(f"{method} {path}: the response is not a JSON object")
-        return found
+        return parsed
 
     def _request(
         self,

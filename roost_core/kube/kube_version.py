@@ -33,10 +33,12 @@ class Asker(Protocol):
 def read_minor(client: Asker) -> int:
     """Return 36 for Kubernetes 1.36 and "36+". Raises ClusterError, also if the response has no minor."""
     answer = client.get("/version")
-    found = answer.get("minor") if isinstance(answer, dict) else answer
-    number = re.match(r"\d+", str(found))
+    written = answer.get("minor") if isinstance(answer, dict) else answer
+    number = re.match(r"\d+", str(written))
     if number is None:
-        raise ClusterError(f"GET /version: found minor {found!r}, expected a number. Is this a Kubernetes API server?")
+        raise ClusterError(
+            f"GET /version: found minor {written!r}, expected a number. Is this a Kubernetes API server?"
+        )
     return int(number[0])
 
 

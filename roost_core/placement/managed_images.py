@@ -178,10 +178,10 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     uses = [default]
     if not (isinstance(pre_puller, Mapping) and pre_puller.get("pullProfileListImages") is False):
         for profile in _items(singleuser, "profileList"):
-            found = [_overridden(default, profile)]
+            choices = [_overridden(default, profile)]
             for option in _items(profile, "profile_options"):
-                found = _chosen(found, option)
-            uses += found
+                choices = _chosen(choices, option)
+            uses += choices
     return uses + [default._replace(image=_named_image(image)) for image in _items(pre_puller, "extraImages")]
 
 
@@ -189,7 +189,7 @@ def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
     """What the puller of a use tolerates."""
     # Where the API server's ExtendedResourceToleration is on, a pod that asks for one tolerates taints of that key.
     named: list[_Object] = [{"key": name, "operator": "Exists"} for name in use.extended]
-    return tuple({to_json(one): one for one in [*always, *use.tolerations, *named]}.values())
+    return tuple({to_json(toleration): toleration for toleration in [*always, *use.tolerations, *named]}.values())
 
 
 def _references(use: _Use) -> Iterator[str]:
@@ -221,11 +221,11 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         for reference in references:
             images.setdefault(normalise_reference(reference), reference)
     narrower = _mapping(pre_puller, "nodeSelector")
-    found = [
+    by_nodes = [
         group._replace(node_selector=_merged(group.node_selector, narrower), images=tuple(images.values()))
         for group, images in groups.values()
     ]
-    return sorted(found, key=lambda group: group.component != "puller")
+    return sorted(by_nodes, key=lambda group: group.component != "puller")
 
 
 def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:

@@ -21,7 +21,7 @@ class Copier(Generic[_T]):
 
     def __init__(self, of: type[_T]) -> None:
         """of: the class. Raises KeyError when it has no slots."""
-        names = [one.name for one in fields(of)]
+        names = [each.name for each in fields(of)]
         self._class = of
         self._get = attrgetter(*names)
         # The slots' setters: `replace` calls `__init__`, in which `object.__setattr__` looks each of them up.

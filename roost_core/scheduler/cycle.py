@@ -195,10 +195,10 @@ def _post_filter(cycle: Cycle, rejections: Mapping[str, Rejection]) -> tuple[Nom
             if cycle.profile.minor < 37:
                 said.append("no new claims to deallocate")
         elif plugin == DEFAULT_PREEMPTION:
-            found = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
-            if isinstance(found, NoNomination):
-                said.append(f"preemption: {found.message}")
+            outcome = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
+            if isinstance(outcome, NoNomination):
+                said.append(f"preemption: {outcome.message}")
             else:
                 # From 1.37 on success is told too, in place of what the plugins before said.
-                return found, "" if cycle.profile.minor < 37 else f"preemption: {found.message}"
+                return outcome, "" if cycle.profile.minor < 37 else f"preemption: {outcome.message}"
     return None, ", ".join(said)

@@ -142,10 +142,10 @@ class Cycle(NodeFilters):
         if len(checks) == 1:
             find = checks[0]
         elif len(checks) == 2:
-            one, two = checks
+            first, two = checks
 
             def find(row: NodeRow) -> Verdict:
-                verdict = one(row)
+                verdict = first(row)
                 return two(row) if verdict is None else verdict
 
         else:
@@ -173,8 +173,8 @@ class Cycle(NodeFilters):
     def _check_ports(self, row: NodeRow) -> Verdict:
         taken = row.ports
         for wanted in self.pod.spec.host_ports:
-            for one in taken:
-                if _clash(wanted, one):
+            for port in taken:
+                if _clash(wanted, port):
                     return PORT_TAKEN
         return None
 

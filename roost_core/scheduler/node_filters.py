@@ -85,8 +85,8 @@ class NodeFilters:
         key = (id(needs), id(profile))
         entry = kept.get(key)
         if entry is not None:
-            found: NodeVerdicts = entry[2]
-            return found
+            remembered: NodeVerdicts = entry[2]
+            return remembered
         verdicts = NodeVerdicts()
         node_checks = self._node_checks
         checks = [node_checks[plugin] for plugin in profile.filters if plugin in node_checks]

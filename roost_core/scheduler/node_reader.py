@@ -60,9 +60,9 @@ def _read_node(body: object) -> NodeState:
     listed = child_objects(status, "images", "status")
     for image in listed:
         size = child_number(image, "sizeBytes", "status.images[]")
-        for one in child_list(image, "names", "status.images[]") or ():
-            if isinstance(one, str):
-                images[intern(one)] = size
+        for reference in child_list(image, "names", "status.images[]") or ():
+            if isinstance(reference, str):
+                images[intern(reference)] = size
     return NodeState(
         fact=NodeFact(
             name=name,

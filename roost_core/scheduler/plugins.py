@@ -160,18 +160,20 @@ def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
 
 def default_plugins(minor: int) -> list[tuple[str, int]]:
     """Return name and weight of the default plugins of this minor, in order."""
-    found = [
-        (name, one.weight)
-        for name, one in PLUGINS.items()
-        if one.since <= minor and all(is_on(gate, minor, {}) for gate in one.gates)
+    plugins = [
+        (name, plugin.weight)
+        for name, plugin in PLUGINS.items()
+        if plugin.since <= minor and all(is_on(gate, minor, {}) for gate in plugin.gates)
     ]
     if minor >= 37:
         # NodeName first: kube-scheduler 1.37 changed their places.
-        first, second = (next(i for i, one in enumerate(found) if one[0] == n) for n in (NODE_UNSCHEDULABLE, NODE_NAME))
-        found[first], found[second] = found[second], found[first]
-    return found
+        first, second = (
+            next(i for i, entry in enumerate(plugins) if entry[0] == n) for n in (NODE_UNSCHEDULABLE, NODE_NAME)
+        )
+        plugins[first], plugins[second] = plugins[second], plugins[first]
+    return plugins
 
 
 def names_at(point: str, minor: int) -> frozenset[str]:
     """Return the plugins of an extension point."""
-    return frozenset(name for name, one in PLUGINS.items() if point in one.points_in(minor))
+    return frozenset(name for name, plugin in PLUGINS.items() if point in plugin.points_in(minor))

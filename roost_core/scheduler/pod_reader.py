@@ -128,35 +128,36 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         required_node_terms=None if required is None else read_node_terms(required.get("nodeSelectorTerms")),
         preferred_node_terms=tuple(
             WeightedNodeTerm(weight, term)
-            for one in child_objects(node_affinity, PREFERRED, where)
+            for preferred in child_objects(node_affinity, PREFERRED, where)
             # kube-scheduler leaves out weight 0 and empty terms.
-            if (weight := child_number(one, "weight", where))
-            and (term := read_node_term(one.get("preference"))) is not None
+            if (weight := child_number(preferred, "weight", where))
+            and (term := read_node_term(preferred.get("preference"))) is not None
         ),
         tolerations=tuple(
             Toleration(
-                child_text(one, "key", "spec.tolerations[]"),
-                child_text(one, "operator", "spec.tolerations[]") or "Equal",
-                child_text(one, "value", "spec.tolerations[]"),
-                child_text(one, "effect", "spec.tolerations[]"),
+                child_text(toleration, "key", "spec.tolerations[]"),
+                child_text(toleration, "operator", "spec.tolerations[]") or "Equal",
+                child_text(toleration, "value", "spec.tolerations[]"),
+                child_text(toleration, "effect", "spec.tolerations[]"),
             )
-            for one in child_objects(spec, "tolerations", "spec")
+            for toleration in child_objects(spec, "tolerations", "spec")
         ),
-        required_affinity=tuple(_pod_term(one) for one in child_objects(pod_affinity, REQUIRED, "spec.affinity")),
+        required_affinity=tuple(_pod_term(term) for term in child_objects(pod_affinity, REQUIRED, "spec.affinity")),
         required_anti_affinity=tuple(
-            _pod_term(one) for one in child_objects(pod_anti_affinity, REQUIRED, "spec.affinity")
+            _pod_term(term) for term in child_objects(pod_anti_affinity, REQUIRED, "spec.affinity")
         ),
         preferred_affinity=_weighted_pod_terms(pod_affinity),
         preferred_anti_affinity=_weighted_pod_terms(pod_anti_affinity),
         spread_constraints=tuple(
-            read_spread_constraint(one) for one in child_objects(spec, "topologySpreadConstraints", "spec")
+            read_spread_constraint(constraint)
+            for constraint in child_objects(spec, "topologySpreadConstraints", "spec")
         ),
         host_ports=tuple(_host_ports(containers, inits)),
-        images=tuple(child_text(one, "image", "spec.containers[]") for one in (*containers, *inits)),
+        images=tuple(child_text(container, "image", "spec.containers[]") for container in (*containers, *inits)),
         volume_images=tuple(
             reference
-            for one in volumes
-            if (reference := child_text(_part(one, "image"), "reference", "spec.volumes[]"))
+            for volume in volumes
+            if (reference := child_text(_part(volume, "image"), "reference", "spec.volumes[]"))
         ),
     )
 

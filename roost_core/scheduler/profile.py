@@ -113,7 +113,7 @@ def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Pro
             raise ProfileError("extenders: found one that filters or scores, which only a running scheduler can ask")
     percentage = configuration.get("percentageOfNodesToScore") or 0
     profiles = configuration.get("profiles") or [{}]
-    found: dict[str, Profile] = {}
+    by_name: dict[str, Profile] = {}
     for index, body in enumerate(profiles):
         where = f"profiles[{index}]"
         if not isinstance(body, Mapping):
@@ -121,14 +121,14 @@ def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Pro
         name = body.get("schedulerName") or ("default-scheduler" if len(profiles) == 1 else "")
         if not isinstance(name, str) or not name:
             raise ProfileError(f"{where}.schedulerName: found none, expected a name, as there are several profiles")
-        if name in found:
+        if name in by_name:
             raise ProfileError(f"{where}.schedulerName: found {name!r} twice, expected each name once")
         own = body.get("percentageOfNodesToScore")
         try:
-            found[name] = _read_profile(body, name, minor, percentage if own is None else own, where)
+            by_name[name] = _read_profile(body, name, minor, percentage if own is None else own, where)
         except (TypeError, AttributeError, KeyError) as error:
             raise ProfileError(f"{where}: its shape is none of a KubeSchedulerConfiguration ({error})") from error
-    return found
+    return by_name
 
 
 class _Plugin(NamedTuple):
@@ -180,14 +180,14 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
 
 def _plugin_set(plugins: Mapping[str, Any], point: str, minor: int, where: str) -> _PluginSet:
     body = plugins.get(point) or {}
-    enabled = tuple(_Plugin(one["name"], one.get("weight") or 0) for one in body.get("enabled") or ())
+    enabled = tuple(_Plugin(entry["name"], entry.get("weight") or 0) for entry in body.get("enabled") or ())
     for plugin in enabled:
         known = names_at(point, minor) if point in _POINTS else PLUGINS
         if plugin.name not in known:
             raise ProfileError(
                 f"{where}.plugins.{point}.enabled: found {plugin.name!r}, expected an in-tree plugin of {point}"
             )
-    return _PluginSet(enabled, frozenset(one["name"] for one in body.get("disabled") or ()))
+    return _PluginSet(enabled, frozenset(entry["name"] for entry in body.get("disabled") or ()))
 
 
 def _merged(defaults: _PluginSet, custom: _PluginSet) -> _PluginSet:
@@ -218,51 +218,53 @@ def _expanded(multi_point: _PluginSet, own: _PluginSet, implementers: frozenset[
 
 
 def _arguments(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
-    for one in body.get("pluginConfig") or ():
-        if one["name"] in found:
-            raise ProfileError(f"{where}.pluginConfig: found {one['name']!r} twice, expected each plugin once")
-        found[one["name"]] = one.get("args") or {}
-    return found
+    args_of: dict[str, Mapping[str, Any]] = {}
+    for config in body.get("pluginConfig") or ():
+        if config["name"] in args_of:
+            raise ProfileError(f"{where}.pluginConfig: found {config['name']!r} twice, expected each plugin once")
+        args_of[config["name"]] = config.get("args") or {}
+    return args_of
 
 
 def _read_arguments(arguments: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     fit = arguments.get(NODE_RESOURCES_FIT, {})
     if fit.get("scoringStrategy") is not None:
-        found["fit"] = _read_strategy(fit["scoringStrategy"], where)
-    found["ignored_resources"] = frozenset(fit.get("ignoredResources") or ())
-    found["ignored_resource_groups"] = frozenset(fit.get("ignoredResourceGroups") or ())
+        fields["fit"] = _read_strategy(fit["scoringStrategy"], where)
+    fields["ignored_resources"] = frozenset(fit.get("ignoredResources") or ())
+    fields["ignored_resource_groups"] = frozenset(fit.get("ignoredResourceGroups") or ())
     balanced = arguments.get(BALANCED_ALLOCATION, {}).get("resources")
     if balanced:
-        found["balanced_resources"] = tuple(one["name"] for one in balanced)
+        fields["balanced_resources"] = tuple(resource["name"] for resource in balanced)
     pods = arguments.get(INTER_POD_AFFINITY, {})
     if pods.get("hardPodAffinityWeight") is not None:
-        found["hard_pod_affinity_weight"] = pods["hardPodAffinityWeight"]
-    found["ignore_preferred_terms_of_existing_pods"] = bool(pods.get("ignorePreferredTermsOfExistingPods"))
+        fields["hard_pod_affinity_weight"] = pods["hardPodAffinityWeight"]
+    fields["ignore_preferred_terms_of_existing_pods"] = bool(pods.get("ignorePreferredTermsOfExistingPods"))
     added = arguments.get(NODE_AFFINITY, {}).get("addedAffinity") or {}
     if added.get(REQUIRED) is not None:
-        found["added_node_terms"] = read_node_terms(added[REQUIRED].get("nodeSelectorTerms"))
-    found["added_preferred_terms"] = tuple(_preferred(added.get(PREFERRED) or ()))
+        fields["added_node_terms"] = read_node_terms(added[REQUIRED].get("nodeSelectorTerms"))
+    fields["added_preferred_terms"] = tuple(_preferred(added.get(PREFERRED) or ()))
     spread = arguments.get(POD_TOPOLOGY_SPREAD, {})
     if spread.get("defaultingType") == "List":
-        found["default_spread"] = tuple(read_spread_constraint(one) for one in spread.get("defaultConstraints") or ())
-        found["spread_is_system_default"] = False
+        fields["default_spread"] = tuple(
+            read_spread_constraint(constraint) for constraint in spread.get("defaultConstraints") or ()
+        )
+        fields["spread_is_system_default"] = False
     preemption = arguments.get(DEFAULT_PREEMPTION, {})
     for key, name in (
         ("minCandidateNodesPercentage", "min_candidates_percent"),
         ("minCandidateNodesAbsolute", "min_candidates"),
     ):
         if preemption.get(key) is not None:
-            found[name] = preemption[key]
-    return found
+            fields[name] = preemption[key]
+    return fields
 
 
 def _preferred(terms: Sequence[Mapping[str, Any]]) -> Iterator[WeightedNodeTerm]:
-    for one in terms:
-        term = read_node_term(one.get("preference"))
-        if term is not None and one.get("weight"):
-            yield WeightedNodeTerm(one["weight"], term)
+    for preferred in terms:
+        term = read_node_term(preferred.get("preference"))
+        if term is not None and preferred.get("weight"):
+            yield WeightedNodeTerm(preferred["weight"], term)
 
 
 def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
@@ -272,7 +274,9 @@ def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
             f"{where}.pluginConfig: NodeResourcesFit scoringStrategy.type: found {kind!r},"
             f" expected {LEAST_ALLOCATED}, {MOST_ALLOCATED} or {CAPACITY_RATIO}"
         )
-    resources = tuple(Weighted(one["name"], one.get("weight") or 1) for one in strategy.get("resources") or ())
+    resources = tuple(
+        Weighted(resource["name"], resource.get("weight") or 1) for resource in strategy.get("resources") or ()
+    )
     ratio = strategy.get("requestedToCapacityRatio") or {}
     # Scores are written 0..10 and counted 0..100.
     shape = tuple((point.get("utilization") or 0, (point.get("score") or 0) * 10) for point in ratio.get("shape") or ())

@@ -52,17 +52,18 @@ def sum_requests(
 ) -> tuple[tuple[tuple[str, int], ...], dict[str, int], tuple[tuple[str, int], ...]]:
     """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count while it isn't."""
     statuses = {
-        child_text(one, "name", "status"): one
+        child_text(container_status, "name", "status"): container_status
         for key in ("containerStatuses", "initContainerStatuses")
-        for one in child_objects(status, key, "status")
+        for container_status in child_objects(status, key, "status")
     }
     infeasible = any(
-        one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible"
-        for one in child_objects(status, "conditions", "status")
+        condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
+        for condition in child_objects(status, "conditions", "status")
     )
-    mains = [_effective(one, statuses, infeasible=infeasible) for one in containers]
+    mains = [_effective(container, statuses, infeasible=infeasible) for container in containers]
     steps = [
-        (_effective(one, statuses if is_sidecar(one) else {}, infeasible=infeasible), is_sidecar(one)) for one in inits
+        (_effective(container, statuses if is_sidecar(container) else {}, infeasible=infeasible), is_sidecar(container))
+        for container in inits
     ]
     resources = child_object(spec, "resources", "spec") or NOTHING
     pod_level = {
@@ -76,7 +77,7 @@ def sum_requests(
     counted = fit
     if pod_level:
         # With pod-level requests only what is asked for nowhere gets a default.
-        defaults = {name: one for name, one in _NON_ZERO_DEFAULTS.items() if name not in requested}
+        defaults = {name: amount for name, amount in _NON_ZERO_DEFAULTS.items() if name not in requested}
         counted = _sum_up(mains, steps, pod_level, overhead, defaults)
     return (
         _rounded_up(requested),

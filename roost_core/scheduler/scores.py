@@ -420,11 +420,11 @@ def score_spread(cycle: Cycle, chosen: Chosen) -> Scores:
     if not constraints:
         return None
     require_all = bool(pod.spec.spread_constraints) or not profile.spread_is_system_default
-    keys = [one.topology_key for one in constraints]
+    keys = [constraint.topology_key for constraint in constraints]
     rows = chosen.rows
     ignored = {row.name for row in rows if require_all and not all(key in row.labels for key in keys)}
     counted = [row for row in rows if row.name not in ignored]
-    parts = [_spread_part(cycle, one, counted, keys if require_all else []) for one in constraints]
+    parts = [_spread_part(cycle, constraint, counted, keys if require_all else []) for constraint in constraints]
     raw = []
     for row in rows:
         if row.name in ignored:
@@ -462,7 +462,7 @@ def _spread_part(
     size = len(numbers)
     for name, number in pods.items():
         row = cycle.state.rows[name]
-        if all(one in row.labels for one in required_keys) and admits(cycle, constraint, name):
+        if all(topology_key in row.labels for topology_key in required_keys) and admits(cycle, constraint, name):
             value = row.labels.get(key, "")
             if value in numbers:
                 numbers[value] += number

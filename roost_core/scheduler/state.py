@@ -177,11 +177,11 @@ class ClusterState:
 
     def label_values(self, key: str) -> tuple[list[str | None], bool]:
         """A label's value of each of `ordered`, and whether each has one of its own."""
-        found = self._labels.get(key)
-        if found is None:
+        column = self._labels.get(key)
+        if column is None:
             values = [row.labels.get(key) for row in self.ordered]
-            found = self._labels[key] = values, None not in values and len(set(values)) == len(values)
-        return found
+            column = self._labels[key] = values, None not in values and len(set(values)) == len(values)
+        return column
 
     def set_node(self, node: NodeState) -> None:
         """Add a node, or replace what is known of it; its pods stay."""
@@ -271,8 +271,8 @@ class ClusterState:
             self._unseen.add(name)
 
     def _changed(self, row: NodeRow) -> None:
-        for _, found in self._memos.values():
-            found.pop(row.name, None)
+        for _, memo in self._memos.values():
+            memo.pop(row.name, None)
         changes, first = self.changes
         changes.append(row.name)
         if len(changes) > _REMEMBERED_CHANGES:
@@ -402,15 +402,15 @@ class ClusterState:
 
         It may look at nothing but the row, its nominated pods aside. keep_alive: what `key` names by identity.
         """
-        found = self._columns.get(key)
-        if found is None:
-            found = self._columns[key] = Column(keep_alive)
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = Column(keep_alive)
             if len(self._columns) > _REMEMBERED_MEMOS:
                 self._columns.popitem(last=False)
         else:
             self._columns.move_to_end(key)
-        found.follow(self, find)
-        return found
+        column.follow(self, find)
+        return column
 
     def memo(self, key: tuple[object, ...], keep_alive: object = None) -> dict[str, Any]:
         """A table by node name for whoever asks with this key; an entry is dropped when that node or its pods change.
@@ -450,8 +450,8 @@ class ClusterState:
             return namespaces
         if not selector:
             return None
-        found = (name for name, labels in self.surroundings.namespaces.items() if selector_matches(selector, labels))
-        return namespaces.union(found)
+        selected = (name for name, labels in self.surroundings.namespaces.items() if selector_matches(selector, labels))
+        return namespaces.union(selected)
 
     def condition_of(self, term: PodTerm, namespace: str) -> Condition:
         """Which pods a term of a pod of that namespace means."""

@@ -97,12 +97,12 @@ class SpreadCounts:
         self._nodes = nodes
         self._constraints = constraints
         labels = nodes.pod.labels
-        self._matches_itself = [int(selector_matches(one.selector, labels)) for one in constraints]
+        self._matches_itself = [int(selector_matches(spread.selector, labels)) for spread in constraints]
         self._counts: list[dict[str, int]] = [{} for _ in constraints]
         pods = [
             # An empty selector counts nothing here.
-            nodes.state.count_pods(spread_query(one, nodes.pod.namespace)) if one.selector else {}
-            for one in constraints
+            nodes.state.count_pods(spread_query(spread, nodes.pod.namespace)) if spread.selector else {}
+            for spread in constraints
         ]
         # The smallest count of each constraint, while nothing changes.
         self._fewest: list[int | None] = [None] * len(constraints)

@@ -158,10 +158,10 @@ class _TermCounter:
     def count(self, pod: Pod) -> Bound | None:
         """The first bound that is exceeded, None when there is none."""
         required = pod.required_node_terms or ()
-        found = self._terms(required)
+        terms_found = self._terms(required)
         self.required_steps = self.terms + self.expressions + self.values // _VALUES_A_STEP
-        if found is not None:
-            return found
+        if terms_found is not None:
+            return terms_found
         return self._terms(pod.preferred_node_terms) or self._pod_terms(pod.affinity)
 
     def _pod_terms(self, affinity: dict[str, Any]) -> Bound | None:
@@ -169,9 +169,9 @@ class _TermCounter:
             branch = affinity.get(name)
             if type(branch) is dict:
                 for terms in branch.values():
-                    found = self._terms(terms) if type(terms) is list else None
-                    if found is not None:
-                        return found
+                    terms_found = self._terms(terms) if type(terms) is list else None
+                    if terms_found is not None:
+                        return terms_found
         return None
 
     def _terms(self, terms: Iterable[object]) -> Bound | None:

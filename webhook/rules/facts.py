@@ -70,7 +70,7 @@ class Homes:
         for pod, count in Counter(self.pods.values()).items():
             loads.setdefault(pod.pod_class, Counter())[pod.node] += count
         self._loads: Mapping[str, Mapping[str, int]] = loads
-        self._totals = {pod_class: found.total() for pod_class, found in loads.items()}
+        self._totals = {pod_class: counts.total() for pod_class, counts in loads.items()}
 
     def loads(self, pod_class: str) -> Mapping[str, int]:
         """Pods of the class on each node, those still on their way to it too; under "" those without one."""
@@ -193,7 +193,7 @@ class WarmFacts:
         for image in images:
             brought += now.pop(image, None) is None
             now[image] = brought
-        for image in [one for one, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]:
+        for image in [oldest for oldest, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]:
             del now[image]
         return now, brought
 
@@ -263,7 +263,9 @@ def _object(parent: JSONObject, key: str) -> JSONObject:
 
 def _is_true(obj: JSONObject, condition_type: str) -> bool:
     conditions = _object(obj, "status").get("conditions") or ()
-    return any(one.get("type") == condition_type and one.get("status") == "True" for one in conditions)
+    return any(
+        condition.get("type") == condition_type and condition.get("status") == "True" for condition in conditions
+    )
 
 
 def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:

@@ -92,10 +92,10 @@ class Histogram:
         return {"bins": bins, "total": self.total, "greatest": self.greatest, "least": least}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, object]) -> Histogram:
+    def from_json(cls, stored: Mapping[str, object]) -> Histogram:
         """The opposite of `to_json`. Raises KeyError, TypeError or ValueError for anything else."""
         new = cls()
-        bins, total, greatest, least = found["bins"], found["total"], found["greatest"], found["least"]
+        bins, total, greatest, least = stored["bins"], stored["total"], stored["greatest"], stored["least"]
         if not isinstance(bins, dict) or not isinstance(total, int | float) or not isinstance(greatest, int | float):
             raise TypeError("no histogram")
         if least is not None and not isinstance(least, int | float):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class PlaceholderWorld(Protocol):
     """Creates and deletes the pods of sets."""
 
-    def post_placeholder(self, one: PlaceholderSet, name: str) -> SimPod:
+    def post_placeholder(self, placeholder_set: PlaceholderSet, name: str) -> SimPod:
         """Create a pod of a set."""
         ...
 

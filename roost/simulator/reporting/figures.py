@@ -336,7 +336,7 @@ def sensitivity(summary: Summary, name: str, key: str) -> Figure | None:
     layout["xaxis"] = plot_axis(
         range=[-0.3, len(places) - 0.7],
         tickvals=list(range(len(places))),
-        ticktext=[escape(cut(one, 10)) for one in texts],
+        ticktext=[escape(cut(text, 10)) for text in texts],
     )
     layout["yaxis"] = _value_axis(measure, highest * 1.05)
     caption = f"{measure.title.capitalize()}, by {name}."
