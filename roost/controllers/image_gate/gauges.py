@@ -21,7 +21,10 @@ GAUGES: Final = (
     GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
     GaugeDefinition("gate_images_held", "Nodes that hold an image that belongs on them.", ("image",)),
     GaugeDefinition("gate_nodes_waiting", "Nodes that still lack one image at least."),
-    GaugeDefinition("gate_oldest_wait_seconds", "How long the node that waits longest lacks an image; 0: none does."),
+    GaugeDefinition(
+        "gate_oldest_wait_seconds",
+        "How long the node that has waited longest has lacked an image; 0: no node lacks one.",
+    ),
     GaugeDefinition("gate_pull_faults", "Images that can't be pulled now, once for each node, by cause.", ("reason",)),
     GaugeDefinition("gate_nodes_closed", "Nodes that an image's users keep off while it is pulled there.", ("image",)),
     GaugeDefinition(

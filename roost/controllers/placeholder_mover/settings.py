@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from roost_core.placement.settings_reader import Document, Reader
 
-# Times that the values don't have: operators change how much moves, not when. Tests set them.
+# Times that the values don't have: nobody has a reason to change them. Tests set them.
 _SECONDS: Final[Mapping[str, int]] = {
     # How long a node must have been ready, with its images, before it is marked.
     "markAfterSeconds": 30,

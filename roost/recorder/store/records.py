@@ -336,6 +336,7 @@ class ImageRecord:
     image: str
     first_us: int
     image_bytes: int
+    # When the node's list last lost it, or the node went; None while it is there.
     gone_us: int | None = None
 
 
