@@ -26,7 +26,7 @@ RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
 FROM ${BASE}
 LABEL org.opencontainers.image.title="roost" \
       org.opencontainers.image.licenses="BSD-3-Clause" \
-      org.opencontainers.image.description="Where the pods of JupyterHubs and BinderHubs land"
+      org.opencontainers.image.description="Places the pods of JupyterHubs and BinderHubs on Kubernetes nodes"
 COPY --from=build /opt/roost /opt/roost
 COPY --from=pause /pause /usr/local/lib/roost/pause
 # A number, not a name: `runAsNonRoot` can check numbers only. The root file system may be read-only.

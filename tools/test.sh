@@ -32,6 +32,7 @@ show_if_failed() {
   failed=1
 }
 
+trap 'exit 130' INT TERM # pytest takes an interrupt for itself
 tools/check.sh || failed=1
 tools/test_packages.sh || failed=1
 # Each program is built once: a test that needs one waits for it. Nearly all need the control plane, so they start
@@ -39,21 +40,25 @@ tools/test_packages.sh || failed=1
 set -m # process groups of their own, so that Ctrl-C ends compilers too
 build etcd kube-apiserver kube-scheduler kube-controller-manager kubectl >"$logs/control-plane.log" 2>&1 &
 control_plane=$!
-build >"$logs/build.log" 2>&1 &
-building=$!
 # Where the image can't be built, its tests say so.
 nice "$python" -m tools.image >"$logs/image.log" 2>&1 &
 imaging=$!
 set +m
-trap 'kill -- "-$control_plane" "-$building" "-$imaging" 2>/dev/null' EXIT
+building=
+trap 'kill -- "-$control_plane" ${building:+"-$building"} "-$imaging" 2>/dev/null' EXIT
 run_tests unit "${WORKERS:-2}" tests/unit tests/properties || failed=1
 if kill -0 "$control_plane" 2>/dev/null; then
   echo "test: waiting for the control plane to be built; see $logs/control-plane.log" >&2
 fi
 show_if_failed "$control_plane" control-plane
+set -m
+build >"$logs/build.log" 2>&1 &
+building=$!
+set +m
 # These mostly wait for other programs: three processes keep two cores busy.
 run_tests e2e "${WORKERS:-3}" tests/e2e tests/parity || failed=1
 show_if_failed "$building" build
+wait "$imaging" # or a build container would stay behind
 
 echo "test: summary"
 grep -hE '^(FAILED|ERROR|SKIPPED|XFAIL|XPASS) |^=+ .* in [0-9.]+s' "$logs"/{unit,e2e}.log

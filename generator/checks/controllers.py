@@ -123,7 +123,7 @@ def _lint_puller(report: Report, release: Release) -> None:
 
 
 def _lint_profiles(report: Report) -> None:
-    """Find what no DaemonSet can hold, and labels that are passed over."""
+    """Find profiles that no DaemonSet can serve, and labels that are ignored."""
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
         return

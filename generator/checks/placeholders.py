@@ -80,10 +80,10 @@ def _lint_windows(report: Report) -> None:
             if not is_used:
                 continue
             if at(report.values, "controllers", "enabled") is not True:
-                reason = "only the controllers set numbers of placeholders: `replicas` holds, in placeholders."
+                reason = "only the controllers set the number of placeholders: placeholders[].replicas applies."
                 report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
             elif at(report.values, "placeholder", "backend") == "capacityBuffer":
-                reason = "nobody sets the size of a CapacityBuffer: `replicas` holds, in placeholders."
+                reason = "nothing sets the size of a CapacityBuffer: placeholders[].replicas applies."
                 report.warn((*path, key), reason, "Remove it, or use placeholder.backend: statefulset.")
 
 
@@ -100,7 +100,7 @@ def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
     idle = {window.name for window in parsed if never_holds(window)}
     for position, entry in enumerate(windows):
         if at(entry, "name") in idle:
-            reason = "the window never holds: whenever it starts, it ends at the same moment."
+            reason = "the window is always empty: it starts and ends at the same time."
             report.warn((*path, position, "end"), reason, "Give it another end.")
 
 

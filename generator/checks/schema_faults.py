@@ -27,7 +27,7 @@ _TYPE_NAMES: Final = {
 }
 _SET_IT: Final = "Set it: entries of a list have no defaults."
 _SET_IT_TOO: Final = "Set it too: --set replaces the list, and what the default's entries hold is gone."
-_SET_IT_NOT_NULL: Final = "Set it; null takes the default away."
+_SET_IT_NOT_NULL: Final = "Set it; null removes the default."
 _CONSTANT: Final = "Remove it: it is a constant now."
 _ONE_LIST: Final = "Write networkPolicy.ingress.metrics, which holds for all programs."
 # Keys of earlier versions, and what to do about each. docs/upgrade.md lists them too.

@@ -222,7 +222,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
 
     def end_for(new_minor: int) -> None:
         # Planners follow the rules of one minor: the kubelet restarts the container, which then reads the new one.
-        log.info("the cluster is now Kubernetes 1.%d, was 1.%d: ending, to be restarted for it", new_minor, minor)
+        log.info("the cluster is now Kubernetes 1.%d, was 1.%d: exiting, to restart with it", new_minor, minor)
         stop.set()
 
     work["minor"] = lambda stop: follow_minor(client, minor, stop, end_for)

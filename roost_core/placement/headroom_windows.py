@@ -108,7 +108,7 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
     elif dates[0] and end.replace(" ", "T") <= start.replace(" ", "T"):
         read.fault(f"{at}.end", body.get("end"), "a later date-time than start")
     elif start.split() == end.split():
-        read.fault(f"{at}.end", body.get("end"), "another time than start: the window would never be active")
+        read.fault(f"{at}.end", body.get("end"), "a time other than start: the window would never be active")
     return Window(name, replicas, zone, start, end)
 
 

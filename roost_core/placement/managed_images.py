@@ -76,7 +76,7 @@ def _named_image(image: object) -> str:
 
 
 def _merged(selector: Mapping[str, str], over: object) -> dict[str, str]:
-    """KubeSpawner's merge of dictionaries: null deletes. What is no text can't be a label, and is passed over."""
+    """KubeSpawner's merge of dictionaries: null deletes. A value that is not text cannot be a label, and is skipped."""
     merged = dict(selector)
     for key, value in over.items() if isinstance(over, Mapping) else ():
         if value is None:

@@ -313,6 +313,8 @@ def _unpacked(name: str) -> Path:
         _lock(target.parent / ".lock-debian", name),
         tempfile.TemporaryDirectory(dir=target.parent, prefix=".unpacking-") as scratch,
     ):
+        if target.exists():
+            return target  # by whoever held the lock
         command = f"apt-get download -qq {package} && dpkg-deb --extract {package}_*.deb ."
         if os.geteuid() == 0:
             command = f"{{ {command}; }} || {{ apt-get update -qq && {command}; }}"

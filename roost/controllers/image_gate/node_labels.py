@@ -178,12 +178,12 @@ def plan_change(
         return None
     no_longer = [label for label in removed if label not in left]
     why = [
-        lift_reason or count_any(by_value[HELD], "image is there", "images are there"),
+        lift_reason or count_any(by_value[HELD], "image is on the node", "images are on the node"),
         count_any(left, "image left the node", "images left the node"),
         count_any(by_value[PULLING], "image is being pulled", "images are being pulled"),
         *(_why_opened(view, label, targets[label]) for label in by_value[OPENED]),
         count_any(no_longer, "image is no longer awaited", "images are no longer awaited"),
-        count_any(out_of_set, "image doesn't belong here", "images don't belong here"),
+        count_any(out_of_set, "label is of an image not needed here", "labels are of images not needed here"),
     ]
     return ChangeNode(
         node=view.node.name,
@@ -235,7 +235,7 @@ def _why_taint_goes(view: NodeView, absent: tuple[ManagedImage, ...]) -> str:
     if not view.is_reporting:
         return ""
     if not absent:
-        return count_any(view.wanted, "image is there", "images are there")
+        return count_any(view.wanted, "image is on the node", "images are on the node")
     deadline = view.settings.pull_deadline_seconds
     seconds_left = deadline - (view.now.steady - view.ready_since if view.ready_since is not None else 0.0)
     if seconds_left > 0:

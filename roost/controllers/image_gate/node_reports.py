@@ -50,10 +50,10 @@ def plan_condition(
         return None
     total = len(view.wanted)
     status, reason = "True", "ImagesPulled"
-    message = count_any(view.wanted, "image is there", "images are there") or "no image belongs on this node"
+    message = count_any(view.wanted, "image is on the node", "images are on the node") or "no image is needed here"
     if absent:
         status, reason = "False", "PullFails" if faults else "ImagesMissing"
-        message = f"{total - len(absent)} of {total} images are there; missing: {join_references(absent)}"
+        message = f"{total - len(absent)} of {total} images are on the node; missing: {join_references(absent)}"
     is_transition = view.node.conditions.get(type_) != status
     written = view.context.conditions.get(view.node.name)
     if not is_transition and (written is None or written.uid != view.node.uid or written.message == message):

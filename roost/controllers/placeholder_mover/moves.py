@@ -134,7 +134,7 @@ def _choose_moves(
     """
     target = view.snapshot.nodes[mark.node]
     chosen: list[tuple[PodState, Move]] = []
-    first_reason: Reason | None = None
+    hold_reason: Reason | None = None
     staying = 0
     # Nodes whose placeholders the scheduler would put elsewhere than on the marked node.
     repelled: set[str] = set()
@@ -143,7 +143,9 @@ def _choose_moves(
         if pod.node_name in repelled:
             continue
         if (reason := why_placeholder_stays(view, pod, mark)) is not None:
-            first_reason = first_reason or reason
+            # One that ends by itself says when to plan again.
+            if hold_reason is None or (hold_reason.seconds_left is None and reason.seconds_left is not None):
+                hold_reason = reason
             staying += 1
             continue
         profile = scheduler.profile_of(pod)
@@ -164,4 +166,4 @@ def _choose_moves(
             return chosen, Hold(Reason("the minute's evictions are used up"), len(elsewhere) - len(chosen))
         set_name = pod.labels[PLACEHOLDER_SET_LABEL]
         chosen.append((pod, Move(set_name, pod.key, pod.uid, pod.node_name, mark.node, view.now.steady)))
-    return chosen, None if first_reason is None else Hold(first_reason, staying)
+    return chosen, None if hold_reason is None else Hold(hold_reason, staying)

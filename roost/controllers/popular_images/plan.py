@@ -56,7 +56,7 @@ GAUGES: Final = (
     GaugeDefinition("popular_images_backing_off", "Popular images whose pull failed and that wait for a retry."),
     GaugeDefinition("popular_images_budget_bytes", "Bytes that may be pulled right now."),
     GaugeDefinition(
-        "popular_images_nodes", "Nodes by whether popular images may be pulled there, and why not.", ("state",)
+        "popular_images_nodes", "Nodes by whether popular images may be pulled to them, or why not.", ("state",)
     ),
 )
 

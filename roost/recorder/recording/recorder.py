@@ -329,7 +329,7 @@ class Recording:
 
     def _note_fault(self, fault: str) -> None:
         if fault and fault != self._fault:
-            log.warning("database fails, rows wait: %s", fault)
+            log.warning("database unavailable, rows are queued: %s", fault)
             self._metrics.count_store_error()
         elif self._fault and not fault:
             log.info("database works again")

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections import Counter
 from dataclasses import fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast, get_args
 
@@ -178,26 +178,21 @@ class Store:
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records and each kind's watch position: (resourceVersion, µs). Raises StoreError and its subclasses."""
-        # Kind -> rows by key, for each statement: one statement can't touch a row twice.
-        statements: dict[type[Record], list[dict[Any, Sequence[Any]]]] = {}
+        # Kind -> (key, row).
+        rows: dict[type[Record], list[tuple[Any, Sequence[Any]]]] = {}
         started_pods: set[str] = set()
         for record in records:
             pod_uid = start_rows.pod_of(record)
             if pod_uid is not None:
                 started_pods.add(pod_uid)
             kind = type(record)
-            form, of_kind = _FORMS[kind], statements.setdefault(kind, [{}])
-            key = form.key_of(record)
-            rows = next((rows for rows in of_kind if key not in rows), None)
-            if rows is None and kind.MERGE:
-                of_kind.append(rows := {})
-            if rows is not None:
-                rows[key] = form.values_of(record)
+            form = _FORMS[kind]
+            rows.setdefault(kind, []).append((form.key_of(record), form.values_of(record)))
         with self._faults(), self.engine.begin() as connection:
-            for kind, of_kind in statements.items():
-                for rows in of_kind:
-                    # Sorted by key, so that neighbours in the index are written together.
-                    self._upsert(connection, kind, [rows[key] for key in sorted(rows)])
+            for kind, of_kind in rows.items():
+                # Sorted by key, so that neighbours in the index are written together. Rows of one key keep their order.
+                of_kind.sort(key=itemgetter(0))
+                self._upsert(connection, kind, [values for _, values in of_kind])
             start_rows.refresh(connection, started_pods)
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)

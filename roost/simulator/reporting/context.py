@@ -51,7 +51,7 @@ def notices(summary: Summary, context: ReportContext) -> list[str]:
             f"{counts.skipped_lines:,} of {counts.lines:,} lines of the trace were skipped; the reasons are at the end."
         )
     if len(summary.seeds) == 1:
-        texts.append("One seed says nothing about chance, and small differences may be just that. Use --seeds 10.")
+        texts.append("One seed says nothing about chance, so small differences may be luck. --seeds 10 gives a range.")
     if "sessions" not in summary.varied():
         texts.append("How long sessions last is assumed: --sessions short,mid,long shows what that changes.")
     return texts

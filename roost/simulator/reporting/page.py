@@ -23,7 +23,7 @@ def make_page(summary: Summary, context: ReportContext) -> str:
     return render(
         title=TITLE,
         about=_about(summary, context),
-        footer=f"Replayed by Roost {context.version}. A replay is no promise: what it assumes stands above.",
+        footer=f"Replayed by Roost {context.version}. A replay is not a promise; its assumptions are listed above.",
         notices=_notices(summary, context),
         tiles=_tiles(summary),
         parts=parts(summary, context),

@@ -85,11 +85,11 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
                 lay_out.disk_caches(context),
                 lay_out.covers(context),
             ],
-            "What was read and skipped, and what caches could do at best with such launches.",
+            "What was read and skipped, and the best that caches could do with these launches.",
         ),
     ]
 
 
 def _changed(summary: Summary) -> str:
     world = summary.worlds[0]
-    return f"Not as usual: {world.name}." if world.setting else "All as usual."
+    return f"Changed from the defaults: {world.name}." if world.setting else "All at their defaults."

@@ -15,7 +15,7 @@ import yaml
 
 from generator.checks.scheduler_gates import scheduler_minor
 from generator.faults import Fault
-from generator.pipeline import make
+from generator.pipeline import check, make
 from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.merge import NO_SETTINGS
@@ -180,6 +180,7 @@ def load_policy(
     AssumptionsError for a pinned kube-scheduler that the model doesn't know.
     """
     merged = read_values(list(files) or values_files(name), options)
+    check(merged, release, with_lint=False)
     # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on its PriorityClass.
     return _rendered(name, merged._replace(values={**merged.values, "clusterResources": True}), release)
 

@@ -100,7 +100,8 @@ def _pullers(policy: Policy, node: NodeState) -> Iterator[Fault]:
             present = {key: labels[key] for key in missing if key in labels}
             found = f"users of nodes with {_pairs(missing)}"
             fix = "Nodes are all of one pool: leave out the profiles of others in values for the replay."
-            yield _fault(policy, ("singleuser",), found, f"nodes with {_pairs(present)} as others select", fix)
+            expected = f"nodes with {_pairs(present)}, as the other profiles select"
+            yield _fault(policy, ("singleuser",), found, expected, fix)
 
 
 def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:

@@ -53,8 +53,8 @@ class Trace:
             raise TraceError(
                 self.paths[0],
                 0,
-                "other content than the sweep began with",
-                "files that don't change",
+                "content that changed since the sweep began",
+                "a file that does not change during a sweep",
                 "Start again.",
             )
         return open_trace(

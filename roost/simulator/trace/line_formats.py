@@ -1,7 +1,7 @@
 """Read one line of a trace: its `schema` and `version` say which format it has, and that format's module reads it.
 
 A new format of JSON lines with a `schema` is a module with SCHEMA, FIELDS and `read_entry`, as archive.py and
-recorder.py, and its line in FORMATS. Anything else is a module like sniffer.py, recognised here and called in reading.py.
+recorder.py, and its line in FORMATS. Anything else is a module like sniffer.py, recognised here, called in reading.py.
 """
 
 from __future__ import annotations

@@ -307,7 +307,9 @@ def test_a_dry_run_prints_what_would_be_done_and_does_nothing(
     with stack:
         fake_nodes.create(node, images={PAUSE: 1000, SCIPY: 10**9}, taints=[f"{key}:NoSchedule"])
         printed = stack.plan()
-        wanted = f"change node {node}: +{pulled_label('hub', namespace, SCIPY)}=true, -taint {key} (1 image is there)"
+        wanted = (
+            f"change node {node}: +{pulled_label('hub', namespace, SCIPY)}=true, -taint {key} (1 image is on the node)"
+        )
         assert wanted in printed
         found = control_plane.api.get(f"/api/v1/nodes/{node}")
         assert pulled_label("hub", namespace, SCIPY) not in found["metadata"]["labels"]

@@ -531,7 +531,10 @@ def test_a_postgresql_that_goes_and_comes_back_is_waited_for(
             server.down(kill=kill)
             world.churn(100)
             wait_until(
-                lambda: "rows wait" in world.recorder.process.log(), 60, "it to notice", explain=world.recorder_tail
+                lambda: "rows are queued" in world.recorder.process.log(),
+                60,
+                "it to notice",
+                explain=world.recorder_tail,
             )
             assert world.recorder.get("/readyz")[0] == 503
             assert world.memory_mib() < before_mib + 100
@@ -551,7 +554,7 @@ def test_a_file_that_another_writer_holds_longer_than_sqlite_waits_is_written_af
     began_at = time.monotonic()
     world.churn(100)
     wait_until(
-        lambda: "rows wait" in world.recorder.process.log(),
+        lambda: "rows are queued" in world.recorder.process.log(),
         SQLITE_WAITS_SECONDS + 60,
         "it to notice",
         explain=world.recorder_tail,

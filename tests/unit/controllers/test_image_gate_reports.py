@@ -40,7 +40,7 @@ class TestCondition:
         (condition,) = w.turn().actions
         assert isinstance(condition, SetCondition)
         assert (condition.type, condition.status, condition.is_transition) == (self.TYPE, "False", True)
-        assert condition.message == f"0 of 2 images are there; missing: {SCIPY}, {GPU}"
+        assert condition.message == f"0 of 2 images are on the node; missing: {SCIPY}, {GPU}"
         assert not w.turn().actions
         w.pulled_event(puller, SCIPY)
         _, condition = w.turn().actions

@@ -192,7 +192,7 @@ def test_a_fault_of_the_command_line_names_the_flag() -> None:
 
 def test_a_key_that_a_null_took_away_is_said_where_the_null_stands() -> None:
     assert faults("scheduler:\n  replicas: 1\n  leaderElection: null\n") == [
-        "prod.yaml:3: scheduler.leaderElection: found nothing, expected a map. Set it; null takes the default away."
+        "prod.yaml:3: scheduler.leaderElection: found nothing, expected a map. Set it; null removes the default."
     ]
 
 

@@ -192,14 +192,14 @@ WARNINGS = {
             "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, windows: "
             "[{name: w, replicas: 2, timeZone: UTC, start: '0 8 * * *', end: '0 9 * * *'}]}]"
         ),
-        "placeholders[0].windows: only the controllers set numbers",
+        "placeholders[0].windows: only the controllers set the number",
     ),
     "a window that never holds": (
         (
             "placeholders: [{name: a, replicas: 1, windows: "
             "[{name: w, replicas: 2, timeZone: UTC, start: '0 8 * * 1', end: '0 8 * * *'}]}]"
         ),
-        "the window never holds",
+        "the window is always empty",
     ),
     "limits of whole nodes": (
         "placeholders: [{name: a, replicas: 1, countBy: nodes, resources: {limits: {cpu: 1}}}]",
@@ -211,7 +211,7 @@ WARNINGS = {
     ),
     "whole nodes of a buffer": (
         "placeholder: {backend: capacityBuffer}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
-        "nobody sets the size of a CapacityBuffer",
+        "nothing sets the size of a CapacityBuffer",
     ),
     "popular images for nobody": (
         "controllers: {enabled: false}\npopularImages: {enabled: true}",

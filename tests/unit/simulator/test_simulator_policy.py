@@ -115,7 +115,7 @@ REFUSED = {
     "a profile of another pool": (
         {"singleuser": {"nodeSelector": {"pool": "users"}, "profileList": [{
             "display_name": "GPU", "kubespawner_override": {"image": "gpu:1", "node_selector": {"pool": "gpu"}}}]}},
-        "singleuser: found users of nodes with pool=gpu, expected nodes with pool=users as others select.",
+        "singleuser: found users of nodes with pool=gpu, expected nodes with pool=users, as the other profiles select.",
     ),
     "users of another namespace": (
         {"podClasses": {"user": {"match": {

@@ -162,7 +162,7 @@ def test_a_trace_that_changes_between_replays_is_an_error(tmp_path: Path) -> Non
     file.write_text("one\n")
     trace = trace_of((str(file),))
     file.write_text("two\n")
-    with pytest.raises(TraceError, match="other content than the sweep began with"):
+    with pytest.raises(TraceError, match="content that changed since the sweep began"):
         trace.open(1)
 
 
