@@ -145,7 +145,10 @@ class Outcome(NamedTuple):
 
 
 class Reviewer:
-    """Answers reviews; safe for use from several threads. Settings and facts are fetched for each review."""
+    """Answers reviews: one at a time on the HTTP server's loop, though it is safe for several threads.
+
+    Settings and facts are fetched for each review.
+    """
 
     def __init__(
         self,

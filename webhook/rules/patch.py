@@ -1,4 +1,4 @@
-"""Turn the changes that policies want into the JSON Patch (RFC 6902) that makes a pod carry them.
+"""Turn the changes that rules request into the JSON Patch (RFC 6902) that makes a pod carry them.
 
 Owns what a patch may say. Guarantees: it applies to the pod it was made for, whatever parents that pod lacks (the API
 server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore); nothing that is there already is added

@@ -1,9 +1,10 @@
 """Play launches in a world of discrete events, one component of the cluster in each module.
 
-`world.py` drives them and writes the result (`results.py`, added up in `totals.py`). The hub: `hub.py`, `culling.py`.
-Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`. kube-scheduler: `scheduling.py`. Images and
-pulls: `node_images.py` (one node's kubelet and disk), `kubelets.py` (all of them, and the pullers). Builds:
-`builds.py`. Nodes: `pool.py`. Autoscalers: `scaling.py` runs `cluster_autoscaler.py` or `karpenter.py` (their
-interface: `autoscaler.py`; what fits where: `group_template.py`, `fit_checks.py`). Placeholders:
-`placeholder_sets.py`. Controllers: `controls.py`. `bounds.py`: what no policy can beat.
+`world.py` drives them, gives them what they share (`join`), and writes the result (`results.py`, added up in
+`totals.py`). The hub: `hub.py`, `culling.py`. Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`.
+kube-scheduler: `scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on a
+node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. Nodes: `pool.py`. Autoscalers:
+`scaling.py` runs `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
+`group_template.py`, `fit_checks.py`). Placeholders: `placeholder_sets.py`. Controllers: `controls.py`. `bounds.py`:
+what no policy can beat.
 """
