@@ -55,8 +55,8 @@ set -m
 build >"$logs/build.log" 2>&1 &
 building=$!
 set +m
-# These mostly wait for other programs: three processes keep two cores busy.
-run_tests e2e "${WORKERS:-3}" tests/e2e tests/parity || failed=1
+# These mostly wait for other programs: four processes keep two cores busy.
+run_tests e2e "${WORKERS:-4}" tests/e2e tests/parity || failed=1
 show_if_failed "$building" build
 wait "$imaging" # or a build container would stay behind
 

@@ -106,7 +106,7 @@ def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_
         yield pool
 
 
-def test_a_new_node_draws_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(
+def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(
     hub: Pool,
 ) -> None:
     old = hub.add_node("old")
