@@ -71,7 +71,7 @@ def find_faults_by_path(merged: Merged) -> dict[Path, Fault]:
 
 
 def satisfies(value: object, schema: object, root: Schema) -> bool:
-    """Tell whether `value` fits; False may also mean "can't tell" (a keyword that isn't known here)."""
+    """Return whether `value` fits; False may also mean "can't tell" (a keyword that isn't known here)."""
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, dict):

@@ -133,7 +133,7 @@ class ExpressionCompiler:
 
     @property
     def _in_macro(self) -> bool:
-        """Tell whether the current line is inside a macro."""
+        """Return whether the current line is inside a macro."""
         return any(block.kind == "macro" for block in self.blocks)
 
     def _at_root(self, path: str) -> str:
@@ -194,7 +194,7 @@ class ExpressionCompiler:
             )
 
     def _is_string(self, given: Expression) -> bool:
-        """Tell whether an expression is known to be a string."""
+        """Return whether an expression is known to be a string."""
         return given.is_string or given.is_text or given.shape.types() == {"string"}
 
     def _need_string(self, given: Expression, what: str) -> None:

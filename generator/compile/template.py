@@ -80,7 +80,7 @@ class _Compiler(ExpressionCompiler):
                 inner += text
 
     def check_layout(self, begin: int, end: int, kind: str, inner: str) -> bool:
-        """Tell whether a statement stands alone on its line; refuse one that Jinja2 and Go would trim differently."""
+        """Return whether a statement stands alone on its line; refuse one that Jinja2 and Go would trim differently."""
         line_begin = self.source.rfind("\n", 0, begin) + 1
         line_end = self.source.find("\n", end)
         before = self.source[line_begin:begin]

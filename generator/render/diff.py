@@ -76,7 +76,7 @@ def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldCha
 
 
 def _is_number_twice(before: object, after: object) -> bool:
-    """Tell whether these are 1 and 1.0, which are one number in JSON."""
+    """Return whether these are 1 and 1.0, which are one number in JSON."""
     numbers = isinstance(before, int | float) and isinstance(after, int | float)
     return numbers and not isinstance(before, bool) and not isinstance(after, bool) and before == after
 

@@ -73,7 +73,7 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
         return read_key(obj, argument)
 
     def is_safe_callable(self, obj: object) -> bool:
-        """Tell whether a template may call `obj`: macros and the functions of its context."""
+        """Return whether a template may call `obj`: macros and the functions of its context."""
         return callable(obj)
 
 

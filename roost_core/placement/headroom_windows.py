@@ -51,7 +51,7 @@ class Window:
     end: str
 
 
-class Spell(NamedTuple):
+class Period(NamedTuple):
     """A span of time in which nothing changes."""
 
     replicas: int
@@ -145,7 +145,7 @@ def _date_fault(text: str) -> str | None:
 # Asking
 
 
-def spell_at(windows: Sequence[Window], otherwise: int, moment: float) -> Spell:
+def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Period:
     """Return how many replicas a set has at a time: the most of the active windows, else `otherwise`.
 
     moment: seconds since 1970. `until` is the next start or end of any window, whether or not the number then changes.
@@ -154,7 +154,7 @@ def spell_at(windows: Sequence[Window], otherwise: int, moment: float) -> Spell:
     holding = [window for window in windows if _holds(window, now)]
     replicas = max((window.replicas for window in holding), default=otherwise)
     edges = [edge for window in windows for text in (window.start, window.end) if (edge := _next(window, text, now))]
-    return Spell(
+    return Period(
         replicas,
         tuple(window.name for window in holding if window.replicas == replicas),
         float(min(edges)) if edges else None,
@@ -165,12 +165,12 @@ def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end
     """Yield the state at `begin`, then each change of the number or of the windows that give it, before `end`."""
     moment, before = begin, None
     while moment < end:
-        spell = spell_at(windows, otherwise, moment)
-        if before != (before := (spell.replicas, spell.windows)):
-            yield Change(moment, spell.replicas, spell.windows)
-        if spell.until is None:
+        period = period_at(windows, otherwise, moment)
+        if before != (before := (period.replicas, period.windows)):
+            yield Change(moment, period.replicas, period.windows)
+        if period.until is None:
             return
-        moment = spell.until
+        moment = period.until
 
 
 def replica_hours(changes: Sequence[Change], end: float, per: int = 1) -> float:

@@ -351,7 +351,7 @@ class Pair:
                 self._fail(f"node {index + 1} is added at {moment:.0f} s without Roost, not yet with it")
 
     def _count(self) -> None:
-        """Nodes cost: an autoscaler must not go on adding some for users whom those that came would take."""
+        """Nodes cost: an autoscaler must not go on adding some for users argument those that came would take."""
         before, after = len(self.without.record.nodes), len(self.with_roost.record.nodes)
         if after > max(before + MORE_NODES, 2 * before):
             self._fail(f"{before} nodes are added without Roost, {after} with it")

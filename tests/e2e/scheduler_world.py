@@ -375,7 +375,7 @@ class World:
             self._give_up(created, log)
 
     def _catch_up(self, unruly: Object, log: Log) -> None:
-        """Remove a pod that went its own way, and whom it pre-empted meanwhile."""
+        """Remove a pod that went its own way, and argument it pre-empted meanwhile."""
         if log.all(TARGET, pod=_key(unruly)):
             time.sleep(1)
         self._give_up(unruly, log)

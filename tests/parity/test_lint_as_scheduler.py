@@ -35,7 +35,7 @@ def kube_scheduler() -> Path:
 
 
 def accepts(kube_scheduler: Path, text: str, folder: Path) -> bool:
-    """Tell whether kube-scheduler takes the configuration that these values give to the user profile."""
+    """Return whether kube-scheduler takes the configuration that these values give to the user profile."""
     # A strategy that no profile uses isn't rendered.
     used = text
     if "profiles" not in text:

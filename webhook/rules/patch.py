@@ -112,7 +112,7 @@ def is_binderhub_spread_term(term: object) -> bool:
 
 
 def same_node_preference(one: object, other: object) -> bool:
-    """Tell whether two node selector terms are the same rule: order and weight don't matter."""
+    """Return whether two node selector terms are the same rule: order and weight don't matter."""
     if one == other:
         return True
     if type(one) is not dict or type(other) is not dict:
@@ -131,7 +131,7 @@ def _namespaces(term: Mapping[str, Any]) -> frozenset[str]:
 
 
 def same_pod_term(one: object, other: object) -> bool:
-    """Tell whether two pod affinity terms are the same rule: key, pods and namespaces."""
+    """Return whether two pod affinity terms are the same rule: key, pods and namespaces."""
     if one == other:
         return True
     if type(one) is not dict or type(other) is not dict or one.get("topologyKey") != other.get("topologyKey"):
@@ -150,7 +150,7 @@ def same_pod_term(one: object, other: object) -> bool:
 
 
 def is_required(pod: Pod, expression: JSONObject) -> bool:
-    """Tell whether each of the pod's required terms that can match a node holds the expression already."""
+    """Return whether each of the pod's required terms that can match a node holds the expression already."""
     terms = [term for term in pod.required_node_terms or () if not is_empty_term(term)]
     return bool(terms) and all(_holds(term, expression) for term in terms)
 

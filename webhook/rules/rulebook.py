@@ -418,7 +418,7 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
 
 
 def _keeps_target(pod: Pod, annotation: str, is_node: Callable[[str], JSONObject]) -> bool:
-    """Tell whether Roost chose the pod's nodes already: reviewed again, it keeps them, whatever the load is by now."""
+    """Return whether Roost chose the pod's nodes already: a pod reviewed again keeps them, whatever the load is."""
     target = pod.annotations.get(annotation)
     if not target:
         return False

@@ -16,7 +16,7 @@ from roost.controllers.headroom.whole_nodes import (
     plan_resize,
     read_size,
 )
-from roost_core.placement.headroom_windows import Spell, local_time, spell_at
+from roost_core.placement.headroom_windows import Period, local_time, period_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ class HeadroomMemory:
     """What earlier plans found, by the set's name; without it, resizing only takes longer."""
 
     # With the Unix time at which it was computed.
-    spells: Mapping[str, tuple[float, Spell]] = field(default_factory=dict)
+    periods: Mapping[str, tuple[float, Period]] = field(default_factory=dict)
     misfits: Mapping[str, Misfit] = field(default_factory=dict)
     # Steady seconds.
     resized: Mapping[str, float] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Findings:
     now: Moment
     actions: list[Action] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
-    spells: dict[str, tuple[float, Spell]] = field(default_factory=dict)
+    periods: dict[str, tuple[float, Period]] = field(default_factory=dict)
     misfits: dict[str, Misfit] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ def plan_headroom(
             _plan_size(headroom_set, stateful_set, findings)
     return Planned(
         actions=findings.actions,
-        memory=HeadroomMemory(findings.spells, findings.misfits, memory.resized, findings.types, findings.waited_for),
+        memory=HeadroomMemory(findings.periods, findings.misfits, memory.resized, findings.types, findings.waited_for),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(findings.waits)) + 0.05 if findings.waits else None,
         gauges=findings.gauges,
@@ -108,18 +108,18 @@ def note_headroom(
 
 def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | None, findings: _Findings) -> None:
     snapshot, memory, now = findings.snapshot, findings.memory, findings.now
-    spell = _spell(headroom_set, memory, now)
-    findings.spells[headroom_set.name] = (now.wall, spell)
-    findings.gauges[REPLICAS][headroom_set.name,] = spell.replicas
-    for window in spell.windows:
+    period = _period(headroom_set, memory, now)
+    findings.periods[headroom_set.name] = (now.wall, period)
+    findings.gauges[REPLICAS][headroom_set.name,] = period.replicas
+    for window in period.windows:
         findings.gauges[WINDOW][headroom_set.name, window] = 1.0
-    if spell.until is not None:
-        findings.gauges[NEXT][headroom_set.name,] = spell.until - now.wall
-        findings.waits.append(spell.until - now.wall)
-    if stateful_set is None or stateful_set.replicas == spell.replicas:
+    if period.until is not None:
+        findings.gauges[NEXT][headroom_set.name,] = period.until - now.wall
+        findings.waits.append(period.until - now.wall)
+    if stateful_set is None or stateful_set.replicas == period.replicas:
         return
-    why = _why(headroom_set, spell)
-    findings.actions.append(ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=spell.replicas, why=why))
+    why = _why(headroom_set, period)
+    findings.actions.append(ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=period.replicas, why=why))
     findings.actions.append(
         Notice(
             kind="StatefulSet",
@@ -127,31 +127,33 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
             name=stateful_set.name,
             uid=stateful_set.uid,
             reason="HeadroomChanged",
-            message=f"From {stateful_set.replicas} to {spell.replicas} placeholders of set {headroom_set.name}: {why}.",
+            message=(
+                f"From {stateful_set.replicas} to {period.replicas} placeholders of set {headroom_set.name}: {why}."
+            ),
         )
     )
 
 
-def _spell(headroom_set: HeadroomSet, memory: HeadroomMemory, now: Moment) -> Spell:
-    """Return the present spell; it is computed only when the last one is over, or the clock went back."""
-    last = memory.spells.get(headroom_set.name)
+def _period(headroom_set: HeadroomSet, memory: HeadroomMemory, now: Moment) -> Period:
+    """Return the present period; it is computed only when the last one is over, or the clock went back."""
+    last = memory.periods.get(headroom_set.name)
     if last is not None:
-        computed_at, spell = last
-        if computed_at <= now.wall and (spell.until is None or now.wall < spell.until):
-            return spell
-    return spell_at(headroom_set.windows, headroom_set.replicas, now.wall)
+        computed_at, period = last
+        if computed_at <= now.wall and (period.until is None or now.wall < period.until):
+            return period
+    return period_at(headroom_set.windows, headroom_set.replicas, now.wall)
 
 
-def _why(headroom_set: HeadroomSet, spell: Spell) -> str:
-    if not spell.windows:
+def _why(headroom_set: HeadroomSet, period: Period) -> str:
+    if not period.windows:
         return "no window is active" if headroom_set.windows else "the values say so"
     until = (
-        f", until {local_time(spell.until, headroom_set.windows[0].time_zone)} at least"
-        if spell.until is not None
+        f", until {local_time(period.until, headroom_set.windows[0].time_zone)} at least"
+        if period.until is not None
         else ""
     )
-    plural = "s" if len(spell.windows) > 1 else ""
-    return f"window{plural} {' and '.join(spell.windows)}{until}"
+    plural = "s" if len(period.windows) > 1 else ""
+    return f"window{plural} {' and '.join(period.windows)}{until}"
 
 
 def _plan_size(headroom_set: HeadroomSet, stateful_set: StatefulSetState | None, findings: _Findings) -> None:

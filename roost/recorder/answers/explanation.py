@@ -150,7 +150,7 @@ def _waits(story: PodStory) -> Iterator[str]:
     elif gates and is_considered:
         yield f"  first for {gates} to be removed; when that was is not recorded"
     elif gates and gone_us is not None:
-        yield f"  {show_span(gone_us - created_us)} for {gates} to be removed, in vain"
+        yield f"  {show_span(gone_us - created_us)} for {gates} to be removed, without success"
     elif gates:
         yield f"  {gates} to be removed: until then no scheduler considers it"
     since_us = ungated_us if gates and ungated_us is not None else created_us
@@ -159,7 +159,7 @@ def _waits(story: PodStory) -> Iterator[str]:
     elif gates and not is_considered:
         pass
     elif gone_us is not None:
-        yield f"  {show_span(gone_us - since_us)} for a node, in vain{_tries(failures)}"
+        yield f"  {show_span(gone_us - since_us)} for a node without success{_tries(failures)}"
     else:
         yield f"  a node{_tries(failures)}"
     yield from _some([f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts")

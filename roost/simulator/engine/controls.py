@@ -65,7 +65,7 @@ class ControlledWorld(Protocol):
     kubelets: Kubelets
     maker: PodMaker
 
-    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
         ...
 
@@ -197,8 +197,8 @@ class Controls:
             self._due[name] = moment
             self._world.at(moment, self._plan, (name, moment))
 
-    def _plan(self, whom: tuple[str, float]) -> None:
-        name, due = whom
+    def _plan(self, argument: tuple[str, float]) -> None:
+        name, due = argument
         if self._due.get(name) != due:
             # An earlier plan replaced it.
             return
@@ -287,8 +287,8 @@ class Controls:
         world.at(finish, self._pulled, (node, state))
         return Outcome.DONE
 
-    def _pulled(self, whom: tuple[SimNode, PodState]) -> None:
-        node, state = whom
+    def _pulled(self, argument: tuple[SimNode, PodState]) -> None:
+        node, state = argument
         if self._world.nodes.get(node.name) is node and state.key in self._world.pods:
             self._world.pods[state.key] = replace(state, phase="Succeeded")
             self._plan_soon(POPULAR)

@@ -47,7 +47,7 @@ class HubWorld(Protocol):
     kubelets: Kubelets
     controls: Controls
 
-    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
         ...
 
@@ -209,8 +209,8 @@ class Hub:
         waits[START] = assumed.bind_seconds + assumed.start_seconds
         self._world.at(up, self._up, (pod, waits))
 
-    def _up(self, whom: tuple[SimPod, dict[str, float]]) -> None:
-        pod, waits = whom
+    def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
+        pod, waits = argument
         launch = pod.launch
         if launch is None or self._world.sim_pods.get(pod.key) is not pod:
             return

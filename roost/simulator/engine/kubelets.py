@@ -49,7 +49,7 @@ class KubeletsWorld(Protocol):
         """The controllers, which are notified of images."""
         ...
 
-    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
         ...
 
@@ -85,9 +85,9 @@ class Kubelets:
             if not holders:
                 del self.holders[image]
 
-    def image_arrived(self, whom: tuple[SimNode, str]) -> None:
+    def image_arrived(self, argument: tuple[SimNode, str]) -> None:
         """A pull has ended."""
-        node, image = whom
+        node, image = argument
         if self._world.nodes.get(node.name) is not node:
             return
         if node.images.has(image, self._world.now):
@@ -137,7 +137,7 @@ class Kubelets:
             finish = self.background_pull(node, image_reference(image))
             self._world.at(finish, self._puller_has, (node, puller, container))
 
-    def _puller_has(self, whom: tuple[SimNode, PullerSet, str]) -> None:
-        node, puller, container = whom
+    def _puller_has(self, argument: tuple[SimNode, PullerSet, str]) -> None:
+        node, puller, container = argument
         if self._world.nodes.get(node.name) is node:
             self._world.controls.puller_has(node, puller, container)

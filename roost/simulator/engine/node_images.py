@@ -161,7 +161,7 @@ class NodeImages:
         self._coming: dict[str, float] = {}
         self._asked = 0
         # When each of the parallel pulls ends; empty: no limit.
-        self._hands = [since] * assumptions.parallel_pulls
+        self._pull_slots = [since] * assumptions.parallel_pulls
         self._collected: set[str] = set()
         # (-size, name) of all images, and the first of them as reported.
         self._by_size: list[tuple[int, str]] = []
@@ -266,16 +266,16 @@ class NodeImages:
             self._coming[name] = pull.finish
             heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))
             self._count(name, missing_bytes, purpose)
-        if self._hands:
-            heapreplace(self._hands, pull.finish)
+        if self._pull_slots:
+            heapreplace(self._pull_slots, pull.finish)
         return pull
 
     def _next_turn(self, now: float) -> tuple[float, int]:
         """When the next pull begins, and how many run then."""
-        if not self._hands:
+        if not self._pull_slots:
             return now, 1 + len(self._arrivals)
-        begin = max(now, self._hands[0])
-        return begin, 1 + sum(free > begin for free in self._hands)
+        begin = max(now, self._pull_slots[0])
+        return begin, 1 + sum(free > begin for free in self._pull_slots)
 
     def _count(self, name: str, missing_bytes: int, purpose: str) -> None:
         figures = self.figures

@@ -58,7 +58,7 @@ class ScaledWorld(Protocol):
     controls: Controls
     bounds: BoundsMeter
 
-    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
         ...
 

@@ -43,7 +43,7 @@ class SchedulingWorld(Protocol):
     sim_pods: dict[str, SimPod]
     hub: Hub
 
-    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
         ...
 

@@ -90,10 +90,10 @@ class World:
 
     # The heap
 
-    def at(self, moment: float, what: Callable[[Any], None], whom: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call `what(whom)`, not before now."""
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule a call `what(argument)`, not before now."""
         self._events += 1
-        heappush(self._heap, (max(moment, self.now), self._events, what, whom))
+        heappush(self._heap, (max(moment, self.now), self._events, what, argument))
 
     def play(self, attempts: Iterable[Attempt], on_progress: Callable[[int, float], None] | None = None) -> RunResult:
         """Play all attempts, in order of time, until the last one has started or is given up."""
@@ -127,9 +127,9 @@ class World:
         return min(MOST_AFTERMATH_SECONDS, (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0)
 
     def _step(self) -> None:
-        moment, _, what, whom = heappop(self._heap)
+        moment, _, what, argument = heappop(self._heap)
         self.now = moment
-        what(whom)
+        what(argument)
         if self.scheduling.is_due:
             self.scheduling.run()
 

@@ -219,9 +219,9 @@ class _TransientFault(Exception):  # noqa: N818 - a try that failed, of several
 def _retried(name: str, options: Options, attempt: Callable[[], _T], part: BinaryIO | None = None) -> _T:
     """The result of `attempt`, repeated after transient failures; tries that make `part` grow don't count.
 
-    Raises DownloadError when all were in vain.
+    Raises DownloadError if every try failed.
     """
-    in_vain, pause_seconds = 0, 0.0
+    failed, pause_seconds = 0, 0.0
     for _ in range(MOST_TRIES):
         before = part.seek(0, os.SEEK_END) if part is not None else 0
         try:
@@ -231,14 +231,14 @@ def _retried(name: str, options: Options, attempt: Callable[[], _T], part: Binar
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             why, pause_seconds = _short(error), 0.0
         grown = part.seek(0, os.SEEK_END) - before if part is not None else 0
-        in_vain = 0 if grown >= PROGRESS_BYTES else in_vain + 1
-        if in_vain >= options.tries:
+        failed = 0 if grown >= PROGRESS_BYTES else failed + 1
+        if failed >= options.tries:
             break
-        wait = min(_MOST_PAUSE_SECONDS, max(pause_seconds, _FIRST_PAUSE_SECONDS * 2**in_vain))
+        wait = min(_MOST_PAUSE_SECONDS, max(pause_seconds, _FIRST_PAUSE_SECONDS * 2**failed))
         options.say(f"{name}: {why}; trying again in {wait:g} s")
         options.pause(wait)
     raise DownloadError(
-        f"{name}: {why}, after {in_vain} tries in vain; is there a network that reaches the archive? "
+        f"{name}: {why}, after {failed} failed tries; is there a network that reaches the archive? "
         "What has been downloaded stays, and the same command goes on with it."
     )
 

@@ -114,7 +114,7 @@ def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes) -> A
 
 
 def wait_for_facts(hub: Hub) -> None:
-    """Post users whom nobody binds until the webhook knows of a holder."""
+    """Post users argument nobody binds until the webhook knows of a holder."""
     wait_until(
         lambda: hub.user(f"asks-{next(hub.numbers)}", schedulerName="nobody"),
         LATER_SECONDS,

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roost_core.placement.headroom_windows import Window, changes_between, spell_at
+from roost_core.placement.headroom_windows import Window, changes_between, period_at
 
 # Zones with their clock changes: the UTC days to look at.
 CHANGES = {
@@ -96,7 +96,7 @@ def test_a_window_holds_in_exactly_the_minutes_that_a_watched_clock_says(
         if tick < first_asked:
             continue
         moment = (begin + timedelta(minutes=tick)).timestamp()
-        assert (spell_at([window], 1, moment).replicas == 7) == watched[tick], begin + timedelta(minutes=tick)
+        assert (period_at([window], 1, moment).replicas == 7) == watched[tick], begin + timedelta(minutes=tick)
 
 
 @settings(max_examples=10, deadline=None)
@@ -113,5 +113,5 @@ def test_the_changes_listed_are_those_that_asking_every_minute_finds(
     for tick in range(24 * 60):
         moment = begin + tick * 60
         now = listed.get(moment, now)
-        assert now == spell_at(windows, 1, moment).replicas
+        assert now == period_at(windows, 1, moment).replicas
     assert all(at % 60 == 0 for at in listed)

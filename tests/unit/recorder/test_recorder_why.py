@@ -179,7 +179,7 @@ def test_a_pod_that_was_deleted_while_it_waited_has_waited_until_then_in_vain(tm
     )
     assert "it never became ready.\n" in words
     assert "Where it went: nowhere; no scheduler has bound it.\n" in words
-    assert "  5 min for a node, in vain, after at least 4 failed attempts:\n" in words
+    assert "  5 min for a node without success, after at least 4 failed attempts:\n" in words
     assert "TriggeredScaleUp: pod triggered scale-up 1\n" in words
     assert "Gone 2027-01-15 08:05:00 UTC: it was deleted.\n" in words
 
@@ -245,7 +245,7 @@ GATES = "its scheduling gates a.example/quota, b.example/room"
     ("deleted_us", "more", "says"),
     [
         (None, [], f"  {GATES} to be removed: until then no scheduler considers it\n"),
-        (BEGIN + MINUTE, [], f"  1 min for {GATES} to be removed, in vain\n"),
+        (BEGIN + MINUTE, [], f"  1 min for {GATES} to be removed, without success\n"),
         (
             None,
             [phase_record("p", Phase.UNGATED, BEGIN + MINUTE), bind_record("p", BEGIN + MINUTE + SECOND, "n")],
@@ -264,7 +264,7 @@ def test_a_gated_pod_waits_for_its_gates_by_name_and_only_then_for_a_node(
 ) -> None:
     words = explained(tmp_path, "p", pod_record("p", deleted_us=deleted_us), *GATED, *more)
     assert f"What it waited for:\n{says}" in words
-    assert " for a node, in vain" not in words
+    assert " for a node without success" not in words
 
 
 @pytest.mark.parametrize(

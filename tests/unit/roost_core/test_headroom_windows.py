@@ -15,8 +15,8 @@ from roost_core.placement.headroom_windows import (
     never_holds,
     parse_moment,
     parse_windows,
+    period_at,
     replica_hours,
-    spell_at,
 )
 from roost_core.placement.settings_reader import Reader
 
@@ -162,7 +162,7 @@ def test_the_hour_that_comes_twice_counts_once() -> None:
 def test_what_began_in_the_first_of_two_hours_still_holds_when_clocks_show_an_earlier_time_again() -> None:
     night = _window("45 2 * * *", "0 5 * * *")
     # 02:30 for the second time.
-    assert spell_at([night], 3, parse_moment("2027-10-31T01:30", "UTC")).replicas == 30
+    assert period_at([night], 3, parse_moment("2027-10-31T01:30", "UTC")).replicas == 30
 
 
 def test_a_window_across_the_doubled_hour_lasts_an_hour_longer() -> None:
@@ -197,10 +197,10 @@ def test_a_moment_may_be_given_with_its_offset() -> None:
 def test_a_spell_ends_with_the_next_edge_of_any_window_and_never_without_windows() -> None:
     now = parse_moment("2026-10-05T12:00", "UTC")
     day, date = _window("0 8 * * *", "0 18 * * *", zone="UTC"), _window("2020-01-01T00:00", "2020-01-02T00:00")
-    spell = spell_at([day, date], 3, now)
-    assert (spell.replicas, spell.windows, spell.until) == (30, ("lecture",), now + 6 * 3600)
-    assert spell_at([date], 3, now).until is None
-    assert spell_at([], 3, now) == (3, (), None)
+    period = period_at([day, date], 3, now)
+    assert (period.replicas, period.windows, period.until) == (30, ("lecture",), now + 6 * 3600)
+    assert period_at([date], 3, now).until is None
+    assert period_at([], 3, now) == (3, (), None)
 
 
 def test_whole_nodes_are_rounded_up_at_each_change() -> None:

@@ -75,10 +75,10 @@ class Model:
         booting = 0
         now = 0.0
 
-        def at(moment: float, what: str, whom: Any = None) -> None:
+        def at(moment: float, what: str, argument: Any = None) -> None:
             nonlocal order
             order += 1
-            heappush(events, (moment, order, what, whom))
+            heappush(events, (moment, order, what, argument))
 
         def place(attempt: Attempt) -> bool:
             rooms = [node for node in nodes if node.users < PER_NODE]
@@ -93,10 +93,10 @@ class Model:
             at(now + 60 * (sessions.least_minutes + rest), "end", (node, attempt.repository))
             return True
 
-        def happen(what: str, whom: Any) -> None:
+        def happen(what: str, argument: Any) -> None:
             nonlocal booting
             if what == "end":
-                node, repository = whom
+                node, repository = argument
                 node.users -= 1
                 running[repository] -= 1
                 if not node.users:
@@ -105,9 +105,9 @@ class Model:
             elif what == "join":
                 booting -= 1
                 nodes.append(ModelNode(now))
-            elif whom[0].empty_since == whom[1] and len(nodes) > 1:
-                nodes.remove(whom[0])
-                self.node_hours += (now - whom[0].joined_at) / 3600
+            elif argument[0].empty_since == argument[1] and len(nodes) > 1:
+                nodes.remove(argument[0])
+                self.node_hours += (now - argument[0].joined_at) / 3600
             while waiting and place(waiting[0]):
                 waiting.pop(0)
 
@@ -115,8 +115,8 @@ class Model:
             if not nodes:
                 nodes.append(ModelNode(attempt.moment))
             while events and events[0][0] <= attempt.moment:
-                now, _, what, whom = heappop(events)
-                happen(what, whom)
+                now, _, what, argument = heappop(events)
+                happen(what, argument)
             now = attempt.moment
             if running.get(attempt.repository, 0) >= QUOTA:
                 continue
