@@ -1,1 +1,1 @@
-"""The command line: wires the other packages together, holds nothing else."""
+"""Roost's programs: controllers, recorder and simulator, the pages they draw, and the command line."""

@@ -5,6 +5,6 @@
 kube-scheduler: `scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on a
 node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. Nodes: `pool.py`. Autoscalers:
 `scaling.py` runs `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
-`group_template.py`, `fit_checks.py`). Placeholders: `placeholder_sets.py`. Controllers: `controls.py`. `bounds.py`:
+`group_template.py`, `free_room.py`). Placeholders: `placeholder_sets.py`. Controllers: `controls.py`. `bounds.py`:
 what no policy can beat.
 """

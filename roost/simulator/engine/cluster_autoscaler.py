@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
-from roost.simulator.engine.fit_checks import (
+from roost.simulator.engine.free_room import (
     Room,
     count_staying,
     is_daemon,

@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
-from roost.simulator.engine.fit_checks import Room, count_staying, is_daemon, place_all, pods_waiting, rooms_coming
+from roost.simulator.engine.free_room import Room, count_staying, is_daemon, place_all, pods_waiting, rooms_coming
 from roost.simulator.engine.group_template import STARTUP_TAINTS
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.matching import node_term_matches
