@@ -238,7 +238,7 @@ def _retried(name: str, options: Options, attempt: Callable[[], _T], part: Binar
         options.say(f"{name}: {why}; trying again in {wait:g} s")
         options.pause(wait)
     raise DownloadError(
-        f"{name}: {why}, after {failed} failed tries; is there a network that reaches the archive? "
+        f"{name}: {why}, after {failed} tries; is there a network that reaches the archive? "
         "What has been downloaded stays, and the same command goes on with it."
     )
 
