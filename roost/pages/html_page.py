@@ -41,7 +41,7 @@ class Part(NamedTuple):
     # None: there is nothing to draw.
     figures: Sequence[Figure | None]
     tables: Sequence[Table]
-    # The text when there is nothing to draw.
+    # The text when none of the figures has anything to draw.
     nothing: str
     beside: bool = False
 

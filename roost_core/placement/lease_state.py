@@ -24,10 +24,11 @@ class LeaseState(StrEnum):
 
     # The Lease can't be read, or hasn't been read yet.
     UNKNOWN = "unknown"
+    # It is being renewed, or its holder gave it back a moment ago, as one does that is being replaced.
     HELD = "held"
     # It was held, but hasn't been renewed for STALE_DURATIONS times its duration.
     STALE = "stale"
-    # It doesn't exist, or hasn't been held since the first observation.
+    # It doesn't exist, or nobody has ever renewed it.
     NEVER_HELD = "never-held"
 
     @property
@@ -86,11 +87,13 @@ class LeaseObserver:
         self._renewal = None
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
-        holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
-        # Without a holder, it was released.
-        if not isinstance(holder, str) or not holder or not isinstance(renewed, str):
+        holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime")
+        if not isinstance(holder, str) or not isinstance(renewed, str) or (holder, renewed) == self._renewal:
             return
-        if (holder, renewed) == self._renewal:
+        # A holder that stops gives the Lease back: it empties `holderIdentity`, renews a last time, and sets a duration
+        # of a second. Seen first, that is a renewal like any other; later, it mustn't prolong the previous one.
+        was_given_back = not holder
+        if was_given_back and self._renewal is not None:
             return
         written = read_moment(renewed)
         is_first = self._renewal is None
@@ -98,6 +101,6 @@ class LeaseObserver:
         self._renewed_at = now
         if is_first and written is not None:
             self._renewed_at = now - max(0.0, clock_time - written)
-        duration = spec.get("leaseDurationSeconds")
+        duration = None if was_given_back else spec.get("leaseDurationSeconds")
         is_duration = isinstance(duration, int) and not isinstance(duration, bool) and duration > 0
         self._stale_seconds = STALE_DURATIONS * (float(str(duration)) if is_duration else DEFAULT_DURATION_SECONDS)

@@ -360,5 +360,5 @@ NEW_NODES: Final = Section(
             lambda report: phase_rows(report[Starts].new_nodes, (READY, IMAGES)),
         ),
     ),
-    nothing="No node joined in this period and got every image that the hub's image gate requires.",
+    about="Nodes that joined in this period and got every image that the hub's image gate requires.",
 )

@@ -89,7 +89,7 @@ class Section(NamedTuple):
     figures: Sequence[Callable[[Report], Figure | None]] = ()
     # Under the title.
     about: str = ""
-    # What the page says when there is nothing to draw.
+    # What the page says when none of the figures has anything to draw.
     nothing: str = ""
     # Figures beside each other where the page is wide enough.
     beside: bool = False

@@ -46,7 +46,7 @@ pytestmark = pytest.mark.e2e
 RELEASE = "hub"
 LAB, DATA, NEWER = "quay.io/me/lab:1", "quay.io/me/data:1", "quay.io/me/newer:1"
 # Bounds for an overloaded machine.
-TIMEOUT = "--timeout=4m"
+TIMEOUT = "--timeout=8m"
 SECONDS = 240.0
 # So many at once create pods while an upgrade goes on, each with this pause: the API server keeps several connections.
 CREATORS = 4

@@ -87,6 +87,12 @@ def test_the_page_has_a_table_behind_each_plot(report: Report) -> None:
     assert page.tags["details"] == page.tags["table"] >= 9
 
 
+def test_a_section_with_rows_never_says_that_it_has_none(report: Report) -> None:
+    for part in parts(report):
+        if any(table.rows for table in part.tables) and not any(part.figures):
+            assert not part.nothing, f"{part.key}: {part.nothing}"
+
+
 def test_names_from_a_cluster_are_text_and_nothing_else(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     renamed: list[Any] = story_records(XSS)

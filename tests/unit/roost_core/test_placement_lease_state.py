@@ -40,7 +40,7 @@ def test_before_the_first_look_nothing_is_known() -> None:
     assert not LeaseState.UNKNOWN.is_away
 
 
-@pytest.mark.parametrize("found", [None, {}, {"spec": {}}, {"spec": None}, lease(1, holder="")])
+@pytest.mark.parametrize("found", [None, {}, {"spec": {}}, {"spec": None}, {"spec": {"holderIdentity": ""}}])
 def test_a_lease_that_nobody_held_is_never_held(found: Mapping[str, object] | None) -> None:
     assert Seen().at(1, found) is LeaseState.NEVER_HELD
     assert LeaseState.NEVER_HELD.is_away
@@ -79,6 +79,17 @@ def test_one_given_back_or_deleted_is_stale_when_nobody_takes_it_in_time() -> No
         assert seen.at(3, left) is LeaseState.HELD
         assert seen.at(32, left) is LeaseState.STALE
         assert seen.at(33, lease(33, holder="two")) is LeaseState.HELD
+
+
+def test_one_given_back_just_before_the_first_look_is_held_while_somebody_may_take_it() -> None:
+    """An upgrade replaces the scheduler and the webhook together: a new webhook pod may look between two holders."""
+    left = lease(1, holder="", duration=1)
+    seen = Seen()
+    assert seen.at(2, left) is LeaseState.HELD
+    assert seen.at(30, left) is LeaseState.HELD
+    assert seen.at(32, left) is LeaseState.STALE
+    assert seen.at(33, lease(33, holder="two")) is LeaseState.HELD
+    assert Seen().at(40, left) is LeaseState.STALE
 
 
 def test_one_that_was_silent_before_the_first_look_is_stale_at_once() -> None:
