@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from generator.values.merge import Settings
 from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
@@ -437,7 +438,9 @@ def _records_import(*, database: str, path: str) -> int:
     return take_in(database, path)
 
 
-@cli.command("traces", short_help="Download days of mybinder.org's public launches, for `roost simulate`.")
+@cli.group(
+    "traces", short_help="Download public launches for `roost simulate`, or share yours.", invoke_without_command=True
+)
 @click.option("--from", "first", metavar="DAY", help="The first day, such as 2019-05-22.")
 @click.option("--to", "last", metavar="DAY", help="The last day, included. Default: the first.")
 @click.option(
@@ -452,7 +455,8 @@ def _records_import(*, database: str, path: str) -> int:
     "--tries", type=click.IntRange(1, 100), default=5, show_default=True, help="Consecutive failures before giving up."
 )
 @click.option("--no-check", is_flag=True, help="Accept files whose number of launches differs from the index.")
-def _traces(**arguments: Any) -> int:  # noqa: ANN401 - click's
+@click.pass_context
+def _traces(context: click.Context, /, **arguments: Any) -> int:  # noqa: ANN401 - click's
     """Download days of mybinder.org's public launches, for `roost simulate --trace`; prints the files' names.
 
     An interrupted download continues where it stopped. A file appears only when it is complete: its size, its JSON and
@@ -462,6 +466,13 @@ def _traces(**arguments: Any) -> int:  # noqa: ANN401 - click's
     roost traces --list
     roost traces --from 2019-05-22 --to 2019-05-31 --folder traces
     """
+    if context.invoked_subcommand is not None:
+        given = [name for name in arguments if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
+        if given:
+            raise click.UsageError(
+                f"the options before `{context.invoked_subcommand}` are for downloads: leave them out"
+            )
+        return 0
     for name in ("first", "last"):
         try:
             arguments[name] = date.fromisoformat(arguments[name]) if arguments[name] else None
@@ -474,6 +485,42 @@ def _traces(**arguments: Any) -> int:  # noqa: ANN401 - click's
     if arguments["last"] is not None and arguments["last"] < arguments["first"]:
         raise click.BadParameter(f"{arguments['last']}: is before --from {arguments['first']}", param_hint="--to")
     return _call("traces", **arguments)
+
+
+@_traces.command("share", short_help="Print an anonymised launch trace of a record.")
+@click.option("--database", metavar="FILE|URL", help="The recorder's: an SQLite file, or postgresql://user@host/name.")
+@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches instead of a record; repeats.")
+@click.option(
+    "--shift-weeks",
+    "weeks",
+    metavar="WEEKS",
+    type=click.IntRange(-520, 520),
+    default=0,
+    help="Move all times by so many weeks: weekdays and hours stay.",
+)
+@click.option(
+    "--rare",
+    metavar="LAUNCHES",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Images and repositories launched less often get a new name at each launch.",
+)
+def _traces_share(*, database: str | None, traces: tuple[str, ...], weeks: int, rare: int) -> int:
+    """Print a launch trace for `roost simulate --trace` that names nobody: docs/traces.md says what it still holds.
+
+    Images and repositories become hashes whose key is thrown away. Users, namespaces, commits and results of launches
+    are left out, sizes are rounded. Launch times, lengths of sessions and requests stay.
+
+    \b
+    roost traces share --database roost.db | gzip > shared.jsonl.gz
+    roost traces share --trace launches.jsonl.gz --shift-weeks -26 --rare 3 > shared.jsonl
+    """
+    if (database is None) == (not traces):
+        raise click.UsageError("give --database (a record) or --trace (launches), one of them")
+    from roost.commands.traces import share  # noqa: PLC0415 - other commands needn't load the simulator
+
+    return share(database=database, traces=traces, weeks=weeks, rare=rare)
 
 
 @cli.command("top", short_help="Draw nodes, users, placeholders, builds and pulls live in the terminal.")

@@ -1,16 +1,27 @@
-"""`roost traces`: download days of mybinder.org's public launch archive."""
+"""`roost traces`: download days of mybinder.org's public launch archive, and make traces that can be given away."""
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from roost.simulator.trace.counts import InputCounts, TraceError
 from roost.simulator.trace.download import ARCHIVE, Archive, Day, DownloadError, Options, download, read_index
+from roost.simulator.trace.launch_line import UnusableLine
+from roost.simulator.trace.line_formats import LineReader
+from roost.simulator.trace.reading import read_launches
+from roost.simulator.trace.share import Sharing, shared_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
+
+    from roost.simulator.trace.launch_line import LaunchLine
+
+_KEY_BYTES: Final = 32
 
 
 def run(
@@ -58,6 +69,50 @@ def _download_all(source: Archive, days: list[Day], options: Options) -> int:
         else:
             print(path, flush=True)  # noqa: T201 - the product
     return failed
+
+
+def share(*, database: str | None, traces: Sequence[str], weeks: int, rare: int) -> int:
+    """Print an anonymised trace of a record, or of traces; 1 if there is nothing to share."""
+    counts = InputCounts()
+    try:
+        launches = list(
+            _of_database(database, counts)
+            if database is not None
+            else read_launches([Path(trace) for trace in traces], counts)
+        )
+        # The key lives in this process alone: without it, hashes can't be compared with those of guessed names.
+        for line in shared_lines(launches, Sharing(secrets.token_bytes(_KEY_BYTES), weeks, rare)):
+            print(line)  # noqa: T201 - the product
+    except TraceError as error:
+        _say(str(error))
+        return 1
+    counts.attempts = len(launches)
+    counts.used += sum(line.line > 0 for line in launches)
+    for sentence in counts.sentences():
+        _say(sentence)
+    return 0 if launches else 1
+
+
+def _of_database(database: str, counts: InputCounts) -> list[LaunchLine]:
+    """The launches of users in a record. Raises TraceError if it can't be read."""
+    from roost.recorder.answers.exports import launch_lines  # noqa: PLC0415 - it needs the extra [record]
+    from roost.recorder.store.database import Store, StoreError  # noqa: PLC0415 - as above
+
+    launches: list[LaunchLine] = []
+    reader = LineReader(database, counts)
+    try:
+        for number, text in enumerate(launch_lines(Store.open_for_reading(database)), start=1):
+            counts.lines += 1
+            try:
+                line = reader.read(text.encode(), number)
+            except UnusableLine as reason:
+                counts.skip(str(reason), database, number)
+                continue
+            if line is not None:
+                launches.append(line)
+    except StoreError as error:
+        raise TraceError(database, 0, str(error), "a recorder's database") from error
+    return launches
 
 
 def _say(text: str) -> None:

@@ -72,6 +72,16 @@ def open_trace(
     return _attempts(reader, list(paths))
 
 
+def read_launches(paths: Sequence[Path], counts: InputCounts) -> Iterator[LaunchLine]:
+    """The launches of each file as stamped, in the order of a replay, one file after the other; fills `counts` in.
+
+    Raises TraceError as `open_trace` does, but not for a trace without launches.
+    """
+    reader = _Reader(counts, DEFAULT_SORT_WINDOW_SECONDS, Spreader(Chance(0)), strict=False)
+    for path in paths:
+        yield from reader.sorted(path)
+
+
 def _attempts(reader: _Reader, paths: list[Path]) -> Iterator[Attempt]:
     counts = reader.counts
     placed = _merged(reader, paths) if len(paths) > 1 else reader.placed(paths[0])
@@ -147,12 +157,16 @@ class _Reader:
 
     def placed(self, path: Path) -> Iterator[Placed]:
         """(moment, line, launch) of one file, in order of time."""
+        return self.spreader.spread(self.sorted(path))
+
+    def sorted(self, path: Path) -> Iterator[LaunchLine]:
+        """The launches of one file as stamped, in order of time."""
         file = name_of(path)
 
         def skip(launch: LaunchLine, reason: str) -> None:
             self.skip(reason, file, launch.line)
 
-        return self.spreader.spread(in_order(_launches(path, self.counts, self.skip), self.window_seconds, skip))
+        return in_order(_launches(path, self.counts, self.skip), self.window_seconds, skip)
 
     def skip(self, reason: str, file: str, line: int, number: int = 1) -> None:
         """Count lines as skipped; when strict, raise TraceError."""
