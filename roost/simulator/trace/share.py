@@ -1,6 +1,6 @@
-"""Make a launch trace that can be given away: names become keyed hashes, and users, namespaces and commits are left out.
+"""Make a launch trace that can be given away: names become keyed hashes; users, namespaces and commits are left out.
 
-docs/traces.md says what is in such a trace and what it can't leak. The lines are roost.hub.jupyter.org/launch, version 2.
+docs/shared-traces.md says what such a trace holds and what it can't leak. Lines are the recorder's launches, version 2.
 """
 
 from __future__ import annotations
