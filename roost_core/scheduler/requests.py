@@ -9,6 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from roost_core.placement.pods import (
     NOTHING,
     JSONObject,
@@ -31,12 +33,36 @@ _NON_ZERO_DEFAULTS: Final[Mapping[str, Fraction]] = {
     CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000),
     MEMORY: Fraction(DEFAULT_MEMORY_BYTES),
 }
+# Requests of pods are remembered by what they follow from, as JSON; longer texts aren't, for pods may be megabytes.
+_MAX_REMEMBERED: Final = 256
+_MAX_REMEMBERED_BYTES: Final = 4096
+_remembered: Final[dict[bytes, tuple[tuple[str, int], ...]]] = {}
 
 
 def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
     """Return an unbound pod's total requests by resource. Raises MalformedPodError as `read_pod_state` does."""
     containers, inits = child_objects(spec, "containers", "spec"), child_objects(spec, "initContainers", "spec")
-    return sum_requests(spec, NOTHING, containers, inits)[0]
+    try:
+        key = orjson.dumps(
+            [
+                [one.get("resources") for one in containers],
+                [[one.get("resources"), one.get("restartPolicy")] for one in inits],
+                spec.get("resources"),
+                spec.get("overhead"),
+            ]
+        )
+    except TypeError:
+        # Nested too deeply, or a number beyond 64 bits.
+        return sum_requests(spec, NOTHING, containers, inits)[0]
+    known = _remembered.get(key)
+    if known is None:
+        # Most pods of a hub request the same, and to sum that up costs a good part of a review.
+        known = sum_requests(spec, NOTHING, containers, inits)[0]
+        if len(key) <= _MAX_REMEMBERED_BYTES:
+            if len(_remembered) >= _MAX_REMEMBERED:
+                _remembered.clear()
+            _remembered[key] = known
+    return known
 
 
 def is_sidecar(init_container: JSONObject) -> bool:

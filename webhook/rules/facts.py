@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
@@ -19,12 +19,16 @@ from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.selectors import Taint
 from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import read_allocatable
+from roost_core.scheduler.node_rows import bump
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Set
+    from collections.abc import Callable, Iterable, Mapping, Set
 
     from roost_core.placement.lease_state import LeaseState
     from roost_core.placement.pods import JSONObject
+
+    # Of a table, one that may be changed: a copy, or the table itself.
+    _ToChange = Callable[[Any], dict[Any, Any]]
 
 __all__ = [
     "Facts",
@@ -100,6 +104,14 @@ class WarmPod(NamedTuple):
     images: tuple[str, ...]
 
 
+class _Move(NamedTuple):
+    """An image that came to a node, or is no longer remembered there."""
+
+    image: str
+    node: str
+    came: bool
+
+
 class WarmFacts:
     """The unfinished pods of one class with a warm set, and the images that their nodes pulled for them. Immutable.
 
@@ -107,13 +119,16 @@ class WarmFacts:
     It removes the least recently used first, so the number of images pulled since then says how likely that is.
     """
 
-    __slots__ = ("_brought", "_holders", "_images", "_loads", "pods")
+    __slots__ = ("_brought", "_holders", "_images", "_loads", "moment", "pods")
 
     # By `pod_key`.
     pods: Mapping[str, WarmPod]
+    # Grows with each `take_in`.
+    moment: int
 
     def __init__(self, pods: Mapping[str, WarmPod] | None = None) -> None:
         self.pods = {}
+        self.moment = 0
         # Pods by node; under "" those without one.
         self._loads: Mapping[str, int] = {}
         # By node: how many images had come to it when this one was used last; that used last at the end.
@@ -122,7 +137,7 @@ class WarmFacts:
         self._brought: Mapping[str, int] = {}
         self._holders: Mapping[str, frozenset[str]] = {}
         if pods:
-            self._take_in(pods)
+            self._change(pods, dict)
 
     @property
     def running(self) -> int:
@@ -149,8 +164,13 @@ class WarmFacts:
     def updated(self, changes: Mapping[str, WarmPod | None]) -> Self:
         """A copy with `changes` (None: gone or finished). Cheaper with many changes at once."""
         new = self._copy()
-        new._take_in(changes)
+        new._change(changes, dict)
         return new
+
+    def take_in(self, changes: Mapping[str, WarmPod | None]) -> None:
+        """As `updated`, but in place, which is quicker: for a replay, where nobody reads older facts."""
+        self.moment += 1
+        self._change(changes, lambda table: table)
 
     def without_nodes(self, names: Iterable[str]) -> Self:
         """The facts without the images of these nodes: one that comes back under its name may be a new machine."""
@@ -158,7 +178,8 @@ class WarmFacts:
         if not gone:
             return self
         new = self._copy()
-        new._remember(dict.fromkeys(gone, (_NO_IMAGES, 0)))
+        moved = [_Move(image, node, False) for node in gone for image in self._images[node]]
+        new._remember(dict.fromkeys(gone, ({}, 0)), moved, dict)
         return new
 
     @property
@@ -166,13 +187,14 @@ class WarmFacts:
         """Names of the nodes of which images are known."""
         return self._images.keys()
 
-    def _take_in(self, changes: Mapping[str, WarmPod | None]) -> None:
-        pods, loads = dict(self.pods), dict(self._loads)
+    def _change(self, changes: Mapping[str, WarmPod | None], to_change: _ToChange) -> None:
+        """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
+        pods, loads = to_change(self.pods), to_change(self._loads)
         seen: dict[str, dict[str, None]] = {}
         for key, pod in changes.items():
             before = pods.pop(key, None)
             if before is not None:
-                loads[before.node] -= 1
+                bump(loads, before.node, -1)
                 if pod is None and before.images:
                     # As kubelets count: used until now. But the node may be a new machine under the old one's name.
                     known = self._images.get(before.node, _NO_IMAGES)
@@ -180,34 +202,41 @@ class WarmFacts:
                     seen.setdefault(before.node, {}).update(dict.fromkeys(used))
             if pod is not None:
                 pods[key] = pod
-                loads[pod.node] = loads.get(pod.node, 0) + 1
+                bump(loads, pod.node, 1)
                 if pod.node and pod.images:
                     seen.setdefault(pod.node, {}).update(dict.fromkeys(pod.images))
-        self.pods, self._loads = pods, {node: count for node, count in loads.items() if count}
-        self._remember({node: self._seen_on(node, new) for node, new in seen.items()})
+        self.pods, self._loads = pods, loads
+        moved: list[_Move] = []
+        found = {node: self._use(node, images, moved, to_change) for node, images in seen.items()}
+        self._remember(found, moved, to_change)
 
-    def _seen_on(self, node: str, images: Iterable[str]) -> tuple[dict[str, int], int]:
-        """What is known of a node's images once these were used last there; how many have come to it by then."""
-        now = dict(self._images.get(node, _NO_IMAGES))
+    def _use(
+        self, node: str, images: Iterable[str], moved: list[_Move], to_change: _ToChange
+    ) -> tuple[dict[str, int], int]:
+        """What is known of a node's images once these were used last there; how many have come to it by then.
+
+        moved: gets what came and what is no longer remembered.
+        """
+        now = to_change(self._images.get(node) or {})
         brought = self._brought.get(node, 0)
         for image in images:
-            brought += now.pop(image, None) is None
+            if now.pop(image, None) is None:
+                brought += 1
+                moved.append(_Move(image, node, True))
             now[image] = brought
         for image in [oldest for oldest, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]:
             del now[image]
+            moved.append(_Move(image, node, False))
         return now, brought
 
-    def _remember(self, known: Mapping[str, tuple[Mapping[str, int], int]]) -> None:
-        """Replace what is known of these nodes' images, and how many have come to each."""
+    def _remember(
+        self, known: Mapping[str, tuple[dict[str, int], int]], moved: Iterable[_Move], to_change: _ToChange
+    ) -> None:
+        """Replace what is known of these nodes' images, and how many have come to each. moved: what that changes."""
         if not known:
             return
-        everywhere, brought_to = dict(self._images), dict(self._brought)
-        moved: list[tuple[str, str, bool]] = []
+        everywhere, brought_to = to_change(self._images), to_change(self._brought)
         for node, (images, brought) in known.items():
-            before = everywhere.get(node, _NO_IMAGES)
-            # Mostly the same: thousands of holders needn't be copied then.
-            moved += [(image, node, True) for image in images.keys() - before.keys()]
-            moved += [(image, node, False) for image in before.keys() - images.keys()]
             if images:
                 everywhere[node], brought_to[node] = images, brought
             else:
@@ -215,8 +244,9 @@ class WarmFacts:
                 brought_to.pop(node, None)
         self._images, self._brought = everywhere, brought_to
         if not moved:
+            # Mostly: thousands of holders needn't be copied then.
             return
-        holders = dict(self._holders)
+        holders = to_change(self._holders)
         for image, node, came in moved:
             left = holders.get(image, frozenset()) | {node} if came else holders[image] - {node}
             if left:
@@ -227,7 +257,7 @@ class WarmFacts:
 
     def _copy(self) -> Self:
         new = type(self).__new__(type(self))
-        new.pods, new._loads = self.pods, self._loads
+        new.pods, new._loads, new.moment = self.pods, self._loads, self.moment
         new._images, new._holders, new._brought = self._images, self._holders, self._brought
         return new
 

@@ -67,6 +67,8 @@ class _Set(NamedTuple):
 
     nodes: Nodes
     facts: WarmFacts
+    # Of the facts.
+    moment: int
     size: int
     # Those with room, emptiest first, and fullest first; the older of two that are as full.
     emptiest: Sequence[str]
@@ -89,7 +91,7 @@ class WarmFinder:
         """The warm nodes of the pod."""
         key = self._cache_key(request)
         known = self._sets.get(key)
-        if known is None or known.nodes is not nodes or known.facts is not facts:
+        if known is None or known.nodes is not nodes or known.facts is not facts or known.moment != facts.moment:
             known = self._make_set(self._kind(key, request, nodes), facts)
             if key:
                 _make_room(self._sets)
@@ -160,7 +162,7 @@ class WarmFinder:
         # Sorting keeps those that are as full in their order, turned round too.
         emptiest = sorted(free, key=loads.__getitem__)
         fullest = sorted(free, key=loads.__getitem__, reverse=True)
-        return _Set(kind.nodes, facts, size, emptiest, fullest, beyond)
+        return _Set(kind.nodes, facts, facts.moment, size, emptiest, fullest, beyond)
 
 
 def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]]) -> _Kind:

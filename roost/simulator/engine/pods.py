@@ -23,10 +23,10 @@ from roost_core.placement.labels import (
 from roost_core.placement.pods import read_pod
 from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
 from roost_core.scheduler.pod_reader import read_node_term, read_pod_state
-from webhook.admission import decide
+from webhook.admission import Result, decide
 from webhook.rules.facts import HomePod, WarmPod, pod_key
 from webhook.rules.patch import Annotate, PreferNode
-from webhook.rules.rulebook import Memory, Reads, Rule, Rulebook
+from webhook.rules.rulebook import Case, Memory, Reads, Rule, Rulebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import NodeTerm
     from webhook.rules.facts import Facts
     from webhook.rules.patch import Operation
+    from webhook.rules.rulebook import ClassRules
 
 JSONObject = dict[str, Any]
 
@@ -64,6 +65,8 @@ _PREFERS_USER_NODES: Final = {
         ]
     }
 }
+# Rules have decided on the pod.
+_PLACED: Final = (Result.PATCHED, Result.UNCHANGED)
 
 
 class _PodTemplate(NamedTuple):
@@ -75,8 +78,8 @@ class _PodTemplate(NamedTuple):
     nodes: Nodes | None = None
     # The webhook's patch.
     operations: Sequence[Operation] = ()
-    # The pod as it was posted, if its warm nodes are still to be chosen.
-    met: Pod | None = None
+    # The pod as it was posted, and its class, if its warm nodes are still to be chosen.
+    met: tuple[Pod, ClassRules] | None = None
 
     def holds(self, facts: Facts) -> bool:
         """Whether the next pod would be equal; homes may change while the facts stay."""
@@ -209,7 +212,7 @@ class PodMaker:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         state = copy_pod(known.state, name=name, uid=name, created=created)
-        return state if known.met is None else self._with_warm_nodes(state, known.met, facts, created)
+        return state if known.met is None else self._with_warm_nodes(state, *known.met, facts, created)
 
     def _admit(self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float) -> _PodTemplate:
         """The pod after the webhook; before: the last of its kind."""
@@ -228,23 +231,26 @@ class PodMaker:
         else:
             state = self._read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
         nodes = facts.nodes if Reads.NODES in decision.reads else None
-        is_warm = decision.pod_class is not None and Reads.WARM in self._rulebook.rules[decision.pod_class].reads
-        return _PodTemplate(state, decision.reads, nodes, decision.operations, pod if is_warm else None)
+        rules = self._rulebook.rules.get(decision.pod_class or "")
+        is_warm = rules is not None and Reads.WARM in rules.reads and decision.result in _PLACED
+        met = (pod, rules) if rules is not None and is_warm else None
+        return _PodTemplate(state, decision.reads, nodes, decision.operations, met)
 
-    def _with_warm_nodes(self, state: PodState, pod: Pod, facts: Facts, now: float) -> PodState:
+    def _with_warm_nodes(self, state: PodState, pod: Pod, rules: ClassRules, facts: Facts, now: float) -> PodState:
         """The pod with the terms and annotations of the webhook's rule of warm sets."""
         if self._rulebook is None:
             return state
         terms, annotations = list(state.spec.preferred_node_terms), dict(state.annotations)
-        key = pod_key(pod.namespace, pod.name)
-        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, selects=_reads_warm_pods)
-        for change in decision.changes:
-            if isinstance(change, PreferNode):
-                term = self._term(change.term["preference"])
-                if term is not None:
-                    terms.append(WeightedNodeTerm(change.term["weight"], term))
-            elif isinstance(change, Annotate):
-                annotations[change.key] = change.value
+        # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
+        case = Case(pod, pod_key(pod.namespace, pod.name), rules, self._rulebook, facts, self._memory, now)
+        for rule in filter(_reads_warm_pods, rules.rules):
+            for change in rule.apply(case):
+                if isinstance(change, PreferNode):
+                    term = self._term(change.term["preference"])
+                    if term is not None:
+                        terms.append(WeightedNodeTerm(change.term["weight"], term))
+                elif isinstance(change, Annotate):
+                    annotations[change.key] = change.value
         return copy_pod(state, spec=copy_spec(state.spec, preferred_node_terms=tuple(terms)), annotations=annotations)
 
     def _term(self, preference: JSONObject) -> NodeTerm | None:

@@ -74,7 +74,6 @@ class WebhookFacts:
             self._home_changes = {}
         for name, changes in self._warm_changes.items():
             if changes:
-                before = self._facts.warm.get(name) or WarmFacts()
-                self._facts = _copy_facts(self._facts, warm={**self._facts.warm, name: before.updated(changes)})
+                self._facts.warm[name].take_in(changes)
                 changes.clear()
         return self._facts

@@ -122,7 +122,8 @@ changes = st.tuples(
 
 
 @given(
-    first=st.tuples(first_nodes, first_pods),
+    # The last: whether facts change in place.
+    first=st.tuples(first_nodes, first_pods, st.booleans()),
     history=st.lists(changes, max_size=4),
     warm=st.builds(
         Warm,
@@ -134,7 +135,7 @@ changes = st.tuples(
     liked=st.sampled_from(["", "a", "b"]),
 )
 def test_with_any_history_the_finder_answers_as_the_plain_rule(
-    first: tuple[tuple[NodeFact, ...], list[WarmPod]],
+    first: tuple[tuple[NodeFact, ...], list[WarmPod], bool],
     history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
     warm: Warm,
     pool: str,
@@ -147,7 +148,10 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
     nodes = Nodes(first[0])
     facts = WarmFacts({f"jhub/p{number}": pod for number, pod in enumerate(first[1])})
     for pod_changes, node_changes in [({}, []), *history]:
-        facts = facts.updated(pod_changes)
+        if first[2]:
+            facts.take_in(pod_changes)
+        else:
+            facts = facts.updated(pod_changes)
         changed = {node.name: node for node in node_changes if node is not None}
         gone = set(NAMES[: node_changes.count(None)]) - changed.keys()
         nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
@@ -206,10 +210,14 @@ def test_the_surest_holders_are_those_that_sorting_all_by_doubt_puts_first(
 def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
     history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
 ) -> None:
-    facts, there = WarmFacts(), dict[str, WarmPod]()
+    facts, in_place, there = WarmFacts(), WarmFacts(), dict[str, WarmPod]()
     ever: set[tuple[str, str]] = set()
+    before = []
     for pod_changes, _ in history:
+        before.append((facts, _read(facts)))
         facts = facts.updated(pod_changes)
+        in_place.take_in(pod_changes)
+        assert _read(in_place) == _read(facts)
         for key, pod in pod_changes.items():
             there.pop(key, None)
             if pod is not None:
@@ -219,3 +227,18 @@ def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
     assert facts.pods == whole.pods
     assert all(facts.pods_on(node) == whole.pods_on(node) for node in ("", *NAMES))
     assert {(node, image) for node in NAMES for image in [*IMAGES, *MORE_IMAGES] if facts.holds(node, image)} == ever
+    # Whoever still reads older facts reads what they were.
+    assert all(_read(older) == then for older, then in before)
+
+
+def _read(facts: WarmFacts) -> list[object]:
+    """All that can be read of these facts."""
+    images = [*IMAGES, *MORE_IMAGES]
+    return [
+        dict(facts.pods),
+        facts.running,
+        [facts.pods_on(node) for node in ("", *NAMES)],
+        [facts.holders(image) for image in images],
+        [facts.images_since(node, image) for node in NAMES for image in images],
+        set(facts.nodes_with_images),
+    ]

@@ -13,6 +13,7 @@ from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.objects import Owner, PodSpec
 from roost_core.scheduler.pod_reader import read_pod_state
+from roost_core.scheduler.requests import read_requests
 
 MIB = 2**20
 
@@ -234,3 +235,25 @@ def test_terms_that_match_nothing_are_left_out_so_that_none_left_matches_nothing
     assert found.required_node_terms is not None
     assert [one.expressions for one in found.required_node_terms] == [(Requirement("a", "Exists", frozenset()),)]
     assert spec().required_node_terms is None
+
+
+def test_requests_that_are_remembered_differ_by_all_that_they_follow_from() -> None:
+    main = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    init = {"name": "init", "resources": {"requests": {"cpu": "2"}}}
+    specs: list[dict[str, Any]] = [
+        {"containers": [main]},
+        {"containers": [main, main]},
+        {"containers": [main], "initContainers": [init]},
+        {"containers": [main], "initContainers": [{**init, "restartPolicy": "Always"}]},
+        {"containers": [main], "resources": {"requests": {"cpu": "7"}}},
+        {"containers": [main], "overhead": {"cpu": "500m"}},
+    ]
+    for _ in range(2):
+        assert [dict(read_requests(spec))["cpu"] for spec in specs] == [1000, 2000, 2000, 3000, 7000, 1500]
+    too_deep: Any = {}
+    for _ in range(300):
+        too_deep = {"deep": too_deep}
+    deep = {"name": "main", "resources": {"requests": {"cpu": "1"}, "limits": too_deep}}
+    assert dict(read_requests({"containers": [deep]})) == {"cpu": 1000}
+    with pytest.raises(MalformedPodError):
+        read_requests({"containers": [{"resources": {"requests": {"cpu": 10**30 * 1.5e300}}}]})

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import jsonpatch
+
 from roost.simulator.engine.pods import PodMaker
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.trace.attempt import Attempt
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.nodes import NodeFact, Nodes
-from webhook.rules.facts import Facts
+from roost_core.placement.pods import read_pod
+from roost_core.scheduler.pod_reader import read_pod_state
+from webhook.admission import decide
+from webhook.rules.facts import Facts, WarmFacts, WarmPod, pod_key
+from webhook.rules.rulebook import Memory, Rulebook
 
 # One that the policy `roost` has pulled to all nodes.
 MANAGED = "r2d.invalid/2a1f24ae2314f47d3095:1"
@@ -46,3 +52,28 @@ def test_another_hubs_pod_is_in_its_own_namespace_and_no_webhook_of_ours_changes
     # A pod of ours stays what it was.
     again = maker.user(Attempt(2, 0.0, "repository", MANAGED), "jupyter-bob", 1.0, facts)
     assert again.spec == ours.spec
+
+
+def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch() -> None:
+    policy = load_policy("recommended")
+    assert policy.webhook is not None
+    maker, rulebook, memory = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Memory()
+    attempt = Attempt(0, 0.0, "repository", MANAGED)
+    room = {"cpu": 16_000, "memory": 2**36, "pods": 8}
+    nodes = Nodes([NodeFact(f"node-{number}", allocatable=room, created=number) for number in range(9)])
+    warm = WarmFacts()
+    seen = set()
+    for number in range(4):
+        name = f"jupyter-{number}"
+        facts = Facts(nodes=nodes, warm={"user": warm})
+        made = maker.user(attempt, name, 1.0, facts)
+        body = {**maker._user_body(attempt, name)}
+        body["metadata"]["namespace"] = policy.namespace
+        pod = read_pod(body, policy.namespace)
+        decision = decide(pod, rulebook, facts, memory, pod_key=pod_key(policy.namespace, name), now=1.0)
+        whole = read_pod_state(jsonpatch.apply_patch(body, decision.operations))
+        assert (made.spec, dict(made.annotations)) == (whole.spec, dict(whole.annotations))
+        seen.add(made.spec.preferred_node_terms)
+        users = {f"hub/{number}-{place}": WarmPod(f"node-{number}", (MANAGED,)) for place in range(8)}
+        warm = warm.updated(users)
+    assert len(seen) == 4
