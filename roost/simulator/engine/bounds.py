@@ -295,7 +295,7 @@ class WaitMeter:
         bound = moment + self._bind
         if present is None:
             own = image.own_compressed_bytes
-            present = self._present[image.name] = bound + own / self._rate + self._overhead
+            present = self._present[image.name] = bound + own * image.needed_share / self._rate + self._overhead
         if present <= bound:
             self._at_once += 1
             return

@@ -1,7 +1,8 @@
 """Model what a node's kubelet does with images: queue pulls, keep images on disk, collect and report them.
 
 Machines without a clock: whoever drives them gives each call its moment, never an earlier one than before, and is told
-when the next thing happens. Layers that images share are fetched once and lie on the disk once.
+when the next thing happens. Layers that images share are fetched once and lie on the disk once: a base and a
+buildpack's, which other repositories have too, and the environment, which later commits may keep.
 Sources: kubelet's image_manager.go, image_gc_manager.go and nodestatus/setters.go, Kubernetes v1.36; what a layer costs
 is `Assumptions`.
 """
@@ -15,6 +16,7 @@ from math import floor, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.simulator.setup.assumptions import PULLS
+from roost_core.placement.images import image_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 # Why an image is pulled: a user waits for it, or it is pulled ahead.
 USER, BACKGROUND = "user", "background"
 _NOTHING: Final[dict[str, int]] = {}
+# Begins the key of a layer that later commits of the repository may keep; no image's name has a space.
+_ENVIRONMENT: Final = "environment "
 
 
 class Layer(NamedTuple):
@@ -37,53 +41,101 @@ class Layer(NamedTuple):
 
 
 class Image:
-    """One image, with the sums over its layers."""
+    """One image, with the sums over its layers.
 
-    __slots__ = ("compressed_bytes", "disk_bytes", "layers", "name", "own_compressed_bytes", "own_disk_bytes")
+    own: the last layers, which no image has that was launched before. needed_share: of a pull, what must be there before
+    a container starts; below 1 for images that are pulled lazily.
+    """
 
-    def __init__(self, name: str, layers: tuple[Layer, ...]) -> None:
+    __slots__ = (
+        "compressed_bytes",
+        "disk_bytes",
+        "layers",
+        "name",
+        "needed_share",
+        "own_compressed_bytes",
+        "own_disk_bytes",
+    )
+
+    def __init__(self, name: str, layers: tuple[Layer, ...], own: int = 1, needed_share: float = 1.0) -> None:
         self.name = name
         self.layers = layers
+        self.needed_share = needed_share
         self.compressed_bytes = sum(layer.compressed_bytes for layer in layers)
         self.disk_bytes = sum(layer.disk_bytes for layer in layers)
-        # Only layers that no other image has.
-        own = [layer for layer in layers if layer.key == name]
-        self.own_compressed_bytes = sum(layer.compressed_bytes for layer in own)
-        self.own_disk_bytes = sum(layer.disk_bytes for layer in own)
+        self.own_compressed_bytes = sum(layer.compressed_bytes for layer in layers[-own:])
+        self.own_disk_bytes = sum(layer.disk_bytes for layer in layers[-own:])
 
 
 class Images:
-    """The catalogue of images; their layers follow from name and seed."""
+    """The catalogue of images; their layers follow from name and seed, and from the commits that were launched before."""
 
     def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
         self._assumptions = assumptions
         self._chance = chance
         self._base_bytes = int(assumptions.image_median_bytes * assumptions.shared_share)
+        self._buildpack_bytes = int(assumptions.image_median_bytes * assumptions.buildpack_share)
         # Grows with the distinct images of a trace, not with its length; their bases are shared.
         self._known: dict[str, Image] = {}
-        self._bases: dict[int, Layer] = {}
+        self._shared: dict[str, Layer] = {}
+        # Repository -> the image of its last commit.
+        self._commits: dict[str, Image] = {}
 
     def get(self, name: str, disk_bytes: int | None = None) -> Image:
         """The image of that name. disk_bytes: its size in the trace, which counts at the first call only."""
         image = self._known.get(name)
         if image is None:
-            image = self._known[name] = self._make(name, disk_bytes)
+            repository = image_repository(name)
+            image = self._next_commit(name, disk_bytes, self._commits.get(repository)) or self._make(name, disk_bytes)
+            self._known[name] = self._commits[repository] = image
         return image
+
+    def _next_commit(self, name: str, disk_bytes: int | None, before: Image | None) -> Image | None:
+        """The image of a push that leaves the environment alone; None for others."""
+        world = self._assumptions
+        if before is None or not any(layer.key.startswith(_ENVIRONMENT) for layer in before.layers):
+            return None
+        if self._chance.uniform("environment changed", name) < world.build_changed_share:
+            return None
+        *kept, files = before.layers
+        file_bytes = files.disk_bytes if disk_bytes is None else disk_bytes - sum(layer.disk_bytes for layer in kept)
+        if file_bytes <= 0:
+            return None
+        return Image(name, (*kept, self._layer(name, file_bytes)), 1, before.needed_share)
 
     def _make(self, name: str, disk_bytes: int | None) -> Image:
         world, chance = self._assumptions, self._chance
         if disk_bytes is None:
             disk_bytes = int(chance.log_normal("image size", name, world.image_median_bytes, world.image_sigma))
-        disk_bytes = max(1, disk_bytes)
-        base = self._base_bytes
-        if not 0 < base < disk_bytes:
-            # Too small to have a base.
-            return Image(name, (self._layer(name, disk_bytes),))
-        family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
-        shared = self._bases.get(family)
-        if shared is None:
-            shared = self._bases[family] = self._layer(f"base {family}", base)
-        return Image(name, (shared, self._layer(name, disk_bytes - base)))
+        own_bytes = max(1, disk_bytes)
+        shared: list[Layer] = []
+        if 0 < self._base_bytes < own_bytes:
+            # Others are too small to have a base.
+            family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
+            shared.append(self._shared_layer(f"base {family}", self._base_bytes))
+            own_bytes -= self._base_bytes
+            if 0 < self._buildpack_bytes < own_bytes:
+                built = chance.below("buildpack family", name, world.buildpack_families)
+                shared.append(self._shared_layer(f"buildpack {family} {built}", self._buildpack_bytes))
+                own_bytes -= self._buildpack_bytes
+        own = self._own_layers(name, own_bytes)
+        is_lazy = world.lazy_share > 0 and chance.uniform("lazy", name) < world.lazy_share
+        return Image(name, (*shared, *own), len(own), world.lazy_fraction if is_lazy else 1.0)
+
+    def _own_layers(self, name: str, disk_bytes: int) -> tuple[Layer, ...]:
+        """The environment and the repository's files; together as large as one layer of that size."""
+        whole = self._layer(name, disk_bytes)
+        environment = self._layer(f"{_ENVIRONMENT}{name}", int(disk_bytes * self._assumptions.environment_share))
+        compressed_bytes = whole.compressed_bytes - environment.compressed_bytes
+        if environment.disk_bytes <= 0 or environment.disk_bytes >= disk_bytes or compressed_bytes <= 0:
+            return (whole,)
+        return environment, Layer(name, compressed_bytes, disk_bytes - environment.disk_bytes)
+
+    def _shared_layer(self, key: str, disk_bytes: int) -> Layer:
+        layer = self._shared.get(key)
+        if layer is None:
+            layer = self._shared[key] = self._layer(key, disk_bytes)
+        return layer
 
     def _layer(self, key: str, disk_bytes: int) -> Layer:
         return Layer(key, max(1, int(disk_bytes / self._assumptions.compression_ratio)), disk_bytes)
@@ -261,7 +313,8 @@ class NodeImages:
                     added_bytes += disk_bytes
             # Parallel pulls share the network; each unpacks by itself, one layer after the other.
             rate = min(self._rates.fetch / at_work, self._rates.unpack)
-            pull = Pull(begin, begin + missing_bytes / rate + overhead, missing_bytes, True)
+            # What a lazy pull fetches later takes no turn: its container runs meanwhile.
+            pull = Pull(begin, begin + missing_bytes * image.needed_share / rate + overhead, missing_bytes, True)
             self._asked += 1
             self._coming[name] = pull.finish
             heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))

@@ -5,6 +5,7 @@ The webhook's own code decides here; its decision for equal pods is cached as lo
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from functools import cached_property
 from hashlib import blake2b
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 
 USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
+# What a trace calls an image: repository, then the commit or the time of a push, if any.
+_COMMIT: Final = re.compile(r"(.*?)(@[0-9a-f]{40}|\+[0-9]+)?", re.ASCII | re.DOTALL)
 # The most cached pods; beyond that the least recently used is dropped.
 _KEPT: Final = 8192
 USER_LABELS: Final = {
@@ -283,7 +286,15 @@ def _reads_no_warm_pods(rule: Rule) -> bool:
 
 
 def image_reference(image: str) -> str:
-    """The reference of a trace's image: its text where that is a reference, otherwise one derived from it."""
+    """The reference of a trace's image: its text where that is a reference, otherwise one derived from it.
+
+    As BinderHub's, it has the repository in its name and the commit in its tag.
+    """
     if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
         return image
-    return f"r2d.invalid/{blake2b(image.encode(), digest_size=10).hexdigest()}:1"
+    repository, commit = _COMMIT.fullmatch(image).group(1, 2)  # type: ignore[union-attr] - it matches every text
+    return f"r2d.invalid/{_digest(repository)}:{_digest(commit) if commit else 1}"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=10).hexdigest()
