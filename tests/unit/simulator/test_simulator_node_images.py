@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.simulator.chance import Chance
-from roost.simulator.engine.node_images import BACKGROUND, USER, Images, NodeImages, Pull, PullFigures
+from roost.simulator.engine.node_images import BACKGROUND, USER, Image, Images, NodeImages, Pull, PullFigures
 from roost.simulator.setup.assumptions import PULLS, Assumptions
 
 # One family, so that what is shared is known: 640 MB of base in every image.
@@ -61,10 +61,10 @@ def test_images_of_one_family_share_a_base_of_its_share_of_the_median() -> None:
     catalogue = Images(replace(WORLD, base_families=4), Chance(3))
     bases: dict[str, int] = {}
     for number in range(400):
-        image = catalogue.get(f"image-{number}")
-        if len(image.layers) == 2:
-            assert image.layers[0].disk_bytes == BASE
-            bases[image.layers[0].key] = bases.get(image.layers[0].key, 0) + 1
+        base = catalogue.get(f"image-{number}").layers[0]
+        if base.key.startswith("base"):
+            assert base.disk_bytes == BASE
+            bases[base.key] = bases.get(base.key, 0) + 1
     assert len(bases) == 4
     assert min(bases.values()) > 50
 
@@ -73,10 +73,121 @@ def test_a_size_that_the_trace_knows_wins_and_a_small_image_stands_on_no_base() 
     catalogue = images(large=3 * GB, small=BASE)
     assert catalogue.get("large").disk_bytes == 3 * GB
     assert catalogue.get("large").compressed_bytes == pytest.approx(3 * GB / 2.8, abs=2)
-    assert [layer.disk_bytes for layer in catalogue.get("small").layers] == [BASE]
+    assert catalogue.get("small").own_disk_bytes == BASE
+
+
+BUILT = replace(WORLD, base_families=4, buildpack_share=0.47, buildpack_families=3)
+# On disk.
+BUILDPACK = 752_000_000
+
+
+def kinds(image: Image) -> list[str]:
+    """The first words of its layers' keys; its own name for the last."""
+    return [layer.key.partition(" ")[0] for layer in image.layers]
+
+
+def test_an_image_is_base_buildpack_environment_and_files_if_it_is_large_enough_for_them() -> None:
+    catalogue = images(BUILT, large=2 * GB, less=BASE + BUILDPACK, least=BASE)
+    large = catalogue.get("large")
+    assert kinds(large) == ["base", "buildpack", "environment", "large"]
+    rest = 2 * GB - BASE - BUILDPACK
+    expected = [BASE, BUILDPACK, int(rest * 0.9), rest - int(rest * 0.9)]
+    assert [layer.disk_bytes for layer in large.layers] == expected
+    # An image that is launched first has its environment to itself.
+    assert large.own_disk_bytes == rest
+    assert large.own_compressed_bytes == int(rest / 2.8)
+    assert kinds(catalogue.get("less")) == ["base", "environment", "less"]
+    assert kinds(catalogue.get("least")) == ["environment", "least"]
+
+
+def test_a_buildpack_is_shared_on_one_base_only() -> None:
+    catalogue = Images(BUILT, Chance(3))
+    families = {tuple(layer.key for layer in catalogue.get(f"image-{n}").layers[:2]) for n in range(600)}
+    built = {(base, buildpack) for base, buildpack in families if buildpack.startswith("buildpack")}
+    assert len(built) == 4 * 3
+    assert len({buildpack for _, buildpack in built}) == 4 * 3
+
+
+def test_a_push_changes_files_only_or_the_environment_too_as_often_as_assumed() -> None:
+    catalogue = Images(BUILT, Chance(3))
+    kept = 0
+    before = catalogue.get("r/a:0")
+    for number in range(1, 401):
+        image = catalogue.get(f"r/a:{number}")
+        if image.layers[:-1] == before.layers[:-1]:
+            kept += 1
+            assert image.disk_bytes == before.disk_bytes
+            assert image.own_disk_bytes == image.layers[-1].disk_bytes
+        else:
+            assert image.layers[-2].key == f"environment r/a:{number}"
+        assert image.layers[-1].key == f"r/a:{number}"
+        before = image
+    assert 160 < kept < 240
+    assert catalogue.get("r/b:1").layers[-2].key == "environment r/b:1"
+
+
+def test_a_push_that_keeps_the_environment_pulls_its_files() -> None:
+    world = replace(WORLD, build_changed_share=0.0)
+    machine = NodeImages(Images(world, Chance(1)), world)
+    first = machine.pull("a:1", 0.0)
+    second = machine.pull("a:2", 1000.0)
+    assert 0 < second.bytes < 0.1 * first.bytes
+
+
+def test_the_layers_of_a_collected_image_stay_while_a_later_commit_has_them() -> None:
+    world = replace(WORLD, build_changed_share=0.0, node_disk_bytes=9 * GB)
+    catalogue = images(world)
+    catalogue.get("a:1", 8 * GB)
+    files = 8 * GB - BASE - int((8 * GB - BASE) * 0.9)
+    machine = NodeImages(catalogue, world)
+    machine.use("a:2", 0.0)
+    machine.pull("a:1", 0.0)
+    machine.pull("a:2", 1000.0)
+    machine.settle(2000.0)
+    assert machine.disk_bytes == 8 * GB + files
+    assert machine.collect(2000.0) == ["a:1"]
+    assert machine.disk_bytes == 8 * GB
+
+
+def test_without_a_share_of_the_environment_a_push_draws_an_unrelated_image() -> None:
+    world = replace(WORLD, environment_share=0.0, build_changed_share=0.0)
+    catalogue = Images(world, Chance(1))
+    first, second = catalogue.get("a:1"), catalogue.get("a:2")
+    assert kinds(first) == ["base", "a:1"]
+    assert first.disk_bytes != second.disk_bytes
+    assert second.own_disk_bytes == second.disk_bytes - BASE
+
+
+def test_a_commit_whose_size_the_trace_knows_has_that_size() -> None:
+    world = replace(WORLD, build_changed_share=0.0)
+    catalogue = Images(world, Chance(1))
+    catalogue.get("a:1", 2 * GB)
+    kept = 2 * GB - int((2 * GB - BASE) * 0.1)
+    larger, smaller = catalogue.get("a:2", 3 * GB), catalogue.get("a:3", 1 * GB)
+    assert (larger.disk_bytes, larger.own_disk_bytes) == (3 * GB, pytest.approx(3 * GB - kept, abs=1))
+    # It can't hold that environment.
+    assert (smaller.disk_bytes, smaller.own_disk_bytes) == (GB, GB - BASE)
 
 
 # Pulling
+
+
+def test_a_lazy_pull_holds_a_container_up_for_its_first_part_and_fetches_all() -> None:
+    world = replace(WORLD, lazy_share=1.0, lazy_fraction=0.25)
+    machine = node(world, a=2 * GB, b=2 * GB)
+    pull = machine.pull("a", 0.0)
+    assert pull.finish == pytest.approx(0.25 * (seconds(2 * GB) - 1) + 1, abs=1e-3)
+    assert pull.bytes == pytest.approx(2 * GB / 2.8, abs=2)
+    assert machine.pull("b", 0.0).begin == pull.finish
+    assert machine.has("a", pull.finish)
+    assert machine.disk_bytes == 2 * GB
+
+
+def test_so_many_images_are_pulled_lazily_as_assumed() -> None:
+    catalogue = Images(replace(WORLD, lazy_share=0.3), Chance(1))
+    lazy = [catalogue.get(f"image-{number}").needed_share < 1 for number in range(1000)]
+    assert 250 < sum(lazy) < 350
+    assert all(Images(WORLD, Chance(1)).get(f"image-{number}").needed_share == 1 for number in range(20))
 
 
 def test_a_pull_lasts_as_long_as_its_slower_half_and_a_second() -> None:
@@ -323,7 +434,7 @@ def test_a_collected_image_makes_room_in_the_list() -> None:
 
 # Properties
 
-NAMES = [f"image-{number}" for number in range(12)]
+NAMES = [f"image-{number // 2}:{number % 2}" for number in range(12)]
 STEP = st.tuples(
     st.sampled_from(["pull", "use", "release", "collect", "settle"]), st.sampled_from(NAMES), st.floats(0, 200)
 )
@@ -334,11 +445,14 @@ STEP = st.tuples(
     parallel=st.integers(0, 3),
     listed=st.sampled_from([-1, 0, 1, 3, 50]),
     families=st.integers(1, 3),
+    built=st.sampled_from([0.0, 0.47]),
 )
 def test_whatever_happens_the_disk_holds_each_layer_once_and_the_list_is_that_of_the_largest(
-    steps: list[tuple[str, str, float]], parallel: int, listed: int, families: int
+    steps: list[tuple[str, str, float]], parallel: int, listed: int, families: int, built: float
 ) -> None:
-    world = replace(WORLD, parallel_pulls=parallel, status_images=listed, base_families=families)
+    world = replace(
+        WORLD, parallel_pulls=parallel, status_images=listed, base_families=families, buildpack_share=built
+    )
     catalogue = Images(world, Chance(5))
     machine = NodeImages(catalogue, world)
     now, users = 0.0, dict.fromkeys(NAMES, 0)

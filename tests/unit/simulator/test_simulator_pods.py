@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import jsonpatch
 
-from roost.simulator.engine.pods import PodMaker
+from roost.simulator.engine.pods import PodMaker, image_reference
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.trace.attempt import Attempt
+from roost_core.placement.images import image_repository
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.pods import read_pod
@@ -77,3 +78,14 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch() -> None:
         users = {f"hub/{number}-{place}": WarmPod(f"node-{number}", (MANAGED,)) for place in range(8)}
         warm = warm.updated(users)
     assert len(seen) == 4
+
+
+def test_an_images_reference_has_the_repository_in_its_name_and_the_commit_in_its_tag() -> None:
+    commit = "6f1e" * 10
+    named = "GitHub/owner/name"
+    references = [image_reference(one) for one in (named, f"{named}@{commit}", f"{named}+1558483200", f"{named}/main")]
+    repositories = [image_repository(one) for one in references]
+    assert repositories[0] == repositories[1] == repositories[2] != repositories[3]
+    assert len(set(references)) == 4
+    assert image_reference("Git/git@example.org:a/b") != image_reference("Git/git")
+    assert image_reference("registry.example.org/course:2026+1558483200") == "registry.example.org/course:2026+1558483200"
