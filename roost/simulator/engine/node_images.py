@@ -43,8 +43,8 @@ class Layer(NamedTuple):
 class Image:
     """One image, with the sums over its layers.
 
-    own: the last layers, which no image has that was launched before. needed_share: of a pull, what must be there before
-    a container starts; below 1 for images that are pulled lazily.
+    own: how many of the last layers no image has that was launched before. needed_share: of a pull, what must be there
+    before a container starts; below 1 for images that are pulled lazily.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Image:
 
 
 class Images:
-    """The catalogue of images; their layers follow from name and seed, and from the commits that were launched before."""
+    """The catalogue of images; their layers follow from name and seed, and from commits that were launched before."""
 
     def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
         self._assumptions = assumptions

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 
 USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
-# What a trace calls an image: repository, then the commit or the time of a push, if any.
-_COMMIT: Final = re.compile(r"(.*?)(@[0-9a-f]{40}|\+[0-9]+)?", re.ASCII | re.DOTALL)
+# Ends what a trace calls an image, after the repository: the commit, or the time of a push.
+_COMMIT: Final = re.compile(r"(@[0-9a-f]{40}|\+[0-9]+)\Z", re.ASCII)
 # The most cached pods; beyond that the least recently used is dropped.
 _KEPT: Final = 8192
 USER_LABELS: Final = {
@@ -292,8 +292,10 @@ def image_reference(image: str) -> str:
     """
     if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
         return image
-    repository, commit = _COMMIT.fullmatch(image).group(1, 2)  # type: ignore[union-attr] - it matches every text
-    return f"r2d.invalid/{_digest(repository)}:{_digest(commit) if commit else 1}"
+    commit = _COMMIT.search(image)
+    if commit is None:
+        return f"r2d.invalid/{_digest(image)}:1"
+    return f"r2d.invalid/{_digest(image[: commit.start()])}:{_digest(commit[0])}"
 
 
 def _digest(text: str) -> str:

@@ -88,4 +88,4 @@ def test_an_images_reference_has_the_repository_in_its_name_and_the_commit_in_it
     assert repositories[0] == repositories[1] == repositories[2] != repositories[3]
     assert len(set(references)) == 4
     assert image_reference("Git/git@example.org:a/b") != image_reference("Git/git")
-    assert image_reference("registry.example.org/course:2026+1558483200") == "registry.example.org/course:2026+1558483200"
+    assert image_reference("example.org/course:2026+1558483200") == "example.org/course:2026+1558483200"
