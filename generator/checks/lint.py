@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from generator.checks.classes import lint_classes
 from generator.checks.controllers import lint_controllers
+from generator.checks.events import lint_events
 from generator.checks.placeholders import is_wanted, lint_placeholders, placeholder_sets
 from generator.checks.reach import lint_reach
 from generator.checks.recorder import lint_recorder
@@ -45,6 +46,7 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     lint_recorder(report)
     _lint_gate(report)
     lint_placeholders(report)
+    lint_events(report)
     lint_reach(report)
     _lint_priorities(report)
     _lint_admission(report, release)

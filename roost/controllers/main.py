@@ -18,6 +18,7 @@ from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
+from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
@@ -135,11 +136,13 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         # Users' pods: the gate applies to them, or their images are counted by digest.
         if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in COUNTED_CLASSES)
     ]
+    events = settings.events
     return Scope(
         release=settings.release,
         namespace=settings.namespace,
         all_namespaces=all_namespaces,
         user_labels=tuple(labels),
+        bookings=None if events is None or not events.config_maps else events.limits,
     )
 
 
@@ -203,6 +206,10 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         vital=frozenset({GATE}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
+    if settings.events is not None and settings.events.calendar_url:
+        calendar = CalendarFeed(settings.events.calendar_url, settings.events.limits, on_change=wake)
+        watching.calendar = lambda: calendar.source
+        work["calendar"] = calendar.run
     checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
     keeper = _keeper(options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics)
     if keeper is not None:

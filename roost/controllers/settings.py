@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.registry import FACTORIES
 from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Reader, SettingsError, describe
@@ -27,6 +28,8 @@ class ControllersSettings:
     evictions_per_minute: int
     document: Document
     planners: tuple[Planner, ...]
+    # None: no events can be booked.
+    events: BookingSettings | None = None
 
 
 def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
@@ -49,6 +52,7 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
     evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
     sources = Sources(document, scheduler_configuration, minor)
     planners = tuple(planner for make in FACTORIES if (planner := make(read, sources)) is not None)
+    events = read_booking_settings(read, document)
     if read.faults:
         raise SettingsError(read.faults)
     return ControllersSettings(
@@ -57,6 +61,7 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
         evictions_per_minute=evictions,
         document=document,
         planners=planners,
+        events=events,
     )
 
 

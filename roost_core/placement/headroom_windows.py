@@ -98,8 +98,8 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
     if not is_time_zone(zone):
         read.fault(f"{at}.timeZone", body.get("timeZone"), "a zone of the IANA database, like Europe/Berlin or UTC")
     dates = [_DATE.fullmatch(text) is not None for text in (start, end)]
-    for key, text, is_date in zip(("start", "end"), (start, end), dates, strict=True):
-        if fault := _date_fault(text) if is_date else _cron_fault(text):
+    for key, text in (("start", start), ("end", end)):
+        if fault := start_fault(text):
             read.fault(f"{at}.{key}", body.get(key), fault)
     if dates[0] != dates[1]:
         read.fault(
@@ -211,6 +211,26 @@ def never_holds(window: Window) -> bool:
             return False
         moment = start
     return False
+
+
+def next_time(text: str, time_zone: str, moment: int) -> int | None:
+    """Return the first time of a cron expression or local date-time later than `moment`; None: there is none."""
+    return _next(Window("", 0, time_zone, text, text), text, moment)
+
+
+def start_fault(text: str) -> str | None:
+    """Return what was expected instead of this cron expression or local date-time; None: it is one."""
+    return _date_fault(text) if _DATE.fullmatch(text) else _cron_fault(text)
+
+
+def unix_time(local: datetime, time_zone: str) -> int:
+    """Return the Unix time of a local time without a zone: the first of two; if skipped, that of the clock change."""
+    return _moment_of(local, _zone(time_zone))
+
+
+def local_datetime(moment: int, time_zone: str) -> datetime:
+    """Return the local time, without its zone."""
+    return _local(moment, _zone(time_zone)).replace(fold=0)
 
 
 # The calendar

@@ -45,6 +45,9 @@ PLACEHOLDER_SET_LABEL: Final = "roost.hub.jupyter.org/placeholder-set"
 # On the puller's pods: the name of their DaemonSet.
 PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 
+# On a ConfigMap in the release's namespace: it books events for the release of that name.
+EVENTS_LABEL: Final = "roost.hub.jupyter.org/events"
+
 # On all of Roost's own pods: what runs them, and as what.
 PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 OWN_COMPONENT_LABEL: Final = "app.kubernetes.io/component"

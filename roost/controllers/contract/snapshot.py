@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roost.controllers.contract.bookings import BookingSource
     from roost_core.scheduler.objects import NodeState, PodState
 
 
@@ -66,3 +67,5 @@ class Snapshot:
     stateful_sets: Mapping[str, StatefulSetState] = field(default_factory=dict)
     # By name of the event.
     pull_events: Mapping[str, PullEvent] = field(default_factory=dict)
+    # ConfigMaps and the calendar that book events, by kind and name; empty while events are switched off.
+    bookings: Mapping[str, BookingSource] = field(default_factory=dict)

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
 from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.headroom.booked import (
+    NOTHING,
+    Booked,
+    BookedRules,
+    booking_notices,
+    plan_booked,
+    read_booked_rules,
+)
 from roost.controllers.headroom.settings import CountBy, HeadroomSet, read_headroom_sets
 from roost.controllers.headroom.whole_nodes import (
     Misfit,
@@ -16,7 +24,7 @@ from roost.controllers.headroom.whole_nodes import (
     plan_resize,
     read_size,
 )
-from roost_core.placement.headroom_windows import Period, local_time, period_at
+from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
 REPLICAS: Final = "headroom_replicas"
 NEXT: Final = "headroom_next_change_seconds"
 WINDOW: Final = "headroom_window_active"
+BOOKED: Final = "headroom_booked"
 NODE_CPU: Final = "headroom_whole_node_cpu_cores"
 NODE_MEMORY: Final = "headroom_whole_node_memory_bytes"
 GAUGES: Final[Sequence[GaugeDefinition]] = (
@@ -37,6 +46,7 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
     ),
     GaugeDefinition(NEXT, "Seconds until the next start or end of one of the set's windows.", ("set",)),
     GaugeDefinition(WINDOW, "1 for each window that gives the set's number now.", ("set", "window")),
+    GaugeDefinition(BOOKED, "Placeholders kept for booked events now, beside the windows'.", ("set",)),
     GaugeDefinition(NODE_CPU, "CPU that a placeholder for a whole node can request.", ("set",)),
     GaugeDefinition(NODE_MEMORY, "Memory that a placeholder for a whole node can request.", ("set",)),
 )
@@ -55,6 +65,8 @@ class HeadroomMemory:
     types: Mapping[str, str] = field(default_factory=dict)
     # uids of nodes that the set's own pods waited for.
     waited_for: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # What was said of booked events.
+    told: frozenset[Notice] = frozenset()
 
 
 @dataclass(slots=True)
@@ -64,6 +76,7 @@ class _Findings:
     snapshot: Snapshot
     memory: HeadroomMemory
     now: Moment
+    booked: Booked = NOTHING
     actions: list[Action] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     periods: dict[str, tuple[float, Period]] = field(default_factory=dict)
@@ -76,19 +89,34 @@ class _Findings:
 
 
 def plan_headroom(
-    snapshot: Snapshot, memory: HeadroomMemory, sets: Sequence[HeadroomSet], now: Moment
+    snapshot: Snapshot,
+    memory: HeadroomMemory,
+    sets: Sequence[HeadroomSet],
+    now: Moment,
+    events: BookedRules | None = None,
 ) -> Planned[HeadroomMemory]:
-    """Scale each set to what its windows say now; resize those that count nodes."""
+    """Scale each set to what its windows and booked events say now; resize those that count nodes."""
     findings = _Findings(snapshot, memory, now)
+    notices: frozenset[Notice] = frozenset()
+    if events is not None:
+        findings.booked = plan_booked(snapshot, events, now.wall)
+        notices = frozenset(booking_notices(snapshot, events.settings, now.wall))
+        if findings.booked.seconds_left is not None:
+            findings.waits.append(findings.booked.seconds_left)
     for headroom_set in sets:
         stateful_set = snapshot.stateful_sets.get(headroom_set.stateful_set)
         # The chart renders no replicas for these sets.
         _plan_number(headroom_set, stateful_set, findings)
         if headroom_set.count_by is CountBy.NODES:
             _plan_size(headroom_set, stateful_set, findings)
+    # After what matters to nodes.
+    news: list[Notice] = sorted(notices - memory.told, key=lambda notice: (notice.name, notice.message))
+    findings.actions.extend(news)
     return Planned(
         actions=findings.actions,
-        memory=HeadroomMemory(findings.periods, findings.misfits, memory.resized, findings.types, findings.waited_for),
+        memory=HeadroomMemory(
+            findings.periods, findings.misfits, memory.resized, findings.types, findings.waited_for, notices
+        ),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(findings.waits)) + 0.05 if findings.waits else None,
         gauges=findings.gauges,
@@ -110,16 +138,24 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
     snapshot, memory, now = findings.snapshot, findings.memory, findings.now
     period = _period(headroom_set, memory, now)
     findings.periods[headroom_set.name] = (now.wall, period)
-    findings.gauges[REPLICAS][headroom_set.name,] = period.replicas
+    extra = findings.booked.extra.get(headroom_set.name, 0)
+    replicas = min(MAX_REPLICAS, period.replicas + extra)
+    findings.gauges[REPLICAS][headroom_set.name,] = replicas
+    if headroom_set.name in findings.booked.extra:
+        findings.gauges[BOOKED][headroom_set.name,] = extra
     for window in period.windows:
         findings.gauges[WINDOW][headroom_set.name, window] = 1.0
     if period.until is not None:
         findings.gauges[NEXT][headroom_set.name,] = period.until - now.wall
         findings.waits.append(period.until - now.wall)
-    if stateful_set is None or stateful_set.replicas == period.replicas:
+    if stateful_set is None or stateful_set.replicas == replicas:
         return
-    why = _why(headroom_set, period)
-    findings.actions.append(ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=period.replicas, why=why))
+    booked = findings.booked.why.get(headroom_set.name)
+    why = f"{booked}; else {_why(headroom_set, period)}" if booked else _why(headroom_set, period)
+    findings.actions.append(ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=replicas, why=why))
+    if booked and replicas < stateful_set.replicas:
+        # People come: too many to tell of each.
+        return
     findings.actions.append(
         Notice(
             kind="StatefulSet",
@@ -127,9 +163,7 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
             name=stateful_set.name,
             uid=stateful_set.uid,
             reason="HeadroomChanged",
-            message=(
-                f"From {stateful_set.replicas} to {period.replicas} placeholders of set {headroom_set.name}: {why}."
-            ),
+            message=(f"From {stateful_set.replicas} to {replicas} placeholders of set {headroom_set.name}: {why}."),
         )
     )
 
@@ -199,13 +233,14 @@ def _resize(stateful_set: StatefulSetState, requests: Mapping[str, str], why: st
 
 
 def make_headroom(read: Reader, sources: Sources) -> Planner | None:
-    """Read its sets; faults go to the reader. None if no set has windows or counts nodes."""
+    """Read its sets; faults go to the reader. None if no set has windows or counts nodes, and none can be booked."""
     sets = read_headroom_sets(read, sources.document)
     if not sets:
         return None
+    events = read_booked_rules(read, sources.document)
     return MemoryPlanner(
         "headroom",
-        lambda snapshot, memory, now: plan_headroom(snapshot, memory, sets, now),
+        lambda snapshot, memory, now: plan_headroom(snapshot, memory, sets, now, events),
         HeadroomMemory(),
         note=lambda memory, done, now: note_headroom(memory, done, sets, now),
         gauges=GAUGES,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.placeholder_sets import read_placeholder_sets
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows
 from roost_core.placement.settings_reader import Reader
@@ -42,11 +43,13 @@ class HeadroomSet:
 
 
 def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
-    """Read the sets that headroom scales or resizes: those with windows, and those that count nodes."""
+    """Read the sets that headroom scales or resizes: with windows, counting nodes, or any if events can be booked."""
     if document.get("placeholderBackend") == "capacityBuffer":
         return ()
     # The mover reads the same, and reports its faults.
     pools = read_placeholder_sets(Reader(), document, "", "")
+    # `bookings.py` reports its faults.
+    events = read_booking_settings(Reader(), document)
     sets = []
     for index, (pool, entry) in enumerate(
         zip(pools, read.items(document.get("placeholders"), "placeholders"), strict=True)
@@ -62,7 +65,7 @@ def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, .
             rules=pool.rules,
             first_requests=_requests(body.get("resources")),
         )
-        if headroom_set.windows or headroom_set.count_by is CountBy.NODES:
+        if events is not None or headroom_set.windows or headroom_set.count_by is CountBy.NODES:
             sets.append(headroom_set)
     return tuple(sets)
 

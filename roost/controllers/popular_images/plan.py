@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Outcome, Planned
 from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.popular_images.booked import booked_images
 from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.node_views import disk_bytes_of
 from roost.controllers.popular_images.off import OffMemory, note_popular_images_off, plan_popular_images_off
@@ -21,6 +22,7 @@ from roost.controllers.popular_images.popularity import UNCOUNTED, Launch, count
 from roost.controllers.popular_images.pulls import Pulls
 from roost.controllers.popular_images.scene import Scene
 from roost.controllers.popular_images.settings import (
+    BOOKED_PARALLEL,
     COUNTED_CLASSES,
     EMPTY_NODE_SECONDS,
     NEW_NODE_SECONDS,
@@ -88,7 +90,8 @@ def plan_popular_images(
     pulls.follow_pods()
     pulls.find_lost_images()
     work = _Work(scene, pulls, memory, settings, now)
-    work.start_pulls(users_by_use(popularity))
+    work.start_booked()
+    work.start_pulls(users_by_use(popularity) if settings.counts_users else {})
     return work.planned()
 
 
@@ -145,6 +148,24 @@ class _Work:
         self.budget = min(float(settings.bytes_per_minute), memory.budget + passed * settings.bytes_per_minute / 60.0)
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.wait_for_budget: float | None = None
+        self.wait_for_event: float | None = None
+
+    def start_booked(self) -> None:
+        """Start the pulls of booked events' images, on the nodes that keep room for their people."""
+        if self.settings.events is None:
+            return
+        booked, self.wait_for_event = booked_images(self.scene, self.settings.events, self.now.wall)
+        self.pulls.booked = frozenset(image.image for images in booked.values() for image in images)
+        for name, images in sorted(booked.items()):
+            view = self.scene.views[name]
+            lacks = self._lacks(name, view, images)
+            if lacks:
+                self.wait_for_event = WATCH_PULLS_SECONDS
+            if not lacks or self._why_not(name, view):
+                continue
+            for image in lacks:
+                if self.pulls.count < BOOKED_PARALLEL and self._may_start(name, view, image):
+                    self.pulls.start(name, view, image)
 
     def start_pulls(self, users: Mapping[Use, float]) -> None:
         """Start the pulls that most users want, as far as every limit allows."""
@@ -281,6 +302,8 @@ class _Work:
             yield WATCH_PULLS_SECONDS
         if self.wait_for_budget is not None:
             yield max(1.0, self.wait_for_budget)
+        if self.wait_for_event is not None:
+            yield self.wait_for_event
 
 
 def make_popular_images(read: Reader, sources: Sources) -> Planner:

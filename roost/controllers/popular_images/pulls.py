@@ -60,6 +60,8 @@ class Pulls:
         self._memory = memory
         self._settings = settings
         self._now = now
+        # Images of booked events.
+        self.booked: frozenset[str] = frozenset()
         # In the order in which they are to be done.
         self.actions: list[Action] = []
         # As in PopularMemory.
@@ -107,9 +109,12 @@ class Pulls:
         """Have the image pulled on the node of that name."""
         pull = Pull(image.image, name, image.image_bytes, image.digest or image.image)
         body = pull_pod(self._settings, view.state, pull)
-        self.actions.append(CreatePod(body=body, why=f"many users run {image.image}, and {name} lacks it"))
+        self.actions.append(CreatePod(body=body, why=f"{self._whose(image.image)} {image.image}, and {name} lacks it"))
         self._under_way.setdefault(name, []).append(pull)
         self.started[body["metadata"]["name"]] = StartedPull(pull, view.state.uid, self._now.steady)
+
+    def _whose(self, image: str) -> str:
+        return "an event is booked with" if image in self.booked else "many users run"
 
     def _all(self) -> Iterator[Pull]:
         for pulls in self._under_way.values():
@@ -173,7 +178,7 @@ class Pulls:
                         name=pull.node,
                         uid=state.uid,
                         reason="PopularImagePulled",
-                        message=f"Image {pull.image}, which many users run, was pulled to this node.",
+                        message=f"Image {pull.image}, which {self._whose(pull.image)}, was pulled to this node.",
                     )
                 )
         if not pod.leaving:

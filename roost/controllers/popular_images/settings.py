@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
 from roost_core.placement.labels import startup_taint
 from roost_core.placement.pullers import Pullers, read_mappings, read_pullers
 from roost_core.placement.settings import PodClass, read_pod_classes
+from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.settings_reader import Document, Reader
+    from roost_core.placement.settings_reader import Document
 
 # kubelets' default of nodeStatusMaxImages: a node reports this many images, the largest.
 REPORTED_IMAGES: Final = 50
@@ -32,6 +34,8 @@ MIN_USERS: Final = 2.0
 PARALLEL_PER_NODE: Final = 1
 PARALLEL_PER_CLUSTER: Final = 3
 BYTES_PER_MINUTE: Final = 2 * 2**30
+# Concurrent pulls of booked events' images: those who come would pull them all the same, and at once.
+BOOKED_PARALLEL: Final = 20
 # Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
 PULL_SECONDS: Final = 1800.0
 # After this much longer, the pod ends by itself: there may be no leader to delete it.
@@ -74,6 +78,10 @@ class PopularSettings:
     release: str
     namespace: str
     classes: Mapping[str, PodClass]
+    # `enabled`. False: only the images of booked events are pulled.
+    counts_users: bool = True
+    # None: no events can be booked.
+    events: BookingSettings | None = None
     # How many of the most wanted images a node should have.
     per_node: int
     # Share of a node's disk that images may fill, 0 to 1.
@@ -92,9 +100,12 @@ class PopularSettings:
 
 
 def read_popular_settings(read: Reader, document: Document) -> PopularSettings | None:
-    """Read controllers.json; None when popular images are switched off. Faults go to the reader."""
+    """Read controllers.json; None when popular images and events are switched off. Faults go to the reader."""
     popular = read.mapping(document.get("popularImages"), "popularImages")
-    if not popular or not read.flag(popular.get("enabled", False), "popularImages.enabled"):
+    is_on = bool(popular) and read.flag(popular.get("enabled", False), "popularImages.enabled")
+    # Headroom reads the same, and reports its faults.
+    events = read_booking_settings(Reader(), document)
+    if not is_on and events is None:
         return None
     read.known(popular, "popularImages", _KEYS)
     release = read.text(document.get("release"), "release")
@@ -108,6 +119,8 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
         release=release,
         namespace=namespace,
         classes=classes,
+        counts_users=is_on,
+        events=events,
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),

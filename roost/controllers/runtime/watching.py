@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.contract.puller_pods import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
 from roost.controllers.contract.snapshot import PullEvent, Snapshot, StatefulSetState
+from roost.controllers.runtime.booking_sources import read_config_map
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
-from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+from roost_core.placement.labels import EVENTS_LABEL, OWN_PART, PART_OF_LABEL
 from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
@@ -21,7 +22,9 @@ from roost_core.scheduler.pod_reader import read_pod_state
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from roost.controllers.contract.bookings import BookingSource
     from roost_core.kube.client import Client, JSONObject
+    from roost_core.placement.events import Limits
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
 # After this long without a message from the server, plans would be based on an outdated snapshot.
@@ -38,6 +41,8 @@ class Scope:
     all_namespaces: bool = True
     # Labels of users' pods, of which container statuses are kept, too.
     user_labels: tuple[Mapping[str, str], ...] = ()
+    # What bookings may ask for; None: ConfigMaps that book events aren't watched.
+    bookings: Limits | None = None
 
 
 class Watching:
@@ -87,13 +92,25 @@ class Watching:
             is_minor=lambda before, now: not any(event and PULLER_WORD in event.pod for event in (before, now)),
             on_minor_change=on_minor_change,
         )
+        self._bookings: WatchCache[BookingSource] | None = None
+        if (limits := scope.bookings) is not None:
+            self._bookings = cache(
+                f"/api/v1{own}/configmaps",
+                lambda item: read_config_map(item, limits),
+                "configmaps",
+                label_selector=label_selector({EVENTS_LABEL: scope.release}),
+                keeps_changes=False,
+            )
+        # Besides ConfigMaps; set before `start`.
+        self.calendar: Callable[[], BookingSource | None] = lambda: None
         self._nodes_now: dict[str, NodeState] = {}
         self._pods_now: dict[str, PodState] = {}
 
     @property
     def caches(self) -> tuple[WatchCache[Any], ...]:
         """All watches."""
-        return (self._nodes, self._pods, self._sets, self._pulls)
+        caches: tuple[WatchCache[Any], ...] = (self._nodes, self._pods, self._sets, self._pulls)
+        return caches if self._bookings is None else (*caches, self._bookings)
 
     def start(self, stop: threading.Event) -> None:
         """Start a thread for each watch."""
@@ -125,7 +142,14 @@ class Watching:
             pods=self._pods_now,
             stateful_sets={stateful_set.name: stateful_set for stateful_set in self._sets.objects().values()},
             pull_events=self._pulls.objects(),
+            bookings=self._booking_sources(),
         )
+
+    def _booking_sources(self) -> Mapping[str, BookingSource]:
+        calendar = self.calendar()
+        sources = [] if calendar is None else [calendar]
+        sources += [] if self._bookings is None else self._bookings.objects().values()
+        return {f"{source.kind} {source.name}": source for source in sources}
 
 
 class PodReader:

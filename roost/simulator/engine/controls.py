@@ -301,9 +301,10 @@ def _is_on(name: str, document: Mapping[str, Any]) -> bool:
         return gate.get("mode") != "off" and bool(gate.get("pullers"))
     if name == MOVER:
         return bool((document.get("placeholderMover") or {}).get("enabled")) and bool(placeholders)
+    books = bool((document.get("events") or {}).get("enabled"))
     if name == HEADROOM:
-        return any(entry.get("windows") or entry.get("countBy") == "nodes" for entry in placeholders)
-    return name != POPULAR or bool((document.get("popularImages") or {}).get("enabled"))
+        return books or any(entry.get("windows") or entry.get("countBy") == "nodes" for entry in placeholders)
+    return name != POPULAR or books or bool((document.get("popularImages") or {}).get("enabled"))
 
 
 def _changed(fact: NodeFact, action: ChangeNode) -> NodeFact:

@@ -1,0 +1,46 @@
+"""Lint `events`: bookings of the values, and whether anybody could follow them."""
+
+from __future__ import annotations
+
+from generator.checks.report import Phrase, Report, at, listing, mapping, number
+
+
+def lint_events(report: Report) -> None:
+    """Check what is booked in the values, and that the controllers can keep room for it."""
+    events = mapping(report.values.get("events"))
+    booked = listing(events.get("booked"))
+    if booked:
+        _lint_booked(report, booked)
+    if events.get("enabled") is not True:
+        if booked:
+            reason = "events.enabled is false, so nothing is kept for these events."
+            report.warn(("events", "booked"), reason, "Set events.enabled to true.")
+        return
+    path = ("events", "enabled")
+    if at(report.values, "controllers", "enabled") is not True:
+        report.warn(path, "only the controllers keep room for events.", "Set controllers.enabled to true.")
+    elif at(report.values, "placeholder", "backend") == "capacityBuffer":
+        reason = "nothing changes the size of a CapacityBuffer: events have no effect."
+        report.warn(path, reason, "Use placeholder.backend: statefulset, or set it to false.")
+    elif not _sets(report):
+        reason = "no entry of placeholders counts pods, so every booking is refused."
+        report.warn(path, reason, "Add an entry; replicas: 0 keeps nothing outside events.")
+
+
+def _sets(report: Report) -> tuple[str, ...]:
+    entries = listing(report.values.get("placeholders"))
+    return tuple(str(at(entry, "name")) for entry in entries if at(entry, "countBy") != "nodes")
+
+
+def _lint_booked(report: Report, booked: list[object]) -> None:
+    # Cron texts and zones: most values have none.
+    from roost_core.placement.events import Limits, parse_events  # noqa: PLC0415
+    from roost_core.placement.settings_reader import Reader  # noqa: PLC0415
+
+    read = Reader()
+    people = int(number(at(report.values, "events", "maxPeople")))
+    # Without any set, one warning is enough.
+    parse_events(read, booked, "", Limits(_sets(report) or ("",), people))
+    for fault in read.faults:
+        index, _, key = fault.key.removeprefix("[").partition("].")
+        report.error(("events", "booked", int(index), key), Phrase(fault.found), fault.expected)

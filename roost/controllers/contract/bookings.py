@@ -1,0 +1,139 @@
+"""What the controllers know of booked events: the settings, where bookings come from, and which of them count now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.events import Event, Limits, first_start_after, parse_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roost_core.placement.settings_reader import Document, Reader
+
+# From so long before the beginning on, users who come are taken for the event's people.
+EARLY_SECONDS: Final = 300.0
+# Schema and readers accept no more.
+MOST_PEOPLE: Final = 100_000
+_KEYS: Final = (
+    "enabled",
+    "booked",
+    "configMaps",
+    "calendarUrl",
+    "leadMinutes",
+    "settleMinutes",
+    "maxPeople",
+    "maxPlaceholders",
+)
+# Beginnings are looked up once in so many seconds.
+_STEP: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookingSettings:
+    """`events` of the values."""
+
+    # Of the values themselves.
+    booked: tuple[Event, ...]
+    config_maps: bool
+    # "": none.
+    calendar_url: str
+    # How long before an event placeholders and images are brought, and for how long after its beginning they stay.
+    lead_seconds: float
+    settle_seconds: float
+    # Of all events at one time.
+    max_placeholders: int
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class BookingSource:
+    """What one ConfigMap or the calendar says."""
+
+    # "ConfigMap" or "calendar".
+    kind: str
+    name: str
+    uid: str
+    events: tuple[Event, ...]
+    # In words for who wrote it.
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """One occurrence of an event that placeholders are kept for now."""
+
+    event: Event
+    # Unix time.
+    start: int
+    # When its placeholders go.
+    until: float
+
+
+def read_booking_settings(read: Reader, document: Document) -> BookingSettings | None:
+    """Read `events` of controllers.json; None while they are switched off. Faults go to the reader."""
+    events = read.mapping(document.get("events"), "events")
+    if not events or not read.flag(events.get("enabled", False), "events.enabled"):
+        return None
+    read.known(events, "events", _KEYS)
+
+    def whole(key: str, low: int, high: int) -> int:
+        return read.whole(events.get(key), f"events.{key}", low, high)
+
+    url = read.text(events.get("calendarUrl"), "events.calendarUrl")
+    if url and not url.startswith("https://"):
+        read.fault("events.calendarUrl", url.partition("?")[0], "an address that begins with https://")
+    limits = Limits(bookable_sets(document), whole("maxPeople", 1, MOST_PEOPLE))
+    return BookingSettings(
+        booked=parse_events(read, events.get("booked"), "events.booked", limits),
+        config_maps=read.flag(events.get("configMaps"), "events.configMaps"),
+        calendar_url=url,
+        lead_seconds=60.0 * whole("leadMinutes", 0, 240),
+        settle_seconds=60.0 * whole("settleMinutes", 1, 240),
+        max_placeholders=whole("maxPlaceholders", 0, MOST_PEOPLE),
+        limits=limits,
+    )
+
+
+def bookable_sets(document: Document) -> tuple[str, ...]:
+    """Names of the placeholder sets that may keep room for events: a whole node is not one person's."""
+    entries = document.get("placeholders")
+    return tuple(
+        str(entry.get("name"))
+        for entry in (entries if isinstance(entries, list | tuple) else ())
+        if isinstance(entry, dict) and entry.get("countBy") != "nodes"
+    )
+
+
+def all_events(settings: BookingSettings, sources: Mapping[str, BookingSource]) -> Iterable[Event]:
+    """Every event that is booked anywhere, the values' own first."""
+    yield from settings.booked
+    for _, source in sorted(sources.items()):
+        yield from source.events
+
+
+def bookings_at(
+    settings: BookingSettings, sources: Mapping[str, BookingSource], now: float
+) -> tuple[Sequence[Booking], float | None]:
+    """Return the bookings that count now, by their beginning, and when that changes at the latest; None: never.
+
+    An event that begins again before its placeholders are gone counts once.
+    """
+    found: list[Booking] = []
+    changes: list[float] = []
+    step = int(now) // _STEP * _STEP
+    for event in all_events(settings, sources):
+        start = first_start_after(event, step - int(settings.settle_seconds))
+        if start is None:
+            continue
+        until = start + settings.settle_seconds
+        if until <= now:
+            # The next beginning is looked up in the next step.
+            changes.append(float(step + _STEP))
+        elif now < start - settings.lead_seconds:
+            changes.append(start - settings.lead_seconds)
+        else:
+            found.append(Booking(event, start, until))
+            changes.append(until)
+    return sorted(found, key=lambda each: (each.start, each.event.name)), min(changes, default=None)

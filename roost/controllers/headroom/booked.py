@@ -1,0 +1,148 @@
+"""How many placeholders booked events need now, beside those of the windows: as many as people have yet to come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.contract.actions import Notice
+from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at, read_booking_settings
+from roost_core.placement.classes import Classes
+from roost_core.placement.events import first_start_after
+from roost_core.placement.headroom_windows import local_time
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.settings import read_pod_classes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roost.controllers.contract.bookings import Booking, BookingSettings
+    from roost.controllers.contract.snapshot import Snapshot
+    from roost_core.placement.events import Event
+    from roost_core.placement.settings import PodClass
+    from roost_core.placement.settings_reader import Document, Reader
+    from roost_core.scheduler.objects import PodState
+
+# While people come, their placeholders follow so fast.
+FOLLOW_SECONDS: Final = 10.0
+# The year of an event that begins later is a mistake, more likely than not.
+FAR_SECONDS: Final = 366 * 86_400.0
+USERS: Final = "user"
+_normalise = lru_cache(maxsize=4096)(normalise_reference)
+
+
+@dataclass(frozen=True, slots=True)
+class BookedRules:
+    """Settings of the events, and what tells a user's pod."""
+
+    settings: BookingSettings
+    namespace: str
+    classes: Mapping[str, PodClass]
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What events need at one time."""
+
+    # Placeholders, by name of the set.
+    extra: Mapping[str, int] = field(default_factory=dict)
+    # The events that they are for, by name of the set, in words.
+    why: Mapping[str, str] = field(default_factory=dict)
+    # When that may change although nothing in the cluster does.
+    seconds_left: float | None = None
+
+
+NOTHING: Final = Booked()
+
+
+def read_booked_rules(read: Reader, document: Document) -> BookedRules | None:
+    """Read controllers.json; None while events are switched off. Faults go to the reader."""
+    settings = read_booking_settings(read, document)
+    if settings is None:
+        return None
+    return BookedRules(settings, read.text(document.get("namespace"), "namespace"), read_pod_classes(read, document))
+
+
+def plan_booked(snapshot: Snapshot, rules: BookedRules, now: float) -> Booked:
+    """Return what the bookings that count now need. now: Unix time."""
+    settings = rules.settings
+    bookings, change = bookings_at(settings, snapshot.bookings, now)
+    seconds_left = None if change is None else max(0.0, change - now)
+    if not bookings:
+        return Booked(seconds_left=seconds_left)
+    came = _came(bookings, snapshot, rules)
+    extra: dict[str, int] = {}
+    why: dict[str, list[str]] = {}
+    left = settings.max_placeholders
+    for booking, number in zip(bookings, came, strict=True):
+        event = booking.event
+        need = min(left, event.people - number)
+        left -= need
+        extra[event.set_name] = extra.get(event.set_name, 0) + need
+        cut = ", as many as events.maxPlaceholders allows" if need < event.people - number else ""
+        at = local_time(booking.start, event.starts.time_zone)
+        why.setdefault(event.set_name, []).append(f"event {event.name} at {at} with {event.people} people{cut}")
+    seconds_left = FOLLOW_SECONDS if seconds_left is None else min(seconds_left, FOLLOW_SECONDS)
+    return Booked(extra, {name: " and ".join(texts) for name, texts in why.items()}, seconds_left)
+
+
+def _came(bookings: Sequence[Booking], snapshot: Snapshot, rules: BookedRules) -> list[int]:
+    """How many people of each booking have come; nobody counts twice, and those with its image count first."""
+    came = [0] * len(bookings)
+    order = sorted(range(len(bookings)), key=lambda index: (not bookings[index].event.image, index))
+    since = min(booking.start for booking in bookings) - EARLY_SECONDS
+    classes = Classes(rules)
+    for pod in snapshot.pods.values():
+        if pod.created < since or pod.leaving or not _is_user(pod, classes):
+            continue
+        image = _normalise(pod.spec.images[0]) if pod.spec.images else ""
+        for index in order:
+            booking = bookings[index]
+            if (
+                pod.created >= booking.start - EARLY_SECONDS
+                and came[index] < booking.event.people
+                and booking.event.image in ("", image)
+            ):
+                came[index] += 1
+                break
+    return came
+
+
+def _is_user(pod: PodState, classes: Classes) -> bool:
+    pod_class = classes.classify(pod.labels, pod.namespace, None)
+    return pod_class is not None and (pod_class.name == USERS or pod_class.image_gate)
+
+
+def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -> Iterator[Notice]:
+    """Tell who wrote a ConfigMap what became of each of its events."""
+    for _, source in sorted(snapshot.bookings.items()):
+        if source.kind != "ConfigMap":
+            continue
+        about = Notice(
+            kind=source.kind, namespace=snapshot.namespace, name=source.name, uid=source.uid, reason="", message=""
+        )
+        for fault in source.faults:
+            text = f"{fault} It is left out; other events count."
+            yield replace(about, reason="EventRefused", message=text, warning=True)
+        for event in source.events:
+            start = first_start_after(event, int(now) // 3600 * 3600)
+            if start is None:
+                continue
+            if start - now > FAR_SECONDS:
+                when = local_time(start, event.starts.time_zone)
+                text = f"Event {event.name} begins on {when} only, in more than a year: is the year right?"
+                yield replace(about, reason="EventFarAway", message=text, warning=True)
+            else:
+                yield replace(about, reason="EventBooked", message=_booked(event, start, settings))
+
+
+def _booked(event: Event, start: int, settings: BookingSettings) -> str:
+    zone = event.starts.time_zone
+    begin = local_time(start - settings.lead_seconds, zone)
+    end = local_time(start + settings.settle_seconds, zone)
+    image = f" Image {event.image} is brought to their nodes." if event.image else ""
+    return (
+        f"Event {event.name} at {local_time(start, zone)}: from {begin} to {end} set {event.set_name} has up to "
+        f"{event.people} placeholders more, fewer as people come.{image}"
+    )

@@ -1,0 +1,155 @@
+"""Read booked events: so many people, at a local time, perhaps once a week, perhaps with an image.
+
+Entries of `events.booked` in the values and of `events.yaml` in ConfigMaps have the same keys. Calendars (calendars.py)
+give the same objects. Times are passed as Unix time, and nothing here reads a clock.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+from roost_core.placement.headroom_windows import is_time_zone, next_time, start_fault
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.settings_reader import describe
+
+if TYPE_CHECKING:
+    from roost_core.placement.settings_reader import Reader
+
+# At most so many are read of one source: the values, a ConfigMap, a calendar.
+MOST_EVENTS: Final = 200
+# Of dates: beyond them, calendars end.
+FIRST_YEAR, LAST_YEAR = 1970, 2199
+_MOST_NAME: Final = 100
+_KEYS: Final = ("name", "people", "start", "timeZone", "image", "set")
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,499}", re.ASCII)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+class Starts(Protocol):
+    """When an event begins: once or again and again. Hashable."""
+
+    @property
+    def time_zone(self) -> str:
+        """The zone that its times are told in."""
+
+    def first_after(self, moment: int) -> int | None:
+        """Return the first beginning later than `moment`; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStarts:
+    """A local date-time, or a cron expression of five fields."""
+
+    text: str
+    time_zone: str
+
+    def first_after(self, moment: int) -> int | None:
+        """Return the first beginning later than `moment`; None: there is none."""
+        return next_time(self.text, self.time_zone, moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """So many people come at the same time."""
+
+    name: str
+    people: int
+    starts: Starts
+    # What they launch, normalised; "": what others launch, too.
+    image: str = ""
+    # The placeholder set that keeps their room.
+    set_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bookings may ask for."""
+
+    # Names of the placeholder sets that may keep room; the first is used where a booking names none.
+    sets: tuple[str, ...]
+    # `events.maxPeople`: of one event.
+    max_people: int
+
+
+def parse_events(read: Reader, value: object, key: str, limits: Limits) -> tuple[Event, ...]:
+    """Read a list of events; faults go to the reader under `key`, and that event is left out."""
+    entries = read.items(value, key)
+    if len(entries) > MOST_EVENTS:
+        read.fault(key, len(entries), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
+    events: list[Event] = []
+    names: set[str] = set()
+    for index, entry in enumerate(entries[:MOST_EVENTS]):
+        at = f"{key}[{index}]"
+        faults_before = len(read.faults)
+        event = _parse_event(read, entry, at, limits)
+        if event.name in names:
+            read.fault(f"{at}.name", event.name, "a name that no other event here has")
+        names.add(event.name)
+        if len(read.faults) == faults_before:
+            events.append(event)
+    return tuple(events)
+
+
+def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
+    body = read.mapping(entry, at)
+    read.known(body, at, _KEYS)
+    zone, start = (read.text(body.get(key), f"{at}.{key}") for key in ("timeZone", "start"))
+    if not is_time_zone(zone):
+        read.fault(f"{at}.timeZone", body.get("timeZone"), "a zone of the IANA database, like Europe/Berlin or UTC")
+    if fault := start_fault(start) or ("" if in_range(start) else f"a year from {FIRST_YEAR} to {LAST_YEAR}"):
+        read.fault(f"{at}.start", body.get("start"), fault)
+    set_name = read.text(body.get("set"), f"{at}.set")
+    return make_event(
+        read,
+        at,
+        name=read.text(body.get("name"), f"{at}.name"),
+        people=body.get("people"),
+        starts=LocalStarts(start, zone),
+        image=read.text(body.get("image"), f"{at}.image"),
+        set_name=set_name,
+        limits=limits,
+    )
+
+
+def make_event(
+    read: Reader, at: str, *, name: str, people: object, starts: Starts, image: str, set_name: str, limits: Limits
+) -> Event:
+    """Check what every kind of source gives; faults go to the reader under `at`."""
+    if not name or len(name) > _MOST_NAME or _CONTROL.search(name):
+        read.fault(f"{at}.name", name or None, f"a name of at most {_MOST_NAME} letters, for logs and Events")
+    if image and not _IMAGE.fullmatch(image):
+        read.fault(f"{at}.image", image, "an image as pods name it, like quay.io/me/course:1")
+        image = ""
+    number = people if isinstance(people, int) and not isinstance(people, bool) else 0
+    if not 1 <= number <= limits.max_people:
+        read.fault(f"{at}.people", people, f"a whole number from 1 to {limits.max_people} (events.maxPeople)")
+    if not limits.sets:
+        read.fault(f"{at}.set", set_name or None, "a set of placeholders that counts pods: the values have none")
+    elif set_name and set_name not in limits.sets:
+        read.fault(f"{at}.set", set_name, f"{' or '.join(limits.sets)} of placeholders, or leave it out")
+    chosen = set_name or next(iter(limits.sets), "")
+    return Event(name, number, starts, normalise_reference(image) if image else "", chosen)
+
+
+def in_range(start: str) -> bool:
+    """Whether a date-time is of a year that can be reckoned with; cron expressions are."""
+    year, dash, _ = start.partition("-")
+    return not (dash and len(year) == 4 and year.isdigit()) or FIRST_YEAR <= int(year) <= LAST_YEAR
+
+
+@lru_cache(maxsize=8192)
+def first_start_after(event: Event, moment: int) -> int | None:
+    """Return the event's first beginning later than `moment` (Unix time); None: there is none.
+
+    Calls with the same moment are answered from a cache, so ask with moments that seldom change.
+    """
+    return event.starts.first_after(moment)
+
+
+def describe_event(event: Event) -> str:
+    """Name people, set and image, for logs and Events."""
+    image = f", image {event.image}" if event.image else ""
+    return f"{describe(event.name)} ({event.people} people{image})"

@@ -1,0 +1,269 @@
+"""Booked events: how many placeholders they get and when, which nodes get their image, and what is told of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost.controllers.contract.actions import CreatePod, Notice, Planned, ScaleSet
+from roost.controllers.contract.planner import Planner, Sources
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom.plan import make_headroom
+from roost.controllers.popular_images.memory import PopularMemory
+from roost.controllers.popular_images.plan import plan_popular_images
+from roost.controllers.popular_images.settings import read_popular_settings
+from roost.controllers.runtime.booking_sources import read_config_map
+from roost_core.placement.events import Limits
+from roost_core.placement.headroom_windows import parse_moment
+from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
+from roost_core.placement.settings_reader import Reader
+from roost_core.scheduler.objects import PodState
+from tests.builders import NAMESPACE, RELEASE, default_values
+from tests.popular_builders import node_state, popular_document, pulls, user
+
+if TYPE_CHECKING:
+    from roost.controllers.contract.bookings import BookingSource
+
+SET = "hub-roost-placeholder-default"
+COURSE = "quay.io/me/course:1"
+LIMITS = Limits(("default",), 500)
+START = parse_moment("2026-11-24T09:00", "Europe/Berlin")
+LECTURE = {"name": "lecture", "people": 120, "timeZone": "Europe/Berlin", "start": "2026-11-24T09:00", "image": COURSE}
+
+
+def _document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    values = default_values()
+    return {
+        **popular_document(popularImages={"enabled": False}),
+        "podClasses": values["podClasses"],
+        "placeholders": [
+            {"name": "default", "statefulSet": SET, "replicas": 3, "countBy": "pods", "windows": []},
+        ],
+        "events": {**values["events"], "enabled": True, "booked": list(booked), **changes},
+    }
+
+
+def _planner(*booked: dict[str, Any], **changes: Any) -> Planner:
+    read = Reader()
+    planner = make_headroom(read, Sources(_document(*booked, **changes), None, 36))
+    assert not read.faults, read.faults
+    assert planner is not None
+    return planner
+
+
+def _plan(
+    planner: Planner,
+    minutes: float,
+    *pods: PodState,
+    replicas: int = 3,
+    sources: tuple[BookingSource, ...] = (),
+) -> Planned[Any]:
+    """Plan so many minutes after the lecture's beginning."""
+    snapshot = Snapshot(
+        RELEASE,
+        NAMESPACE,
+        pods={pod.key: pod for pod in pods},
+        stateful_sets={SET: StatefulSetState(SET, "uid-set", replicas, 0)},
+        bookings={f"{source.kind} {source.name}": source for source in sources},
+    )
+    return planner.plan(snapshot, Moment(START + 60 * minutes, 1000.0 + 60 * minutes))
+
+
+def _wanted(planned: Planned[Any]) -> int:
+    """How many placeholders there should be."""
+    return int(planned.gauges["headroom_replicas"]["default",])
+
+
+def _users(count: int, image: str = COURSE, minutes: float = 1.0, **details: Any) -> list[PodState]:
+    started = START + 60 * minutes
+    return [user(f"{image[-6:]}-{minutes}-{number}", image, started=started, **details) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"), [(-15.01, 3), (-15, 123), (-5, 123), (0, 123), (14.99, 123), (15, 3), (600, 3)]
+)
+def test_placeholders_are_there_a_quarter_of_an_hour_before_and_gone_a_quarter_after(
+    minutes: float, expected: int
+) -> None:
+    planned = _plan(_planner(LECTURE), minutes)
+    assert _wanted(planned) == expected
+    assert [action.replicas for action in planned.actions if isinstance(action, ScaleSet)] == (
+        [] if expected == 3 else [expected]
+    )
+
+
+def test_the_next_plan_is_made_when_placeholders_are_due() -> None:
+    assert _plan(_planner(LECTURE), -120).wake_after_seconds == pytest.approx(105 * 60, abs=0.1)
+    assert (_plan(_planner(LECTURE), 0).wake_after_seconds or 0) <= 10.1
+
+
+def test_placeholders_become_fewer_as_the_people_come() -> None:
+    assert _wanted(_plan(_planner(LECTURE), 2, *_users(50))) == 73
+    assert _wanted(_plan(_planner(LECTURE), 2, *_users(130))) == 3
+
+
+def test_users_of_other_images_and_those_who_came_before_are_not_the_people() -> None:
+    others = [*_users(20, "quay.io/me/other:1"), *_users(10, minutes=-6)]
+    assert _wanted(_plan(_planner(LECTURE), 2, *others)) == 123
+
+
+def test_without_an_image_everybody_counts_but_placeholders_do_not() -> None:
+    event = {key: value for key, value in LECTURE.items() if key != "image"}
+    pods = [*_users(20, "quay.io/me/other:1"), *_users(5, minutes=2, component="placeholder")]
+    assert _wanted(_plan(_planner(event), 3, *pods)) == 103
+
+
+def test_two_events_at_one_time_get_both_their_room_and_nobody_counts_twice() -> None:
+    event = {**LECTURE, "name": "seminar", "people": 30}
+    assert _wanted(_plan(_planner(LECTURE, event), 0)) == 153
+    assert _wanted(_plan(_planner(LECTURE, event), 2, *_users(10))) == 143
+
+
+def test_all_events_together_get_no_more_than_the_values_allow_the_first_most() -> None:
+    later = {**LECTURE, "name": "seminar", "people": 100, "start": "2026-11-24T09:10"}
+    planned = _plan(_planner(LECTURE, later, maxPlaceholders=150), 0)
+    assert _wanted(planned) == 153
+    (scale,) = [action for action in planned.actions if isinstance(action, ScaleSet)]
+    assert "event seminar at Tue 2026-11-24 09:10 CET with 100 people, as many as events.maxPlaceholders" in scale.why
+
+
+def test_an_event_tells_of_more_placeholders_once_and_not_of_each_who_comes() -> None:
+    notices = [action for action in _plan(_planner(LECTURE), -15).actions if isinstance(action, Notice)]
+    (notice,) = notices
+    assert notice.message == (
+        "From 3 to 123 placeholders of set default: event lecture at Tue 2026-11-24 09:00 CET with 120 people; "
+        "else the values say so."
+    )
+    coming = _plan(_planner(LECTURE), 2, *_users(50), replicas=123)
+    assert [type(action) for action in coming.actions] == [ScaleSet]
+
+
+def _config_map(text: str, key: str = "events.yaml", name: str = "course") -> BookingSource:
+    return read_config_map({"metadata": {"name": name, "uid": "uid-map"}, "data": {key: text}}, LIMITS)
+
+
+EVENT_YAML = f'[{{name: lecture, people: 120, start: "2026-11-24T09:00", timeZone: Europe/Berlin, image: "{COURSE}"}}]'
+
+
+def test_a_config_map_books_and_its_writer_is_told() -> None:
+    planner = _planner()
+    source = _config_map(EVENT_YAML)
+    assert _wanted(_plan(planner, 0, sources=(source,))) == 123
+    (notice,) = [each for each in _plan(_planner(), -60, sources=(source,)).actions if isinstance(each, Notice)]
+    assert (notice.kind, notice.name, notice.uid, notice.reason) == ("ConfigMap", "course", "uid-map", "EventBooked")
+    assert notice.message == (
+        "Event lecture at Tue 2026-11-24 09:00 CET: from Tue 2026-11-24 08:45 CET to Tue 2026-11-24 09:15 CET set "
+        f"default has up to 120 placeholders more, fewer as people come. Image {COURSE} is brought to their nodes."
+    )
+
+
+def test_the_same_is_told_once() -> None:
+    planner = _planner()
+    source = _config_map(EVENT_YAML)
+    assert _plan(planner, -60, sources=(source,)).actions
+    assert not _plan(planner, -59, sources=(source,)).actions
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("- {name: a, people: many}", "[0].people: found"),
+        ("{", 'found "invalid YAML in line'),
+        ("&a [*a]", "an alias"),
+        ("[" * 100_000, "deep"),
+        ("a: b", "expected a list"),
+        ("- " + "x" * 200_000, "characters"),
+        ("--- []\n--- []", "invalid YAML"),
+        ("\x00", "invalid YAML"),
+        ("- !!python/object:os.system {}", "invalid YAML"),
+    ],
+)
+def test_a_faulty_config_map_is_told_and_takes_nothing_with_it(text: str, fault: str) -> None:
+    sources = (_config_map(text, name="bad"), _config_map(EVENT_YAML))
+    assert _wanted(_plan(_planner(), 0, sources=sources)) == 123
+    told = [each for each in _plan(_planner(), -60, sources=sources).actions if isinstance(each, Notice)]
+    refused = [notice for notice in told if notice.reason == "EventRefused"]
+    assert {notice.name for notice in refused} == {"bad"}
+    assert all(notice.warning for notice in refused)
+    assert any(fault in notice.message for notice in refused), refused
+    assert [notice.name for notice in told if notice.reason == "EventBooked"] == ["course"]
+
+
+def test_a_config_map_without_a_known_key_is_told() -> None:
+    source = _config_map(EVENT_YAML, key="event.yml")
+    assert source.faults == ('data: found ["event.yml"], expected a key events.yaml, or one that ends with .ics.',)
+
+
+def test_an_event_in_years_is_told_as_a_likely_mistake() -> None:
+    planned = _plan(_planner(), -60, sources=(_config_map(EVENT_YAML.replace("2026", "2062")),))
+    (notice,) = planned.actions
+    assert isinstance(notice, Notice)
+    assert (notice.reason, notice.warning) == ("EventFarAway", True)
+
+
+def test_a_set_of_whole_nodes_can_not_be_booked() -> None:
+    document = _document(LECTURE)
+    document["placeholders"][0]["countBy"] = "nodes"
+    read = Reader()
+    make_headroom(read, Sources(document, None, 36))
+    assert "a set of placeholders that counts pods" in str(read.faults[0])
+
+
+# Images
+
+
+def _placeholder(node: str, set_name: str = "default") -> PodState:
+    labels = {PLACEHOLDER_SET_LABEL: set_name, OWN_INSTANCE_LABEL: RELEASE}
+    return PodState(NAMESPACE, f"p-{node}", uid=f"uid-p-{node}", labels=labels, node_name=node, phase="Running")
+
+
+def _pulls(
+    minutes: float, *pods: PodState, nodes: tuple[str, ...] = ("a", "b"), **images: Any
+) -> list[tuple[str, str]]:
+    read = Reader()
+    settings = read_popular_settings(read, _document(LECTURE))
+    assert settings is not None
+    now = START + 60 * minutes
+    states = [node_state(name, joined=now - 60, images=images.get(name)) for name in nodes]
+    snapshot = Snapshot(
+        RELEASE, NAMESPACE, nodes={state.name: state for state in states}, pods={pod.key: pod for pod in pods}
+    )
+    return pulls(plan_popular_images(snapshot, PopularMemory(), settings, Moment(now, 1000.0)))
+
+
+def test_the_image_goes_to_nodes_with_the_events_placeholders_at_once() -> None:
+    assert _pulls(-10, _placeholder("a")) == [("a", COURSE)]
+    assert _pulls(-10, _placeholder("a"), _placeholder("b")) == [("a", COURSE), ("b", COURSE)]
+
+
+def test_the_image_is_not_brought_too_early_or_too_late_nor_where_it_is() -> None:
+    assert _pulls(-16, _placeholder("a")) == []
+    assert _pulls(16, _placeholder("a")) == []
+    assert _pulls(-10, _placeholder("a"), a={COURSE: 10**9}) == []
+
+
+def test_another_sets_placeholders_and_other_releases_bring_nothing() -> None:
+    other = replace(_placeholder("a"), labels={PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: "other"})
+    assert _pulls(-10, _placeholder("a", "gpu"), other) == []
+
+
+def test_images_of_users_are_not_pulled_while_only_events_are_on() -> None:
+    assert _pulls(-60, *[user(f"u{number}", "quay.io/me/popular:1", "a") for number in range(9)]) == []
+
+
+def test_twenty_nodes_are_pulled_to_at_a_time() -> None:
+    nodes = tuple(f"n{number}" for number in range(30))
+    assert len(_pulls(-10, *map(_placeholder, nodes), nodes=nodes)) == 20
+
+
+def test_why_an_image_is_pulled_is_said() -> None:
+    read = Reader()
+    settings = read_popular_settings(read, _document(LECTURE))
+    assert settings is not None
+    pod, state = _placeholder("a"), node_state("a", joined=START - 660)
+    snapshot = Snapshot(RELEASE, NAMESPACE, nodes={"a": state}, pods={pod.key: pod})
+    planned = plan_popular_images(snapshot, PopularMemory(), settings, Moment(START - 600, 1000.0))
+    (create,) = [action for action in planned.actions if isinstance(action, CreatePod)]
+    assert create.why == f"an event is booked with {COURSE}, and a lacks it"

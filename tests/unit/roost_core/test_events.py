@@ -1,0 +1,87 @@
+"""Booked events as entries of a list: what is accepted, what is refused, and when an event begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roost_core.placement.events import Event, Limits, first_start_after, parse_events
+from roost_core.placement.headroom_windows import parse_moment
+from roost_core.placement.settings_reader import Reader
+
+LIMITS = Limits(("default", "gpu"), 200)
+LECTURE = {"name": "lecture", "people": 120, "timeZone": "Europe/Berlin", "start": "2026-11-24T09:00"}
+
+
+def _parse(*entries: Any) -> tuple[tuple[Event, ...], list[str]]:
+    read = Reader()
+    return parse_events(read, list(entries), "events", LIMITS), [str(fault) for fault in read.faults]
+
+
+def _starts(event: Event, after: str, count: int) -> list[int]:
+    moment = int(parse_moment(after, "UTC"))
+    found: list[int] = []
+    while len(found) < count and (start := first_start_after(event, moment)) is not None:
+        found.append(start)
+        moment = start
+    return found
+
+
+def test_an_event_has_the_first_set_and_its_image_in_the_full_form() -> None:
+    (event,), faults = _parse({**LECTURE, "image": "me/course"})
+    assert not faults
+    assert (event.set_name, event.image) == ("default", "docker.io/me/course:latest")
+
+
+def test_a_date_begins_once() -> None:
+    (event,), _ = _parse(LECTURE)
+    assert _starts(event, "2026-01-01T00:00", 3) == [parse_moment("2026-11-24T08:00Z", "UTC")]
+
+
+def test_a_weekly_event_keeps_its_local_time_across_a_clock_change() -> None:
+    (event,), _ = _parse({**LECTURE, "start": "0 9 * * 2"})
+    # Germany changes its clocks on Sunday, 25 October 2026.
+    expected = ["2026-10-20T07:00Z", "2026-10-27T08:00Z"]
+    assert _starts(event, "2026-10-19T00:00", 2) == [parse_moment(text, "UTC") for text in expected]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"people": 0}, "events[0].people: found 0, expected a whole number from 1 to 200 (events.maxPeople)."),
+        ({"people": 201}, "events[0].people: found 201, expected a whole number from 1 to 200 (events.maxPeople)."),
+        ({"people": True}, "events[0].people: found true, expected a whole number from 1 to 200 (events.maxPeople)."),
+        ({"set": "cpu"}, 'events[0].set: found "cpu", expected default or gpu of placeholders, or leave it out.'),
+        ({"start": "9999-12-31T23:00"}, 'found "9999-12-31T23:00", expected a year from 1970 to 2199.'),
+        ({"start": "tomorrow"}, "expected a cron text of five fields"),
+        ({"timeZone": "CEST"}, "expected a zone of the IANA database"),
+        ({"image": "a b"}, "expected an image as pods name it, like quay.io/me/course:1."),
+        ({"name": "a\nb"}, "expected a name of at most 100 letters"),
+        ({"minutes": 5}, "expected no such key; known are image, name, people, set, start, timeZone."),
+    ],
+)
+def test_what_is_wrong_is_said_and_the_others_count(change: dict[str, Any], fault: str) -> None:
+    events, faults = _parse({**LECTURE, **change}, {**LECTURE, "name": "other"})
+    assert [event.name for event in events] == ["other"]
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+@pytest.mark.parametrize("entry", [None, 5, "lecture", [], [LECTURE]])
+def test_anything_may_stand_in_the_list(entry: Any) -> None:
+    events, faults = _parse(entry, LECTURE)
+    assert [event.name for event in events] == ["lecture"]
+    assert faults
+
+
+def test_no_more_than_200_events_count() -> None:
+    events, faults = _parse(*({**LECTURE, "name": f"e{number}"} for number in range(201)))
+    assert len(events) == 200
+    assert faults == ["events: found 201, expected at most 200 events; the first 200 count."]
+
+
+def test_without_a_set_every_event_is_refused() -> None:
+    read = Reader()
+    assert parse_events(read, [LECTURE], "events", Limits((), 200)) == ()
+    assert "a set of placeholders that counts pods" in str(read.faults[0])
