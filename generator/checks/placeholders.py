@@ -38,8 +38,11 @@ def placeholder_sets(report: Report) -> Iterator[PlaceholderSet]:
 
 def is_wanted(placeholder_set: PlaceholderSet) -> bool:
     """Whether the set has pods at any time."""
-    return number(placeholder_set.whole.get("replicas")) > 0 or any(
-        number(at(window, "replicas")) > 0 for window in listing(placeholder_set.whole.get("windows"))
+    whole = placeholder_set.whole
+    return (
+        number(whole.get("replicas")) > 0
+        or number(at(whole, "learn", "max")) > 0
+        or any(number(at(window, "replicas")) > 0 for window in listing(whole.get("windows")))
     )
 
 
@@ -76,7 +79,14 @@ def _lint_windows(report: Report) -> None:
         windows = listing(at(entry, "windows"))
         if windows:
             _lint_calendar(report, (*path, "windows"), windows)
-        for key, is_used in (("windows", bool(windows)), ("countBy", at(entry, "countBy") == "nodes")):
+        learns = at(entry, "learn") is not None
+        if learns:
+            _lint_learn(report, (*path, "learn"), mapping(entry))
+        for key, is_used in (
+            ("windows", bool(windows)),
+            ("learn", learns),
+            ("countBy", at(entry, "countBy") == "nodes"),
+        ):
             if not is_used:
                 continue
             if at(report.values, "controllers", "enabled") is not True:
@@ -85,6 +95,21 @@ def _lint_windows(report: Report) -> None:
             elif at(report.values, "placeholder", "backend") == "capacityBuffer":
                 reason = "nothing sets the size of a CapacityBuffer: placeholders[].replicas applies."
                 report.warn((*path, key), reason, "Remove it, or use placeholder.backend: statefulset.")
+
+
+def _lint_learn(report: Report, path: Path, entry: Values) -> None:
+    from roost_core.placement.headroom_windows import is_time_zone  # noqa: PLC0415 - as above
+
+    low, high = number(at(entry, "learn", "min")), number(at(entry, "learn", "max"))
+    zone = text(at(entry, "learn", "timeZone"))
+    if low > high:
+        report.error((*path, "min"), at(entry, "learn", "min"), f"a number up to max, which is {high:g}", "Lower it.")
+    if not is_time_zone(zone):
+        expected = "a zone of the IANA database, like Europe/Berlin or UTC"
+        report.error((*path, "timeZone"), zone, expected, "Correct the name.")
+    if at(entry, "countBy") == "nodes":
+        reason = "a number of placeholders is learned, not of nodes."
+        report.refuse(path, reason, "Remove it, or use countBy: pods.")
 
 
 def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:

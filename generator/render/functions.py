@@ -37,7 +37,7 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 # What `placeholder.defaults` says nothing of.
-_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"countBy": "pods", "windows": []})
+_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"countBy": "pods", "windows": [], "learn": None})
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 

@@ -143,7 +143,16 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         all_namespaces=all_namespaces,
         user_labels=tuple(labels),
         bookings=None if events is None or not events.config_maps else events.limits,
+        history_name=_history_name(settings),
     )
+
+
+def _history_name(settings: ControllersSettings) -> str:
+    entries = settings.document.get("placeholders")
+    learns = any(
+        isinstance(each, dict) and each.get("learn") for each in (entries if isinstance(entries, list) else ())
+    )
+    return str(settings.document.get("headroomHistory") or "") if learns else ""
 
 
 def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...], minor: int) -> None:

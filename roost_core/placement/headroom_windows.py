@@ -194,6 +194,12 @@ def parse_moment(text: str, time_zone: str) -> float:
     return float(_moment_of(time, _zone(time_zone)))
 
 
+def utc_offset_seconds(moment: int, time_zone: str) -> int:
+    """Return what clocks of that zone are ahead of UTC at a time."""
+    offset = (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone)).utcoffset()
+    return int((offset or timedelta(0)).total_seconds())
+
+
 def never_holds(window: Window) -> bool:
     """Whether a window of cron expressions is never active within 400 days: each of its starts is an end, too.
 

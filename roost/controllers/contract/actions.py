@@ -93,6 +93,18 @@ class ResizeSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeepHistory:
+    """Write keys of the ConfigMap that keeps what headroom learned."""
+
+    name: str
+    data: Mapping[str, str]
+    why: str
+
+    def __str__(self) -> str:
+        return f"keep {', '.join(sorted(self.data))} in {self.name} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePod:
     """Create a pod in our namespace, unless one of that name exists."""
 
@@ -137,7 +149,7 @@ class Notice:
         return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
 
 
-Action = ChangeNode | SetCondition | EvictPod | ScaleSet | ResizeSet | CreatePod | DeletePod | Notice
+Action = ChangeNode | SetCondition | EvictPod | ScaleSet | ResizeSet | KeepHistory | CreatePod | DeletePod | Notice
 
 
 class Outcome(StrEnum):

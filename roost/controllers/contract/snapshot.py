@@ -69,3 +69,5 @@ class Snapshot:
     pull_events: Mapping[str, PullEvent] = field(default_factory=dict)
     # ConfigMaps and the calendar that book events, by kind and name; empty while events are switched off.
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
+    # What headroom learned, as stored: a history by the set's name; None: not read yet, or not readable.
+    histories: Mapping[str, str] | None = None

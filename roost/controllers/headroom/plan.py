@@ -15,6 +15,7 @@ from roost.controllers.headroom.booked import (
     plan_booked,
     read_booked_rules,
 )
+from roost.controllers.headroom.learning import Learned, learned_number, new_learned, observe
 from roost.controllers.headroom.settings import CountBy, HeadroomSet, read_headroom_sets
 from roost.controllers.headroom.whole_nodes import (
     Misfit,
@@ -38,15 +39,19 @@ REPLICAS: Final = "headroom_replicas"
 NEXT: Final = "headroom_next_change_seconds"
 WINDOW: Final = "headroom_window_active"
 BOOKED: Final = "headroom_booked"
+LEARNED: Final = "headroom_learned_hours"
 NODE_CPU: Final = "headroom_whole_node_cpu_cores"
 NODE_MEMORY: Final = "headroom_whole_node_memory_bytes"
 GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(
-        REPLICAS, "Placeholders that a set should have now, of sets with windows or that count nodes.", ("set",)
+        REPLICAS,
+        "Placeholders that a set should have now, of sets with windows or `learn`, or that count nodes.",
+        ("set",),
     ),
     GaugeDefinition(NEXT, "Seconds until the next start or end of one of the set's windows.", ("set",)),
     GaugeDefinition(WINDOW, "1 for each window that gives the set's number now.", ("set", "window")),
     GaugeDefinition(BOOKED, "Placeholders kept for booked events now, beside the windows'.", ("set",)),
+    GaugeDefinition(LEARNED, "Hours of growth that a set with `learn` has seen, of the last eight weeks.", ("set",)),
     GaugeDefinition(NODE_CPU, "CPU that a placeholder for a whole node can request.", ("set",)),
     GaugeDefinition(NODE_MEMORY, "Memory that a placeholder for a whole node can request.", ("set",)),
 )
@@ -67,6 +72,8 @@ class HeadroomMemory:
     waited_for: Mapping[str, frozenset[str]] = field(default_factory=dict)
     # What was said of booked events.
     told: frozenset[Notice] = frozenset()
+    # Of sets that learn.
+    learned: Mapping[str, Learned] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -83,6 +90,7 @@ class _Findings:
     misfits: dict[str, Misfit] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
+    learned: dict[str, Learned] = field(default_factory=dict)
     gauges: dict[str, dict[tuple[str, ...], float]] = field(
         default_factory=lambda: {definition.name: {} for definition in GAUGES}
     )
@@ -95,7 +103,7 @@ def plan_headroom(
     now: Moment,
     events: BookedRules | None = None,
 ) -> Planned[HeadroomMemory]:
-    """Scale each set to what its windows and booked events say now; resize those that count nodes."""
+    """Scale each set to what its windows and booked events say, or its users taught; resize those that count nodes."""
     findings = _Findings(snapshot, memory, now)
     notices: frozenset[Notice] = frozenset()
     if events is not None:
@@ -115,7 +123,13 @@ def plan_headroom(
     return Planned(
         actions=findings.actions,
         memory=HeadroomMemory(
-            findings.periods, findings.misfits, memory.resized, findings.types, findings.waited_for, notices
+            findings.periods,
+            findings.misfits,
+            memory.resized,
+            findings.types,
+            findings.waited_for,
+            notices,
+            findings.learned,
         ),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(findings.waits)) + 0.05 if findings.waits else None,
@@ -139,8 +153,6 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
     period = _period(headroom_set, memory, now)
     findings.periods[headroom_set.name] = (now.wall, period)
     extra = findings.booked.extra.get(headroom_set.name, 0)
-    replicas = min(MAX_REPLICAS, period.replicas + extra)
-    findings.gauges[REPLICAS][headroom_set.name,] = replicas
     if headroom_set.name in findings.booked.extra:
         findings.gauges[BOOKED][headroom_set.name,] = extra
     for window in period.windows:
@@ -148,10 +160,14 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
     if period.until is not None:
         findings.gauges[NEXT][headroom_set.name,] = period.until - now.wall
         findings.waits.append(period.until - now.wall)
+    present = None if stateful_set is None else stateful_set.replicas - extra
+    replicas, why = _with_learning(headroom_set, period, present, findings)
+    replicas = min(MAX_REPLICAS, replicas + extra)
+    findings.gauges[REPLICAS][headroom_set.name,] = replicas
     if stateful_set is None or stateful_set.replicas == replicas:
         return
     booked = findings.booked.why.get(headroom_set.name)
-    why = f"{booked}; else {_why(headroom_set, period)}" if booked else _why(headroom_set, period)
+    why = f"{booked}; else {why}" if booked else why
     findings.actions.append(ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=replicas, why=why))
     if booked and replicas < stateful_set.replicas:
         # People come: too many to tell of each.
@@ -166,6 +182,25 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
             message=(f"From {stateful_set.replicas} to {replicas} placeholders of set {headroom_set.name}: {why}."),
         )
     )
+
+
+def _with_learning(
+    headroom_set: HeadroomSet, period: Period, present: int | None, findings: _Findings
+) -> tuple[int, str]:
+    """Return the number and why: what a set learned, but no less than its active windows; else what its windows say."""
+    if headroom_set.learn is None:
+        return period.replicas, _why(headroom_set, period)
+    now = findings.now
+    learned = findings.memory.learned.get(headroom_set.name) or new_learned(headroom_set.learn, now)
+    learned, actions = observe(headroom_set, learned, findings.snapshot, now)
+    findings.learned[headroom_set.name] = learned
+    findings.actions += actions
+    number = learned_number(headroom_set, headroom_set.learn, learned, present, now)
+    findings.waits.append(number.until - now.wall)
+    findings.gauges[LEARNED][headroom_set.name,] = sum(each is not None for each in learned.history.growth)
+    if not number.why or (period.windows and period.replicas >= number.replicas):
+        return period.replicas, _why(headroom_set, period)
+    return number.replicas, number.why
 
 
 def _period(headroom_set: HeadroomSet, memory: HeadroomMemory, now: Moment) -> Period:
@@ -233,7 +268,7 @@ def _resize(stateful_set: StatefulSetState, requests: Mapping[str, str], why: st
 
 
 def make_headroom(read: Reader, sources: Sources) -> Planner | None:
-    """Read its sets; faults go to the reader. None if no set has windows or counts nodes, and none can be booked."""
+    """Read its sets; faults go to the reader. None if no set has windows, learns, counts nodes or can be booked."""
     sets = read_headroom_sets(read, sources.document)
     if not sets:
         return None

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.placeholder_sets import read_placeholder_sets
-from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows
+from roost_core.placement.classes import Classes
+from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, is_time_zone, parse_windows
+from roost_core.placement.settings import read_pod_classes
 from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from roost_core.placement.nodes import NodeRules
+    from roost_core.placement.settings import PodClass
     from roost_core.placement.settings_reader import Document
+    from roost_core.scheduler.objects import PodState
+
+
+USER_CLASS: Final = "user"
+_LEARN_KEYS: Final = ("quantile", "min", "max", "bootSeconds", "timeZone")
+# As with hours of growth: a longer boot would be no boot.
+_MOST_BOOT_SECONDS: Final = 3600
 
 
 class CountBy(StrEnum):
@@ -23,6 +33,20 @@ class CountBy(StrEnum):
 
     PODS = "pods"
     NODES = "nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnSettings:
+    """`placeholders[].learn`."""
+
+    # The share of hours in which the placeholders should be enough, above 0 and below 1.
+    quantile: float
+    min: int
+    max: int
+    # From the request of a node until users start there.
+    boot_seconds: int
+    # A name of the IANA database.
+    time_zone: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +64,23 @@ class HeadroomSet:
     rules: NodeRules
     # `resources.requests`: used until a node shows better ones. Resource -> quantity.
     first_requests: Mapping[str, object] = field(default_factory=dict)
+    # None: the number isn't learned.
+    learn: LearnSettings | None = None
+    # The ConfigMap with what was learned; its keys are names of sets.
+    history_name: str = ""
+    # Whether a pod is a user's.
+    is_user: Callable[[PodState], bool] = lambda _pod: False
 
 
 def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
-    """Read the sets that headroom scales or resizes: with windows, counting nodes, or any if events can be booked."""
+    """Read the sets that headroom scales or resizes: any with windows, `learn` or nodes, and all if events can be booked."""
     if document.get("placeholderBackend") == "capacityBuffer":
         return ()
-    # The mover reads the same, and reports its faults.
+    # The mover reads the same, and the classes, and reports their faults.
     pools = read_placeholder_sets(Reader(), document, "", "")
     # `bookings.py` reports its faults.
     events = read_booking_settings(Reader(), document)
+    is_user = UserPods(read.text(document.get("namespace", ""), "namespace"), read_pod_classes(Reader(), document))
     sets = []
     for index, (pool, entry) in enumerate(
         zip(pools, read.items(document.get("placeholders"), "placeholders"), strict=True)
@@ -64,10 +95,59 @@ def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, .
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
             rules=pool.rules,
             first_requests=_requests(body.get("resources")),
+            learn=read_learn(read, body.get("learn"), f"{at}.learn"),
+            history_name=read.text(document.get("headroomHistory", ""), "headroomHistory"),
+            is_user=is_user,
         )
-        if events is not None or headroom_set.windows or headroom_set.count_by is CountBy.NODES:
+        if headroom_set.learn is not None and headroom_set.count_by is CountBy.NODES:
+            read.fault(f"{at}.learn", body.get("learn"), "countBy: pods; what is learned are placeholders, not nodes")
+        has_own = headroom_set.windows or headroom_set.learn is not None or headroom_set.count_by is CountBy.NODES
+        if events is not None or has_own:
             sets.append(headroom_set)
     return tuple(sets)
+
+
+def read_learn(read: Reader, value: object, key: str) -> LearnSettings | None:
+    """Read `learn` of a set; faults go to the reader. None: nothing is learned."""
+    if value is None:
+        return None
+    body = read.mapping(value, key)
+    read.known(body, key, _LEARN_KEYS)
+    quantile, zone = body.get("quantile"), read.text(body.get("timeZone"), f"{key}.timeZone")
+    if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 < quantile < 1:
+        read.fault(f"{key}.quantile", quantile, "a number above 0 and below 1, like 0.9")
+        quantile = 0.9
+    if not is_time_zone(zone):
+        read.fault(f"{key}.timeZone", body.get("timeZone"), "a zone of the IANA database, like Europe/Berlin or UTC")
+        zone = "UTC"
+    low = read.whole(body.get("min"), f"{key}.min", 0, MAX_REPLICAS)
+    high = read.whole(body.get("max"), f"{key}.max", 0, MAX_REPLICAS)
+    if low > high:
+        read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
+    boot_seconds = read.whole(body.get("bootSeconds"), f"{key}.bootSeconds", 60, _MOST_BOOT_SECONDS)
+    return LearnSettings(quantile=float(quantile), min=low, max=high, boot_seconds=boot_seconds, time_zone=zone)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnClasses:
+    """What `Classes` needs."""
+
+    namespace: str
+    classes: Mapping[str, PodClass]
+
+
+class UserPods:
+    """Recognizes users' pods: those of the class `user`, and of classes whose pods wait for images."""
+
+    def __init__(self, namespace: str, classes: Mapping[str, PodClass]) -> None:
+        self._classes = Classes(_OwnClasses(namespace, classes))
+
+    def __call__(self, pod: PodState) -> bool:
+        """Whether it is a user's."""
+        pod_class = self._classes.classify(pod.labels, pod.namespace, None)
+        return (
+            pod_class is not None and not pod_class.attract and (pod_class.name == USER_CLASS or pod_class.image_gate)
+        )
 
 
 def _requests(resources: object) -> Mapping[str, object]:

@@ -19,6 +19,7 @@ from roost.controllers.contract.actions import (
     DeletePod,
     Done,
     EvictPod,
+    KeepHistory,
     Notice,
     Outcome,
     ResizeSet,
@@ -175,6 +176,9 @@ class Applier:
                 self._client.merge_by_key(
                     path, {"metadata": {"uid": action.uid}, "spec": {"template": template}}, MANAGER
                 )
+            case KeepHistory():
+                path = f"/api/v1/namespaces/{self._namespace}/configmaps/{action.name}"
+                self._client.merge(path, {"data": dict(action.data)}, MANAGER)
             case CreatePod():
                 self._client.create(f"/api/v1/namespaces/{self._namespace}/pods", self._owned(action.body))
             case DeletePod():
@@ -257,5 +261,5 @@ def _target(action: Action) -> tuple[str, ...]:
             return kind, action.namespace, action.name, action.reason
         case EvictPod() | DeletePod():
             return kind, action.namespace, action.name
-        case ScaleSet() | ResizeSet():
+        case ScaleSet() | ResizeSet() | KeepHistory():
             return kind, action.name

@@ -43,6 +43,8 @@ class Scope:
     user_labels: tuple[Mapping[str, str], ...] = ()
     # What bookings may ask for; None: ConfigMaps that book events aren't watched.
     bookings: Limits | None = None
+    # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
+    history_name: str = ""
 
 
 class Watching:
@@ -103,18 +105,28 @@ class Watching:
             )
         # Besides ConfigMaps; set before `start`.
         self.calendar: Callable[[], BookingSource | None] = lambda: None
+        self._histories: WatchCache[Mapping[str, str]] | None = None
+        if scope.history_name:
+            self._histories = cache(
+                f"/api/v1{own}/configmaps",
+                _read_data,
+                "configmaps",
+                field_selector=f"metadata.name={scope.history_name}",
+                keeps_changes=False,
+            )
         self._nodes_now: dict[str, NodeState] = {}
         self._pods_now: dict[str, PodState] = {}
 
     @property
     def caches(self) -> tuple[WatchCache[Any], ...]:
-        """All watches."""
+        """The watches without which nothing is planned: what was learned may be missing."""
         caches: tuple[WatchCache[Any], ...] = (self._nodes, self._pods, self._sets, self._pulls)
         return caches if self._bookings is None else (*caches, self._bookings)
 
     def start(self, stop: threading.Event) -> None:
         """Start a thread for each watch."""
-        for cache in self.caches:
+        histories = (self._histories,) if self._histories is not None else ()
+        for cache in (*self.caches, *histories):
             threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
 
     def verdict(self) -> Verdict:
@@ -143,7 +155,13 @@ class Watching:
             stateful_sets={stateful_set.name: stateful_set for stateful_set in self._sets.objects().values()},
             pull_events=self._pulls.objects(),
             bookings=self._booking_sources(),
+            histories=self._stored_histories(),
         )
+
+    def _stored_histories(self) -> Mapping[str, str] | None:
+        if self._histories is None or not self._histories.synced:
+            return None
+        return {name: text for data in self._histories.objects().values() for name, text in data.items()}
 
     def _booking_sources(self) -> Mapping[str, BookingSource]:
         calendar = self.calendar()
@@ -219,6 +237,10 @@ def read_stateful_set(item: JSONObject) -> StatefulSetState:
         requests=(containers[0].get("resources") or {}).get("requests") or {},
         container=str(containers[0].get("name") or ""),
     )
+
+
+def _read_data(item: JSONObject) -> Mapping[str, str]:
+    return {str(key): str(text) for key, text in (item.get("data") or {}).items()}
 
 
 def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:

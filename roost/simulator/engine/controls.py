@@ -16,6 +16,7 @@ from roost.controllers.contract.actions import (
     DeletePod,
     Done,
     EvictPod,
+    KeepHistory,
     Notice,
     Outcome,
     ResizeSet,
@@ -235,7 +236,10 @@ class Controls:
             for placeholders in world.sets.sets.values()
         }
         nodes = {name: node.state for name, node in world.nodes.items()}
-        return Snapshot(policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets)
+        # Nothing is stored: each replay begins without a history, and its forecasts see only its own past.
+        return Snapshot(
+            policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets, histories={}
+        )
 
     def _apply(self, action: Action) -> Outcome:
         world = self._world
@@ -265,7 +269,7 @@ class Controls:
                 return self._begin_pull(action.body)
             case DeletePod():
                 world.pods.pop(f"{action.namespace}/{action.name}", None)
-            case Notice() | SetCondition():
+            case Notice() | SetCondition() | KeepHistory():
                 # They change nothing in a replay.
                 pass
             case _:
@@ -303,7 +307,9 @@ def _is_on(name: str, document: Mapping[str, Any]) -> bool:
         return bool((document.get("placeholderMover") or {}).get("enabled")) and bool(placeholders)
     books = bool((document.get("events") or {}).get("enabled"))
     if name == HEADROOM:
-        return books or any(entry.get("windows") or entry.get("countBy") == "nodes" for entry in placeholders)
+        return books or any(
+            entry.get("windows") or entry.get("countBy") == "nodes" or entry.get("learn") for entry in placeholders
+        )
     return name != POPULAR or books or bool((document.get("popularImages") or {}).get("enabled"))
 
 

@@ -129,5 +129,5 @@ def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(entry: Ma
     defaults = {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"x": "y"}, "tolerations": [1], "labels": {}}
     whole = complete_placeholder_set(entry, defaults)
     named = {key: value for key, value in entry.items() if value is not None}
-    usual = {**defaults, "windows": [], "countBy": "pods"}
+    usual = {**defaults, "windows": [], "learn": None, "countBy": "pods"}
     assert whole == {**usual, **named}

@@ -1,0 +1,271 @@
+"""Headroom that learns: which pods count, what is stored, and what a set has when the history is absent or wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
+from roost.controllers.contract.planner import Sources
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom.plan import LEARNED, make_headroom
+from roost_core.placement.headroom_history import History, read_history
+from roost_core.placement.headroom_windows import parse_moment
+from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.selectors import Taint
+from roost_core.placement.settings_reader import Reader
+from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+from tests.builders import NAMESPACE, RELEASE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SET = "hub-roost-placeholder-default"
+HISTORY = "hub-roost-headroom-history"
+HOUR = 3600
+# A Monday, 12:00.
+NOW = parse_moment("2026-10-05T12:00", "UTC")
+LEARN = {"quantile": 0.9, "min": 1, "max": 60, "bootSeconds": 300, "timeZone": "UTC"}
+DAY = {"name": "day", "replicas": 30, "timeZone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *"}
+USER = {"component": "singleuser-server"}
+
+
+def _document(**changes: object) -> dict[str, Any]:
+    entry = {
+        "name": "default",
+        "statefulSet": SET,
+        "replicas": 3,
+        "countBy": "pods",
+        "windows": [],
+        "learn": LEARN,
+        "nodeSelector": {"pool": "user"},
+        "tolerations": [],
+        "requiredNodeTerms": [],
+        "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
+    }
+    classes = {
+        "user": {"match": {"labels": USER}, "profile": "user"},
+        "placeholder": {"match": {"labels": {"component": "user-placeholder"}}, "profile": "p", "attract": True},
+        "build": {"match": {"labels": {"component": "binderhub-build"}}, "profile": "b"},
+    }
+    return {
+        "release": RELEASE,
+        "namespace": NAMESPACE,
+        "headroomHistory": HISTORY,
+        "podClasses": classes,
+        "placeholders": [{**entry, **changes}],
+    }
+
+
+def _history(growth: int, days: int = 21, boot: int = 300) -> str:
+    """Every hour so much, up to now."""
+    hours = days * 24
+    return History(boot, int(NOW // HOUR) - hours, (growth,) * hours).as_text()
+
+
+@dataclass
+class Hub:
+    """One set on one node; what is planned is carried out."""
+
+    document: dict[str, Any] = field(default_factory=_document)
+    stored: Mapping[str, str] | None = field(default_factory=dict)
+    now: float = NOW
+    replicas: int = 3
+    pods: dict[str, PodState] = field(default_factory=dict)
+    nodes: dict[str, NodeState] = field(
+        default_factory=lambda: {"n": NodeState(NodeFact("n", {"pool": "user"}), "uid-n", 0.0)}
+    )
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Another replica leads."""
+        read = Reader()
+        planner = make_headroom(read, Sources(self.document, None, 36))
+        assert not read.faults
+        assert planner is not None
+        self.planner = planner
+
+    def turn(self) -> list[Action]:
+        state = StatefulSetState(SET, "uid-set", self.replicas, 0)
+        snapshot = Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, {SET: state}, histories=self.stored)
+        planned = self.planner.plan(snapshot, Moment(self.now, self.now))
+        self.gauges = planned.gauges
+        for action in planned.actions:
+            if isinstance(action, ScaleSet):
+                self.replicas = action.replicas
+            if isinstance(action, KeepHistory) and self.stored is not None:
+                assert action.name == HISTORY
+                self.stored = {**self.stored, **action.data}
+        return list(planned.actions)
+
+    def pass_minutes(self, minutes: int) -> list[Action]:
+        actions = []
+        for _ in range(minutes):
+            self.now += 60.0
+            actions += self.turn()
+        return actions
+
+    def add(self, name: str, *, node: str = "n", labels: Mapping[str, str] = USER, **changes: Any) -> None:
+        spec = PodSpec(requests=(("cpu", 100), ("memory", 2**30)), **changes)
+        self.pods[f"{NAMESPACE}/{name}"] = PodState(NAMESPACE, name, labels=labels, node_name=node, spec=spec)
+
+    def grown(self) -> int | None:
+        """What is stored of the hour that has just ended."""
+        assert self.stored is not None
+        history = read_history(self.stored["default"])
+        return history.at(history.end_hour - 1)
+
+
+def test_a_set_has_the_forecast_within_min_and_max() -> None:
+    for growth, replicas in ((0, 1), (20, 20), (500, 60)):
+        hub = Hub(stored={"default": _history(growth)})
+        hub.turn()
+        assert hub.replicas == replicas
+        assert hub.gauges[LEARNED]["default",] == 21 * 24
+
+
+def test_an_active_window_is_never_undercut_and_may_be_exceeded() -> None:
+    quiet = Hub(_document(windows=[DAY]), {"default": _history(5)})
+    quiet.turn()
+    assert quiet.replicas == 30
+    busy = Hub(_document(windows=[DAY]), {"default": _history(50)})
+    busy.turn()
+    assert busy.replicas == 50
+    over = Hub(_document(windows=[{**DAY, "replicas": 80}]), {"default": _history(500)})
+    over.turn()
+    assert over.replicas == 80
+
+
+@given(
+    text=st.one_of(
+        st.text(max_size=40),
+        st.just(_history(500, boot=600)),
+        st.just("[" * 100_000),
+        st.builds(_history, st.integers(0, 1000), st.integers(0, 30)),
+    ),
+    windows=st.lists(st.integers(0, 90), max_size=1),
+    bounds=st.tuples(st.integers(0, 70), st.integers(0, 70)).map(sorted),
+)
+def test_whatever_is_stored_no_set_leaves_its_bounds(text: str, windows: list[int], bounds: list[int]) -> None:
+    low, high = bounds
+    learn = {**LEARN, "min": low, "max": high}
+    hub = Hub(_document(learn=learn, windows=[{**DAY, "replicas": each} for each in windows]), {"default": text})
+    hub.turn()
+    assert hub.replicas >= max([*windows, min(low, 3)])
+    assert hub.replicas <= max([*windows, high, 3])
+
+
+@pytest.mark.parametrize("stored", ["", "{}", "\x00", _history(50)[:-4], _history(50, boot=600), _history(50, days=1)])
+def test_without_a_history_that_can_be_used_the_values_apply(stored: str) -> None:
+    for windows, replicas in (([], 3), ([DAY], 30)):
+        hub = Hub(_document(windows=windows), {"default": stored})
+        actions = hub.turn()
+        assert hub.replicas == replicas
+        told = [action for action in actions if isinstance(action, Notice) and action.warning]
+        is_faulty = bool(stored) and stored != _history(50, days=1)
+        assert [notice.reason for notice in told] == ["HeadroomHistoryUnusable"] * is_faulty
+        # It is said once.
+        assert hub.pass_minutes(3) == []
+
+
+def test_while_the_history_has_not_been_read_the_number_stays_and_nothing_is_written() -> None:
+    hub = Hub(stored=None, replicas=40)
+    hub.turn()
+    assert hub.replicas == 40
+    hub.add("early")
+    # After a minute, the values apply; a history that is never readable is never written.
+    actions = hub.pass_minutes(130)
+    assert hub.replicas == 3
+    assert not [action for action in actions if isinstance(action, KeepHistory)]
+
+
+def test_users_who_come_and_wait_and_go_are_learned_and_stored_each_hour() -> None:
+    hub = Hub(stored={"default": _history(2)})
+    hub.pass_minutes(65)
+    assert hub.grown() == 0
+    for index in range(7):
+        hub.add(f"runs-{index}")
+        hub.add(f"waits-{index}", node="")
+    hub.pass_minutes(2)
+    for index in range(7):
+        del hub.pods[f"{NAMESPACE}/waits-{index}"]
+    actions = hub.pass_minutes(60)
+    # Once an hour.
+    assert len([action for action in actions if isinstance(action, KeepHistory)]) == 1
+    assert hub.grown() == 14
+    # A new leader goes on from there.
+    hub.restart()
+    hub.turn()
+    assert hub.gauges[LEARNED]["default",] == 21 * 24 + 2
+
+
+def test_others_pods_do_not_count() -> None:
+    hub = Hub(stored={"default": _history(2)})
+    hub.nodes["gpu"] = NodeState(NodeFact("gpu", {"pool": "gpu"}), "uid-gpu", 0.0)
+    taint = Taint("team", "other", "NoSchedule")
+    hub.nodes["tainted"] = NodeState(NodeFact("tainted", {"pool": "user"}, (taint,)), "uid-t", 0.0)
+    hub.pass_minutes(65)
+    hub.add("elsewhere", node="gpu")
+    hub.add("reserved", node="tainted")
+    hub.add("gone", node="n2")
+    hub.add("waits-elsewhere", node="", node_selector=(("pool", "gpu"),))
+    hub.add("build", labels={"component": "binderhub-build"})
+    hub.add("placeholder", labels={"component": "user-placeholder", PLACEHOLDER_SET_LABEL: "default"})
+    hub.add("stranger", labels={"app": "x"})
+    hub.add("leaves")
+    hub.pods[f"{NAMESPACE}/leaves"] = replace(hub.pods[f"{NAMESPACE}/leaves"], leaving=True)
+    hub.pass_minutes(60)
+    assert hub.grown() == 0
+
+
+def test_a_node_that_is_cordoned_and_uncordoned_brings_no_users() -> None:
+    hub = Hub(stored={"default": _history(2)})
+    for index in range(9):
+        hub.add(f"user-{index}")
+    hub.pass_minutes(65)
+    node = hub.nodes["n"]
+    for key in ("node.kubernetes.io/unschedulable", "DeletionCandidateOfClusterAutoscaler"):
+        fact = replace(node.fact, taints=(Taint(key, "", "NoSchedule"),), unschedulable=True)
+        hub.nodes["n"] = replace(node, fact=fact)
+        hub.pass_minutes(10)
+        hub.nodes["n"] = node
+        hub.pass_minutes(10)
+    hub.pass_minutes(40)
+    assert hub.grown() == 0
+
+
+def test_a_large_user_counts_as_many_placeholders() -> None:
+    hub = Hub(stored={"default": _history(2)})
+    hub.pass_minutes(65)
+    large = PodSpec(requests=(("cpu", 150), ("memory", 4 * 2**30)))
+    hub.pods["x"] = PodState(NAMESPACE, "large", labels=USER, node_name="n", spec=large)
+    hub.pass_minutes(60)
+    assert hub.grown() == 4
+
+
+def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
+    hub = Hub()
+    hub.turn()
+    assert hub.replicas == 3
+    hub.stored = {"default": _history(33)}
+    hub.now += 1
+    hub.turn()
+    assert hub.replicas == 33
+
+
+def test_faults_of_learn_are_reported() -> None:
+    wrong = {"quantile": 1.0, "min": 9, "max": 5, "bootSeconds": 5, "timeZone": "Mars", "more": 1}
+    read = Reader()
+    make_headroom(read, Sources(_document(learn=wrong), None, 36))
+    keys = {fault.key.removeprefix("placeholders[0].learn") for fault in read.faults}
+    assert keys == {".quantile", ".min", ".bootSeconds", ".timeZone", ".more"}
+    read = Reader()
+    make_headroom(read, Sources(_document(countBy="nodes"), None, 36))
+    assert [fault.key for fault in read.faults] == ["placeholders[0].learn"]
