@@ -62,7 +62,9 @@ def render(values: Mapping[str, Any], *, release: str, namespace: str, folder: P
     if done.returncode != 0:
         raise RuntimeError(f"roost render: exit code {done.returncode}: {done.stderr.strip()}")
     documents = [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
-    for data in (one["data"] for one in documents if one["kind"] == "ConfigMap" and "controllers.json" in one["data"]):
+    for data in (one.get("data") or {} for one in documents if one["kind"] == "ConfigMap"):
+        if "controllers.json" not in data:
+            continue
         settings = json.loads(data["controllers.json"])
         settings["placeholderMover"] |= times
         data["controllers.json"] = json.dumps(settings)

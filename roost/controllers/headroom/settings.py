@@ -73,7 +73,7 @@ class HeadroomSet:
 
 
 def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
-    """Read the sets that headroom scales or resizes: any with windows, `learn` or nodes, and all if events can be booked."""
+    """Read the sets that headroom scales or resizes: with windows, `learn` or nodes; all if events can be booked."""
     if document.get("placeholderBackend") == "capacityBuffer":
         return ()
     # The mover reads the same, and the classes, and reports their faults.

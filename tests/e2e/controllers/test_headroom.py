@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from roost_core.placement.headroom_history import History
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -63,6 +65,46 @@ def test_windows_set_the_number_and_applying_the_manifests_again_does_not_put_it
         )
         told = control_plane.api.list(f"/api/v1/namespaces/{namespace}/events")
         assert any(event["reason"] == "HeadroomChanged" and "window term" in event["message"] for event in told)
+
+
+def test_a_learned_number_scales_the_set_and_what_is_learned_survives_an_upgrade(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    learn = {"quantile": 0.9, "min": 1, "max": 30, "bootSeconds": 300, "timeZone": "UTC"}
+    placeholders = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m"}}, "learn": learn}
+    values: dict[str, Any] = {"placeholders": [placeholders], "singleuser": {"image": {"name": "nb", "tag": "1"}}}
+    path = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-headroom-history"
+    hour = int(time.time() // 3600)
+
+    def history(growth: int) -> dict[str, Any]:
+        return {"data": {"default": History(300, hour - 24 * 14, (growth,) * 24 * 14).as_text()}}
+
+    def number() -> int:
+        replicas: int = _stateful_set(stack, "default")["spec"]["replicas"]
+        return replicas
+
+    with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False) as stack:
+        assert "data" not in stack.find("ConfigMap", "hub-roost-headroom-history")
+        wait_until(lambda: number() == 2, SOON_SECONDS, "the values' number, while nothing is learned")
+        control_plane.api.patch(path, history(17))
+        wait_until(lambda: number() == 17, SOON_SECONDS, "what the history says")
+        # No more than `max`, which the admission policy holds the controllers to as well.
+        control_plane.api.patch(path, history(900))
+        wait_until(lambda: number() == 30, SOON_SECONDS, "at most `max`")
+        control_plane.api.patch(path, {"data": {"default": "garbled"}})
+        stack.apply({})
+        events = f"/api/v1/namespaces/{namespace}/events"
+        wait_until(
+            lambda: any(event["reason"] == "HeadroomHistoryUnusable" for event in control_plane.api.list(events)),
+            SOON_SECONDS,
+            "an Event about the garbled history",
+        )
+        # This leader still knows better; an upgrade resets neither the number nor the history.
+        assert number() == 30
+        assert control_plane.api.get(path)["data"] == {"default": "garbled"}
+        stack.controllers[0].process.stop()
+        stack.start_controllers()
+        wait_until(lambda: number() == 2, 2 * SOON_SECONDS, "the values' number, as the next one can't use it")
 
 
 def test_a_placeholder_for_a_whole_node_asks_for_what_the_node_has(

@@ -46,8 +46,8 @@ def test_growth_is_the_most_by_which_users_rise_within_a_boot_time() -> None:
     # The growth of the hour in which it began, though it came in the next.
     late = [
         (BEGIN + 1.0, BEGIN + 2.0, 1.0),
-        (BEGIN + HOUR + 120.0, BEGIN + 9 * HOUR, 7.0),
-        (BEGIN + 2 * HOUR, BEGIN + 3 * HOUR, 1.0),
+        (BEGIN + HOUR + 120.0, BEGIN + 9.0 * HOUR, 7.0),
+        (BEGIN + 2.0 * HOUR, BEGIN + 3.0 * HOUR, 1.0),
     ]
     assert history_of(late, BOOT).growth[:2] == (7, 7)
 
