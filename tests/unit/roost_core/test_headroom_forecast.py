@@ -38,7 +38,7 @@ def forecast(history: History, at: str, quantile: float = 0.9) -> Forecast | Non
 def test_growth_is_the_most_by_which_users_rise_within_a_boot_time() -> None:
     # Ten come within a minute and stay; another ten half an hour later, when five have left; four in the third hour.
     first, second = BEGIN + 600.0, BEGIN + 2400.0
-    sessions = [(first + second_, BEGIN + 3 * HOUR, 1.0) for second_ in range(10)]
+    sessions = [(first + second_, BEGIN + 3.0 * HOUR, 1.0) for second_ in range(10)]
     sessions += [(BEGIN + 30.0, second - 60, 1.0)] * 5
     sessions += [(second + each, BEGIN + 3 * HOUR, 1.0) for each in range(10)]
     sessions += [(BEGIN + 2 * HOUR + 60.0, BEGIN + 3 * HOUR, 4.0)]
