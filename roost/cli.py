@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA_PACKAGES:
             raise
-        extra = "simulate" if arguments[0] == "simulate" else "record"
+        extra = "simulate" if arguments[0] in ("simulate", "rehearse") else "record"
         click.echo(
             f"roost {arguments[0]} needs the package {package}: install Roost with its extra [{extra}]", err=True
         )
@@ -204,6 +204,39 @@ def _headroom(
     roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
     """
     return _call("headroom", options, at=at, days=days, node_cpu=node_cpu, node_memory=node_memory)
+
+
+@cli.command("rehearse", short_help="Play an event's day with and without a booking: waits and node-hours.")
+@click.option(
+    "--event",
+    metavar="TEXT",
+    required=True,
+    help='Like "2026-11-24T09:00 120 people image quay.io/me/course:1"; also zone NAME (else UTC) and set NAME.',
+)
+@click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win.")
+@click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set: a.b=c, a[0].b=1.")
+@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches beside the event's. Default: made up.")
+@click.option(
+    "--launches",
+    type=click.FloatRange(0, 1e6),
+    default=2000,
+    show_default=True,
+    help="Made-up launches a day beside the event's.",
+)
+@click.option(
+    "--assume", "assumptions", metavar="NAME=VALUE", multiple=True, help="As --set of `roost simulate`: nodes, pulls, …"
+)
+@click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def _rehearse(**options: Any) -> int:  # noqa: ANN401 - click's
+    """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
+
+    \b
+    roost rehearse -f values.yaml --event "2026-11-24T09:00 120 people image quay.io/me/course:1 zone Europe/Berlin"
+    """
+    from roost.commands.rehearse import RehearseOptions  # noqa: PLC0415 - other commands needn't load the simulator
+
+    return _call("rehearse", RehearseOptions(**options))
 
 
 @cli.command("diff", short_help="Show what changes between two values files, or values and manifests.")

@@ -158,6 +158,7 @@ class Hub:
             for part, seconds in launch.spent.items():
                 result.waits[part].add(seconds)
             result.waits[TOTAL].add(self._world.now - launch.attempt.moment)
+            self._world.measures.on_wait(launch.attempt.number, self._world.now - launch.attempt.moment)
             self._world.measures.over(self._world.now - launch.attempt.moment)
             self._forget(launch)
             self.starting -= 1
@@ -217,6 +218,7 @@ class Hub:
         pod.ready_at = self._world.now
         self.starting -= 1
         self._world.measures.started(waits, self._world.now)
+        self._world.measures.on_wait(launch.attempt.number, sum(waits.values()))
         self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
         if self._world.controls.reads_containers:
             self._world.controls.user_runs(pod, launch.image)

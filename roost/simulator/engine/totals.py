@@ -8,7 +8,7 @@ from roost.simulator.engine.histogram import Histogram
 from roost.simulator.engine.results import PARTS, THRESHOLDS, TOTAL, HourRow, RunResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 HOUR: Final = 3600
 # Indexes of the levels that `level` changes.
@@ -31,6 +31,8 @@ class Measures:
         # Field of HourRow -> what was counted in this hour.
         self._counts: dict[str, Any] = {}
         self._closed_at: float | None = None
+        # Called with the number of an attempt and its wait in seconds, once it is over.
+        self.on_wait: Callable[[int, float], None] = lambda _number, _seconds: None
 
     def level(self, which: int, by: int, now: float) -> None:
         """From now on `by` more of USERS, PLACEHOLDERS or NODES run."""

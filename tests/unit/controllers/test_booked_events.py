@@ -121,6 +121,12 @@ def test_two_events_at_one_time_get_both_their_room_and_nobody_counts_twice() ->
     assert _wanted(_plan(_planner(LECTURE, event), 2, *_users(10))) == 143
 
 
+def test_those_who_came_for_an_earlier_event_are_not_a_later_ones_people() -> None:
+    later = {**LECTURE, "name": "seminar", "people": 30, "start": "2026-11-24T09:10"}
+    assert _wanted(_plan(_planner(LECTURE, later), 2, *_users(130))) == 33
+    assert _wanted(_plan(_planner(LECTURE, later), 6, *_users(130), *_users(10, minutes=5.5))) == 23
+
+
 def test_all_events_together_get_no_more_than_the_values_allow_the_first_most() -> None:
     later = {**LECTURE, "name": "seminar", "people": 100, "start": "2026-11-24T09:10"}
     planned = _plan(_planner(LECTURE, later, maxPlaceholders=150), 0)
