@@ -583,6 +583,7 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
 @click.option("--list-policies", is_flag=True, help="Print the shipped policies and exit.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Replays of each policy.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="An assumption about the world; repeats.")
+@click.option("--pools", metavar="FILE", help="Several pools of nodes with machines and prices, instead of one.")
 @click.option("--sessions", metavar="LENGTH[,LENGTH]", default="", help="short, mid, long: session lengths to compare.")
 @click.option(
     "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."

@@ -153,8 +153,8 @@ class WatchedWorld(World):
         self.preempted.append(pod.state.name)
         super().preempt(pod)
 
-    def boot_seconds(self) -> float:
-        seconds = super().boot_seconds()
+    def boot_seconds(self, place: int = 0) -> float:
+        seconds = super().boot_seconds(place)
         self.boots.append(seconds)
         return seconds
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
@@ -25,7 +25,7 @@ from roost.simulator.setup.shipped import describe, policy_files, values_files
 from roost.simulator.sweep.dask_cluster import DaskCluster
 from roost.simulator.sweep.fit_checks import check_policy
 from roost.simulator.sweep.progress import ProgressDisplay
-from roost.simulator.sweep.request import UnknownPolicyError, load_policies, make_worlds, needed_of_nodes
+from roost.simulator.sweep.request import UnknownPolicyError, in_pools, load_policies, make_worlds, needed_of_nodes
 from roost.simulator.sweep.result_store import ResultStore, StoreError
 from roost.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
 from roost.simulator.sweep.suggest import (
@@ -43,7 +43,7 @@ from roost.simulator.trace.counts import TraceError
 from roost_core.kube.process import version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from roost.simulator.engine.results import RunResult
     from roost.simulator.sweep.run import Job, Spread
@@ -78,6 +78,8 @@ class SimulateOptions:
     values: tuple[str, ...] = ()
     seeds: int = 10
     settings: tuple[str, ...] = ()
+    # A file that describes several pools of nodes.
+    pools: str | None = None
     sessions: str = ""
     # NAME=VALUE,VALUE: one more world each.
     vary: tuple[str, ...] = ()
@@ -166,9 +168,14 @@ def _check(jobs: Sequence[Job]) -> None:
         check_policy(policy, assumptions)
 
 
+def _worlds(options: SimulateOptions, needs: Mapping[str, Mapping[str, Any]]) -> list[WorldSetting]:
+    worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
+    return in_pools(worlds, options.pools, (*options.settings, *options.vary)) if options.pools else worlds
+
+
 def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportContext]:
     policies, about, needs = load_policies(options.policies, options.values)
-    worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
+    worlds = _worlds(options, needs)
     needs = needed_of_nodes(needs)
     trace, surveyed = _read(options, worlds, talk)
     jobs = make_jobs(
@@ -203,7 +210,7 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     if len(chosen) > 1:
         raise SuggestError(f"--suggest searches from one values file, not {len(chosen)}: name one --policy or --values")
     (base,), _, needs = load_policies(() if options.values else (chosen[0],), options.values)
-    world = make_worlds(options.settings, options.sessions, options.vary, needs)[0]
+    world = _worlds(options, needs)[0]
     needs = needed_of_nodes(needs)
     files = options.values[0].split(",") if options.values else values_files(base.name)
     trace, surveyed = _read(options, [world], talk)

@@ -3,8 +3,9 @@
 `world.py` drives them, gives them what they share (`join`), and writes the result (`results.py`, added up in
 `totals.py`). The hub: `hub.py`, `culling.py`. Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`.
 kube-scheduler: `scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on a
-node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. Nodes: `pool.py`. Autoscalers:
+node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. Nodes: `pool.py`, `node_groups.py`;
+who chooses among pools: `user_choices.py`; what they cost: `costs.py`. Autoscalers:
 `scaling.py` runs `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
-`group_template.py`, `free_room.py`). Placeholders: `placeholder_sets.py`. Controllers: `controls.py`. `bounds.py`:
-what no policy can beat.
+`group_template.py`, `free_room.py`; which pool gets the nodes: `expander.py`). Placeholders: `placeholder_sets.py`.
+Controllers: `controls.py`. `bounds.py`: what no policy can beat.
 """

@@ -32,10 +32,12 @@ class ScalingDecision(NamedTuple):
     give_up: tuple[str, ...] = ()
     # When to run again even if nothing changes; None: no need.
     look_again: float | None = None
+    # The place of each requested node's group; empty where there is one group.
+    groups: tuple[int, ...] = ()
 
 
 class NodeScaler(Protocol):
-    """Adds and removes the nodes of one group."""
+    """Adds and removes nodes."""
 
     # In the last run a node could only go if its pods moved, so room on any other node matters and each change of a
     # node is worth a run. Otherwise only changes of nodes without users are.

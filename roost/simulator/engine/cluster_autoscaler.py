@@ -12,9 +12,9 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost.simulator.engine.expander import Option, choose
 from roost.simulator.engine.free_room import (
     Room,
-    count_staying,
     is_daemon,
     place,
     place_all,
@@ -22,12 +22,14 @@ from roost.simulator.engine.free_room import (
     rooms_coming,
 )
 from roost.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
+from roost.simulator.setup.pools import Expander
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 from roost_core.scheduler.objects import CPU, MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from roost.simulator.engine.node_groups import Fleet
     from roost.simulator.setup.assumptions import Assumptions
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
@@ -45,45 +47,57 @@ UNREADY_SHARE_ALLOWED: Final = 0.45
 BACK_OFF_SECONDS: Final = 300.0
 MAX_BACK_OFF_SECONDS: Final = 1800.0
 BACK_OFF_RESET_SECONDS: Final = 10800.0
+GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 
 
 def plan_scale_up(
     state: ClusterState,
     unschedulable: Iterable[PodState],
-    template: NodeState,
+    templates: Sequence[NodeState],
     *,
-    booting: int,
-    max_nodes: int,
-) -> int:
-    """How many nodes Cluster Autoscaler requests now.
+    booting: Sequence[int],
+    allowed: Sequence[int],
+) -> list[Option]:
+    """What Cluster Autoscaler could request now: for each group that could take pods, its new nodes and their pods.
 
-    Pods that fit on a node that is there or on its way don't count. The rest is packed onto new ones as the template
-    has them, the largest first: a pod that requires a label which the template lacks brings none, whatever label new
-    nodes get (see `group_template`). Preferred terms count for nothing; neither do startup taints.
+    booting, allowed: nodes on their way, and how many more there may be, for each group as for `templates`. Pods that
+    fit on a node that is there or on its way don't count. The rest is packed onto new ones as the template has them,
+    the largest first: a pod that requires a label which the template lacks brings none, whatever label new nodes get
+    (see `group_template`). Preferred terms count for nothing; neither do startup taints.
     """
     pods = pods_waiting(unschedulable, PRIORITY_CUTOFF)
-    room_left = max_nodes - len(state.rows) - booting
-    if not pods or room_left <= 0:
-        return 0
+    if not pods or max(allowed) <= 0:
+        return []
     rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
-    left = place(pods, rooms + rooms_coming(template, booting))
+    for template, number in zip(templates, booting, strict=True):
+        rooms += rooms_coming(template, number)
+    left = place(pods, rooms)
     if not left:
-        return 0
-    left.sort(key=lambda pod: -_size(pod.spec, template))
+        return []
+    packed = [_pack(left, template, most) for template, most in zip(templates, allowed, strict=True)]
+    return [
+        Option(group, len(new), tuple(pod for room in new for pod in room.pods))
+        for group, new in enumerate(packed)
+        if new
+    ]
+
+
+def _pack(pods: Sequence[PodState], template: NodeState, most: int) -> list[Room]:
+    """New nodes of one group with the pods that would go there."""
     new: list[Room] = []
     hopeless: set[int] = set()
-    for pod in left:
+    for pod in sorted(pods, key=lambda pod: -_size(pod.spec, template)):
         if id(pod.spec) in hopeless or place([pod], new) == []:
             continue
-        room = rooms_coming(template, 1, booting + len(new))[0]
+        room = rooms_coming(template, 1, len(new))[0]
         if not room.fits(pod.spec):
             hopeless.add(id(pod.spec))
-        elif len(new) == room_left:
+        elif len(new) >= most:
             break
         else:
             room.take(pod)
             new.append(room)
-    return len(new)
+    return new
 
 
 def _size(spec: PodSpec, template: NodeState) -> float:
@@ -120,7 +134,8 @@ def _read_node(row: NodeRow) -> _NodeFacts:
         else:
             movable.append(pod)
     utilisation = 0.0
-    for name in (CPU, MEMORY):
+    # Of a node with GPUs only they count.
+    for name in next(((gpu,) for gpu in GPUS if row.allocatable.get(gpu)), (CPU, MEMORY)):
         allocatable = row.allocatable.get(name, 0)
         if allocatable:
             spare = sum(dict(pod.spec.requests).get(name, 0) for pod in expendable)
@@ -134,19 +149,24 @@ def _is_movable(pod: PodState) -> bool:
 
 
 class ClusterAutoscaler:
-    """Cluster Autoscaler over one node group."""
+    """Cluster Autoscaler over all groups; in one run it adds nodes to one of them."""
 
-    def __init__(self, assumptions: Assumptions, template: NodeState, since: float = 0.0) -> None:
+    def __init__(self, assumptions: Assumptions, fleet: Fleet, since: float = 0.0) -> None:
         self._world = assumptions
-        self._template = CopiedTemplate(template)
+        self._fleet = fleet
+        self._expander = Expander.RANDOM if assumptions.pools is None else assumptions.pools.expander
+        self._templates = [
+            CopiedTemplate(template, None if len(fleet.groups) == 1 else partial(self._is_of, place))
+            for place, template in enumerate(fleet.templates)
+        ]
         self._since = since
         self.room_matters = False
         # Unneeded node -> since when.
         self.unneeded_since: dict[str, float] = {}
         self._scaled_up_at = -inf
-        # After a node that never joined, none is requested until then.
-        self._backs_off_until = -inf
-        self._back_off_seconds = 0.0
+        # By group: after a node that never joined, none is requested until then.
+        self._backs_off_until = [-inf for _ in fleet.groups]
+        self._back_off_seconds = [0.0 for _ in fleet.groups]
         # More nodes are unneeded than may be removed at once.
         self._more_is_due = False
 
@@ -167,30 +187,51 @@ class ClusterAutoscaler:
         late = tuple(
             name for name, requested in booting.items() if requested + world.give_up_boot_seconds <= now + ROUNDING
         )
-        if late:
-            self._back_off(now)
-        coming = len(booting) - len(late)
+        for group in {self._fleet.place_of(name) for name in late}:
+            self._back_off(group, now)
+        coming = [name for name in booting if name not in late]
         moments = [requested + world.give_up_boot_seconds for name, requested in booting.items() if name not in late]
         if not self._is_healthy(state, now):
             return ScalingDecision(0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now))
-        request = 0
-        template = self._template.find(state, now)
-        if now >= self._backs_off_until:
-            waiting = list(unschedulable)
-            request = plan_scale_up(state, waiting, template, booting=coming, max_nodes=world.max_nodes)
-            change = self._template.next_change(state, now, world.autoscaler_loop_seconds) if waiting else None
-            if change is not None:
-                moments.append(change)
-        else:
-            moments.append(self._backs_off_until)
-        if request:
+        waiting = list(unschedulable)
+        option = self._choose(state, waiting, coming, now)
+        moments += [moment for moment in self._backs_off_until if moment > now]
+        if waiting:
+            loop = world.autoscaler_loop_seconds
+            changes = [
+                template.next_change(state, now, loop)
+                for template, until in zip(self._templates, self._backs_off_until, strict=True)
+                if now >= until
+            ]
+            moments += [change for change in changes if change is not None]
+        if option is not None:
             # In a run that adds nodes it removes none, and doesn't look for unneeded ones.
             self._scaled_up_at = now
             moments += [now + world.give_up_boot_seconds, now + world.autoscaler_loop_seconds]
-            return ScalingDecision(request, (), late, self._earliest(moments, now))
+            groups = (option.place,) * option.number if len(self._fleet.groups) > 1 else ()
+            return ScalingDecision(option.number, (), late, self._earliest(moments, now), groups)
         removed = self._plan_scale_down(state, coming, now)
         moments += [since + world.unneeded_seconds for since in self.unneeded_since.values()]
         return ScalingDecision(0, removed, late, self._earliest(moments, now))
+
+    def _is_of(self, place: int, node: str) -> bool:
+        return self._fleet.place_of(node) == place
+
+    def _choose(
+        self, state: ClusterState, waiting: Sequence[PodState], coming: Sequence[str], now: float
+    ) -> Option | None:
+        """What to request now."""
+        fleet = self._fleet
+        # Each run draws the node that it copies.
+        templates = [template.find(state, now) for template in self._templates]
+        room = fleet.room_by_pool(state, coming)
+        allowed = [
+            room[group.pool] if now >= until else 0
+            for group, until in zip(fleet.groups, self._backs_off_until, strict=True)
+        ]
+        booting = fleet.count_by_group(coming)
+        options = plan_scale_up(state, waiting, templates, booting=booting, allowed=allowed)
+        return choose(options, fleet.groups, self._expander, len(state.rows) + len(coming), now)
 
     def _earliest(self, moments: Iterable[float], now: float) -> float | None:
         """The first run after the earliest of the times that are still to come."""
@@ -202,10 +243,11 @@ class ClusterAutoscaler:
             later.append(now + self._world.autoscaler_loop_seconds)
         return self.turn_after(min(later), pods_wait=False) if later else None
 
-    def _back_off(self, now: float) -> None:
-        fresh = now > self._backs_off_until + BACK_OFF_RESET_SECONDS
-        self._back_off_seconds = BACK_OFF_SECONDS if fresh else min(2 * self._back_off_seconds, MAX_BACK_OFF_SECONDS)
-        self._backs_off_until = now + self._back_off_seconds
+    def _back_off(self, group: int, now: float) -> None:
+        fresh = now > self._backs_off_until[group] + BACK_OFF_RESET_SECONDS
+        longer = min(2 * self._back_off_seconds[group], MAX_BACK_OFF_SECONDS)
+        self._back_off_seconds[group] = BACK_OFF_SECONDS if fresh else longer
+        self._backs_off_until[group] = now + self._back_off_seconds[group]
 
     def _is_healthy(self, state: ClusterState, now: float) -> bool:
         """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
@@ -217,7 +259,7 @@ class ClusterAutoscaler:
         )
         return unready <= UNREADY_ALLOWED or unready <= UNREADY_SHARE_ALLOWED * len(state.rows)
 
-    def _plan_scale_down(self, state: ClusterState, coming: int, now: float) -> tuple[str, ...]:
+    def _plan_scale_down(self, state: ClusterState, coming: Sequence[str], now: float) -> tuple[str, ...]:
         """The nodes to remove now; notes how long each has been unneeded."""
         unneeded = self._find_unneeded(state)
         self.unneeded_since = {name: self.unneeded_since.get(name, now) for name in unneeded}
@@ -225,16 +267,17 @@ class ClusterAutoscaler:
         self._more_is_due = False
         if now < self._scaled_up_at + world.after_scale_up_seconds - ROUNDING:
             return ()
-        spare = count_staying(state) + coming - world.min_nodes
+        spare = self._fleet.spare_by_pool(state, coming)
         removed: list[str] = []
         allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
         due = [name for name, since in self.unneeded_since.items() if since + world.unneeded_seconds <= now + ROUNDING]
         for name in sorted(due, key=lambda name: not unneeded[name]):
-            is_empty = unneeded[name]
-            if len(removed) >= spare:
-                break
+            is_empty, pool = unneeded[name], self._fleet.pool_of(name)
+            if spare[pool] <= 0:
+                continue
             if allowed[is_empty] and len(removed) < EMPTY_AT_ONCE:
                 allowed[is_empty] -= 1
+                spare[pool] -= 1
                 removed.append(name)
             else:
                 self._more_is_due = True

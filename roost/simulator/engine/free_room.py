@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from roost_core.placement.selectors import Taint
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
-    from roost_core.scheduler.state import ClusterState
 
 _DAEMON_SET: Final = "DaemonSet"
 
@@ -115,11 +114,6 @@ def place_all(pods: Iterable[PodState], find: Callable[[PodState], Room | None])
                 used.give_back(placed)
             return False
     return True
-
-
-def count_staying(state: ClusterState) -> int:
-    """How many nodes aren't draining."""
-    return sum(not row.node.fact.unschedulable for row in state.rows.values())
 
 
 def is_daemon(pod: PodState) -> bool:

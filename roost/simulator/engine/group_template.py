@@ -24,7 +24,7 @@ from roost.controllers.image_gate.absent_images import AUTOSCALER_STARTUP_PREFIX
 from roost_core.placement.labels import HOSTNAME_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from roost_core.scheduler.objects import NodeState
     from roost_core.scheduler.state import ClusterState
@@ -43,14 +43,18 @@ _BITS: Final = 32
 class CopiedTemplate:
     """The template of Cluster Autoscaler for one group."""
 
-    def __init__(self, of_the_group: NodeState) -> None:
-        """of_the_group: a node as the cloud describes it, before the group has any."""
+    def __init__(self, of_the_group: NodeState, is_member: Callable[[str], bool] | None = None) -> None:
+        """of_the_group: a node as the cloud describes it, before the group has any.
+
+        is_member: whether a node, by its name, is of the group; None: all are.
+        """
         self._name = of_the_group.name
         self._last = of_the_group
+        self._is_member = is_member
 
     def find(self, state: ClusterState, now: float) -> NodeState:
         """The template in this run."""
-        nodes = [row.node for row in state.rows.values() if _is_example(row.node, now)]
+        nodes = [node for node in self._nodes(state) if _is_example(node, now)]
         if nodes:
             drawn = int(now) * _SCATTER % 2**_BITS * len(nodes) >> _BITS
             self._last = self._copy(nodes[drawn])
@@ -58,12 +62,16 @@ class CopiedTemplate:
 
     def next_change(self, state: ClusterState, now: float, turn_seconds: float) -> float | None:
         """When the template may change by time alone; None: never."""
-        since = (row.node.ready_since for row in state.rows.values())
+        since = (node.ready_since for node in self._nodes(state))
         moments = [at + STABLE_SECONDS for at in since if at is not None and at + STABLE_SECONDS > now]
-        nodes = [row.node.fact.labels for row in state.rows.values() if _is_example(row.node, now)]
+        nodes = [node.fact.labels for node in self._nodes(state) if _is_example(node, now)]
         if any(not _is_alike(labels, nodes[0]) for labels in nodes[1:]):
             moments.append(now + turn_seconds)
         return min(moments, default=None)
+
+    def _nodes(self, state: ClusterState) -> Iterator[NodeState]:
+        is_member = self._is_member
+        return (row.node for name, row in state.rows.items() if is_member is None or is_member(name))
 
     def _copy(self, node: NodeState) -> NodeState:
         fact = node.fact

@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
-from roost.simulator.engine.free_room import Room, count_staying, is_daemon, place_all, pods_waiting, rooms_coming
+from roost.simulator.engine.free_room import Room, is_daemon, place_all, pods_waiting, rooms_coming
 from roost.simulator.engine.group_template import STARTUP_TAINTS
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.matching import node_term_matches
@@ -19,9 +19,10 @@ from roost_core.scheduler.pod_queries import PodQuery
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from roost.simulator.engine.node_groups import Fleet
     from roost.simulator.setup.assumptions import Assumptions
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import NodeState, NodeTerm, PodState, WeightedPodTerm
+    from roost_core.scheduler.objects import NodeTerm, PodState, WeightedPodTerm
     from roost_core.scheduler.state import ClusterState
 
 # Seconds for which pods are batched before nodes are requested (BATCH_IDLE_DURATION).
@@ -34,17 +35,18 @@ DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
 
 
 class Karpenter:
-    """Karpenter over one NodePool of one instance type, with consolidationPolicy WhenEmptyOrUnderutilized.
+    """Karpenter over a NodePool of one instance type for each pool, with consolidationPolicy WhenEmptyOrUnderutilized.
 
-    Preferred terms are demands that are given up one by one, where nothing meets them. Nodes are only taken away, never
-    replaced: there is no cheaper type. First empty ones go, all that the budget allows; else several whose pods all fit
+    Preferred terms are demands that are given up one by one, where nothing meets them. A new node takes all pods that
+    some type has room for, and becomes the cheapest type that has. Nodes are only taken away, never replaced by cheaper
+    ones. First empty ones go, all that the budget allows; else several whose pods all fit
     elsewhere; else one. A user holds its node (`do-not-disrupt`, and nothing would make the pod anew), so only nodes
     with placeholders alone are ever moved, and several at once from eleven nodes on, for the budget is a tenth of them.
     """
 
-    def __init__(self, assumptions: Assumptions, template: NodeState, since: float = 0.0) -> None:
+    def __init__(self, assumptions: Assumptions, fleet: Fleet, since: float = 0.0) -> None:
         self._world = assumptions
-        self._template = template
+        self._fleet = fleet
         self._since = since
         self.room_matters = False
         # Node -> when a pod last came or left.
@@ -69,11 +71,12 @@ class Karpenter:
         patience = world.give_up_boot_seconds
         late = tuple(name for name, requested in booting.items() if requested + patience <= now + ROUNDING)
         moments = [requested + patience for name, requested in booting.items() if name not in late]
-        coming = len(booting) - len(late)
+        coming = [name for name in booting if name not in late]
         request = self._plan_scale_up(state, unschedulable, coming)
         if request:
             moments += [now + patience, now + world.autoscaler_loop_seconds]
-            return ScalingDecision(request, (), late, self.turn_after(min(moments), pods_wait=False))
+            groups = request if len(self._fleet.groups) > 1 else ()
+            return ScalingDecision(len(request), (), late, self.turn_after(min(moments), pods_wait=False), groups)
         removed, due = self._plan_scale_down(state, now)
         moments += due
         if removed:
@@ -81,24 +84,48 @@ class Karpenter:
         later = [moment for moment in moments if moment > now + ROUNDING]
         return ScalingDecision(0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None)
 
-    def _plan_scale_up(self, state: ClusterState, unschedulable: Iterable[PodState], coming: int) -> int:
+    def _plan_scale_up(
+        self, state: ClusterState, unschedulable: Iterable[PodState], coming: Sequence[str]
+    ) -> tuple[int, ...]:
+        """The group of each new node."""
         # It has no priority cutoff.
         pods = pods_waiting(unschedulable, -(2**31))
         if not pods:
-            return 0
-        template = self._template
+            return ()
+        fleet = self._fleet
         pods.sort(key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY)))
-        rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()] + rooms_coming(template, coming)
-        allowed = self._world.max_nodes - len(rooms)
-        new: list[Room] = []
+        rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
+        for template, number in zip(fleet.templates, fleet.count_by_group(coming), strict=True):
+            rooms += rooms_coming(template, number)
+        allowed = fleet.room_by_pool(state, coming)
+        new: list[_Claim] = []
         for pod in pods:
-            fresh = rooms_coming(template, 1, coming + len(new))[0]
-            room = _Demands(pod, state, rooms).find([*rooms, *new], fresh if len(new) < allowed else None)
-            if room is not None:
-                room.take(pod)
-                if room is fresh:
+            left = dict(allowed)
+            for claim in new:
+                left[fleet.groups[claim.place].pool] -= 1
+            fresh = self._claim([place for place, group in enumerate(fleet.groups) if left[group.pool] > 0])
+            found = _Demands(pod, state, rooms).find([*rooms, *new], fresh)
+            if found is not None:
+                found.take(pod)
+                if fresh is not None and found is fresh:
                     new.append(fresh)
-        return len(new)
+        requested = []
+        for claim in new:
+            # A claim may have become one of a dearer group, whose pool has no room left.
+            pool = fleet.groups[claim.place].pool
+            if allowed[pool] > 0:
+                allowed[pool] -= 1
+                requested.append(claim.place)
+        return tuple(requested)
+
+    def _claim(self, places: Iterable[int]) -> _Claim | None:
+        """A new node that is of any of these groups, the cheapest first."""
+        groups = self._fleet.groups
+        rooms = [
+            (place, rooms_coming(self._fleet.templates[place], 1)[0])
+            for place in sorted(places, key=lambda place: groups[place].price)
+        ]
+        return _Claim(rooms) if rooms else None
 
     def _plan_scale_down(self, state: ClusterState, now: float) -> tuple[tuple[str, ...], list[float]]:
         """Nodes to remove, and the times at which others may be considered."""
@@ -125,23 +152,42 @@ class Karpenter:
             else:
                 due.append(ripe)
         self.room_matters = any(movable for _, movable in candidates)
-        staying = count_staying(state)
-        # Draining nodes use up the budget, although draining needs none.
-        budget = ceil(DISRUPTED_SHARE * len(state.rows)) - (len(state.rows) - staying)
-        spare = min(staying - world.min_nodes, budget)
-        if spare <= 0 or not candidates:
+        spare = self._spare(state)
+        candidates = [candidate for candidate in candidates if spare[self._fleet.pool_of(candidate[0].name)] > 0]
+        if not candidates:
             return (), due
-        empty = [row.name for row, movable in candidates if not movable]
+        empty = [candidate for candidate in candidates if not candidate[1]]
         if empty:
-            return tuple(empty[:spare]), due
+            return tuple(row.name for row, _ in self._within(empty, spare)), due
         # The cheapest to move come first.
         candidates.sort(key=lambda candidate: len(candidate[1]))
-        if len(several := self._find_several(candidates[:spare], state)) > 1:
+        if len(several := self._find_several(self._within(candidates, spare), state)) > 1:
             return several, due
         for candidate in candidates:
             if self._fit_elsewhere([candidate], state):
                 return (candidate[0].name,), due
         return (), due
+
+    def _spare(self, state: ClusterState) -> dict[str, int]:
+        """How many nodes of each pool may go now."""
+        fleet = self._fleet
+        spare = fleet.spare_by_pool(state, ())
+        there = fleet.count_by_pool(state.rows)
+        draining = fleet.count_by_pool(name for name, row in state.rows.items() if row.node.fact.unschedulable)
+        # Draining nodes use up the budget, although draining needs none.
+        return {
+            pool: min(number, ceil(DISRUPTED_SHARE * there[pool]) - draining[pool]) for pool, number in spare.items()
+        }
+
+    def _within(self, candidates: Iterable[_Candidate], spare: Mapping[str, int]) -> list[_Candidate]:
+        """The first ones, as many of each pool as may go."""
+        left, first = dict(spare), []
+        for candidate in candidates:
+            pool = self._fleet.pool_of(candidate[0].name)
+            if left[pool] > 0:
+                left[pool] -= 1
+                first.append(candidate)
+        return first
 
     def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
         """The most of the first nodes that can be removed together, by bisection as in Karpenter."""
@@ -158,12 +204,11 @@ class Karpenter:
         """Whether all pods of these nodes fit on the others, without a new node."""
         leaving = {row.name for row, _ in candidates}
         rooms = [Room.of(row) for row in state.rows.values() if row.name not in leaving]
-        fresh = rooms_coming(self._template, 1)[0]
 
         def find(pod: PodState) -> Room | None:
-            room = _Demands(pod, state, rooms).find(rooms, fresh)
+            found = _Demands(pod, state, rooms).find(rooms, self._claim(range(len(self._fleet.groups))))
             # A pod that prefers a new node keeps the old one.
-            return None if room is fresh else room
+            return found if isinstance(found, Room) else None
 
         return place_all((pod for _, movable in candidates for pod in movable), find)
 
@@ -178,6 +223,34 @@ def _read_pods(row: NodeRow) -> tuple[PodState, ...] | None:
     movable = [pod for pod in row.pods.values() if not is_daemon(pod)]
     held = any(pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true" for pod in movable)
     return None if held else tuple(movable)
+
+
+class _Claim:
+    """A new node whose group is still open: a room in each group that has room for all of its pods."""
+
+    __slots__ = ("_rooms", "_taken_by")
+
+    def __init__(self, rooms: list[tuple[int, Room]]) -> None:
+        """rooms: with the places of their groups, the cheapest first."""
+        self._rooms = rooms
+        # Those that meet the demands of the pod that is looked at.
+        self._taken_by: list[tuple[int, Room]] = []
+
+    @property
+    def place(self) -> int:
+        """The cheapest group."""
+        return self._rooms[0][0]
+
+    def meets(self, does: Callable[[Room], bool]) -> bool:
+        """Whether it does in some group."""
+        self._taken_by = [(place, room) for place, room in self._rooms if does(room)]
+        return bool(self._taken_by)
+
+    def take(self, pod: PodState) -> None:
+        """Place the pod that `meets` was asked for last."""
+        self._rooms = self._taken_by
+        for _, room in self._rooms:
+            room.take(pod)
 
 
 class _Demands:
@@ -201,14 +274,18 @@ class _Demands:
         ]
         self._counts = {query: state.count_pods(query) for query in (*self._near, *self._far)}
 
-    def find(self, rooms: Sequence[Room], fresh: Room | None) -> Room | None:
+    def find(self, rooms: Sequence[Room | _Claim], fresh: _Claim | None) -> Room | _Claim | None:
         """The first room that meets the demands, otherwise a new node; then again with fewer demands."""
         near, far, nodes = list(self._near), list(self._far), list(self._nodes)
+
+        def meets(room: Room) -> bool:
+            return self._meets(room, near, far, nodes)
+
         while True:
             for room in rooms:
-                if self._meets(room, near, far, nodes):
+                if meets(room) if isinstance(room, Room) else room.meets(meets):
                     return room
-            if fresh is not None and self._meets(fresh, near, far, nodes):
+            if fresh is not None and fresh.meets(meets):
                 return fresh
             given_up = near or far or nodes
             if not given_up:

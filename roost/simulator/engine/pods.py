@@ -21,23 +21,24 @@ from roost_core.placement.labels import (
     SAFE_TO_EVICT_ANNOTATION,
     WARM_TARGET_ANNOTATION,
 )
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import read_pod
 from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
 from roost_core.scheduler.pod_reader import read_node_term, read_pod_state
 from webhook.admission import Result, decide
-from webhook.rules.facts import HomePod, WarmPod, pod_key
+from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
 from webhook.rules.patch import Annotate, PreferNode
 from webhook.rules.rulebook import Case, Memory, Reads, Rule, Rulebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from roost.simulator.engine.user_choices import UserChoices
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import PlaceholderSet, Policy
-    from roost_core.placement.nodes import Nodes
+    from roost.simulator.setup.pools import UserProfile
     from roost_core.placement.pods import Pod
     from roost_core.scheduler.objects import NodeTerm
-    from webhook.rules.facts import Facts
     from webhook.rules.patch import Operation
     from webhook.rules.rulebook import ClassRules
 
@@ -72,6 +73,13 @@ _PREFERS_USER_NODES: Final = {
 _PLACED: Final = (Result.PATCHED, Result.UNCHANGED)
 
 
+# zero-to-jupyterhub's users tolerate the taints of its user pools.
+_USER_TOLERATIONS: Final = tuple(
+    {"key": key, "operator": "Equal", "value": "user", "effect": "NoSchedule"}
+    for key in ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
+)
+
+
 class _PodTemplate(NamedTuple):
     """The last pod of one kind, and the facts that it depends on."""
 
@@ -93,9 +101,14 @@ class PodMaker:
     """Makes pods under one policy."""
 
     def __init__(
-        self, policy: Policy, assumptions: Assumptions, namespaces: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        policy: Policy,
+        assumptions: Assumptions,
+        namespaces: Mapping[str, Mapping[str, str]] | None = None,
+        choices: UserChoices | None = None,
     ) -> None:
-        """namespaces: labels of the cluster's namespaces, as the webhook's facts have them."""
+        """namespaces: labels of the cluster's namespaces, as the webhook's facts have them. choices: among pools."""
+        self._choices = choices
         self._policy = policy
         self._namespaces = namespaces
         self._assumptions = assumptions
@@ -130,8 +143,11 @@ class PodMaker:
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
         """A user's pod."""
-        key = (USER, attempt.image, attempt.repository, attempt.cpu_millicores, attempt.memory_bytes, attempt.hub)
-        return self._make(key, name, created, facts, lambda: self._user_body(attempt, name))
+        profile = None if self._choices is None else self._choices.profile(attempt)
+        asked = (attempt.cpu_millicores, attempt.memory_bytes, None if profile is None else profile.name)
+        key = (USER, attempt.image, attempt.repository, *asked, attempt.hub)
+        made = self._make(key, name, created, facts, lambda: self._user_body(attempt, name, profile))
+        return made if self._choices is None else self._choices.to_zone(made, attempt)
 
     def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
         """A pod of a StatefulSet of placeholders."""
@@ -181,7 +197,12 @@ class PodMaker:
             return None
         return HomePod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
 
-    def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
+    def user_of_profile(self, profile: UserProfile | None) -> PodState:
+        """A user's pod of that profile, for checks."""
+        made = self._user_body(Attempt(0, 0.0, "repository", "image"), "user", profile)
+        return self._make((USER, profile), "user", 0.0, Facts(nodes=Nodes()), lambda: made)
+
+    def _user_body(self, attempt: Attempt, name: str, profile: UserProfile | None = None) -> JSONObject:
         assumed = self._assumptions
         cpu = assumed.user_cpu_millicores if attempt.cpu_millicores is None else attempt.cpu_millicores
         memory = assumed.user_memory_bytes if attempt.memory_bytes is None else attempt.memory_bytes
@@ -196,6 +217,8 @@ class PodMaker:
                 }
             ],
         }
+        if assumed.pools is not None:
+            self._choose_pool(spec, attempt, profile)
         if self._policy.user_class:
             spec["priorityClassName"] = self._policy.user_class
         metadata = {"name": name, "labels": dict(USER_LABELS), "annotations": dict(_STAYS)}
@@ -204,6 +227,31 @@ class PodMaker:
             spec["schedulerName"] = other_scheduler(attempt.hub)
             metadata["namespace"] = attempt.hub
         return {"metadata": metadata, "spec": spec}
+
+    def _choose_pool(self, spec: JSONObject, attempt: Attempt, profile: UserProfile | None) -> None:
+        """What the hub's configuration and the user's profile add, as KubeSpawner merges them."""
+        merged: JSONObject = {} if self._policy.merged is None else self._policy.merged.values
+        values = merged.get("singleuser") or {}
+        spec["tolerations"] = [*_USER_TOLERATIONS, *(values.get("extraTolerations") or ())]
+        spec["nodeSelector"] = dict(self._policy.user_nodes)
+        if profile is None:
+            return
+        spec["nodeSelector"] |= dict(profile.node_selector)
+        names = ("key", "operator", "value", "effect")
+        spec["tolerations"] += [
+            {name: text for name, text in zip(names, toleration, strict=True) if text}
+            for toleration in profile.tolerations
+        ]
+        resources = spec["containers"][0]["resources"]
+        # What the trace says of a launch counts for more.
+        if profile.cpu_millicores is not None and attempt.cpu_millicores is None:
+            resources["requests"]["cpu"] = f"{profile.cpu_millicores}m"
+        if profile.memory_bytes is not None and attempt.memory_bytes is None:
+            resources["requests"]["memory"] = str(profile.memory_bytes)
+        if profile.resources:
+            extended = {name: str(amount) for name, amount in profile.resources}
+            resources["requests"] |= extended
+            resources["limits"] = extended
 
     def _make(
         self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]

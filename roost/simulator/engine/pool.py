@@ -1,7 +1,7 @@
 """Create nodes, and give nodes and namespace the labels that the values select by.
 
-A replay has one pool of nodes, which users are sent to, and one namespace, the hub's: a node selector or a namespace
-selector in the values names a label of theirs, whatever it is called.
+A replay has one namespace, the hub's, and without a pools file one pool of nodes, which users are sent to: a node
+selector or a namespace selector in the values names a label of theirs, whatever it is called.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, N
 from roost_core.scheduler.pod_reader import read_node_term
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.engine.node_groups import NodeGroup
     from roost.simulator.setup.policy import Policy
     from roost_core.placement.selectors import Requirement
 
@@ -25,16 +25,23 @@ _EFFECT: Final = "NoSchedule"
 _ENDLESS_BYTES: Final = 10**15
 
 
-def make_node(policy: Policy, assumptions: Assumptions, labels: Mapping[str, str], name: str, now: float) -> NodeState:
-    """A new node as its group's template describes it, with its taints. labels: of `node_labels`."""
-    taints = (Taint(policy.startup_taint, "", _EFFECT),) if policy.startup_taint else ()
+def make_node(policy: Policy, group: NodeGroup, name: str, now: float) -> NodeState:
+    """A new node as its group's template describes it, with its taints."""
+    taints = group.taints
+    # Whoever gives new nodes the startup taint does so in the pools that pullers bring images to.
+    if policy.startup_taint and (
+        not group.pool or any(puller.node_selector.items() <= group.labels.items() for puller in policy.pullers)
+    ):
+        taints = (*taints, Taint(policy.startup_taint, "", _EFFECT))
+    assumptions = group.assumed
     allocatable = {
         CPU: assumptions.node_cpu_millicores,
         MEMORY: assumptions.node_memory_bytes,
         PODS: assumptions.node_pods,
         EPHEMERAL_STORAGE: assumptions.node_disk_bytes or _ENDLESS_BYTES,
+        **dict(group.resources),
     }
-    labels = {**labels, HOSTNAME_LABEL: name}
+    labels = {**group.labels, HOSTNAME_LABEL: name}
     return NodeState(
         fact=NodeFact(name, labels, taints, allocatable=allocatable, created=now),
         uid=name,

@@ -10,7 +10,7 @@ from roost.simulator.engine.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 3
+VERSION: Final = 4
 # Parts of a start's wait, in order; their sum is "total".
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
 PARTS: Final = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START)
@@ -75,6 +75,9 @@ class RunResult:
     placeholder_preemptions: int = 0
     # Users' pods that were pre-empted; no values of Roost's do that.
     users_preempted: int = 0
+    # Spot nodes that the cloud took away, and users' pods on them.
+    nodes_interrupted: int = 0
+    users_interrupted: int = 0
     # Placeholders evicted by the mover.
     moves: int = 0
     placeholder_pending_seconds: float = 0.0
@@ -91,6 +94,8 @@ class RunResult:
     build_seconds: Histogram = field(default_factory=Histogram)
     # Share of builds, 0..1, on the node with the most.
     busiest_builder_share: float = 0.0
+    # Tables of roost/simulator/engine/costs.py, name -> cost, in the pools file's currency; empty without pools.
+    costs: dict[str, dict[str, float]] = field(default_factory=dict)
     # By key of roost/simulator/engine/bounds.py.
     bounds: dict[str, float] = field(default_factory=dict)
     hours: list[HourRow] = field(default_factory=list)

@@ -9,6 +9,7 @@ Source: Karpenter's documentation (Disruption, Expiration: forceful) and expirat
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from roost.simulator.engine.bounds import BoundsMeter
     from roost.simulator.engine.controls import Controls
     from roost.simulator.engine.entities import SimNode, SimPod
+    from roost.simulator.engine.node_groups import Fleet
     from roost.simulator.engine.scheduling import Scheduling
     from roost.simulator.setup.assumptions import Assumptions
     from roost_core.scheduler.objects import NodeState
@@ -38,12 +40,12 @@ STAYING: Final = (USER, BUILD)
 _HOUR: Final = 3600.0
 
 
-def make_node_scaler(assumptions: Assumptions, template: NodeState, since: float) -> NodeScaler:
-    """The autoscaler that the assumptions name. template: a new node; since: when its loop began."""
+def make_node_scaler(assumptions: Assumptions, fleet: Fleet, since: float) -> NodeScaler:
+    """The autoscaler that the assumptions name. since: when its loop began."""
     if assumptions.autoscaler is Autoscaler.CLUSTER_AUTOSCALER:
-        return ClusterAutoscaler(assumptions, template, since)
+        return ClusterAutoscaler(assumptions, fleet, since)
     if assumptions.autoscaler is Autoscaler.KARPENTER:
-        return Karpenter(assumptions, template, since)
+        return Karpenter(assumptions, fleet, since)
     return NoAutoscaler()
 
 
@@ -54,6 +56,7 @@ class ScaledWorld(Protocol):
     assumed: Assumptions
     state: ClusterState
     nodes: dict[str, SimNode]
+    fleet: Fleet
     scheduling: Scheduling
     controls: Controls
     bounds: BoundsMeter
@@ -62,16 +65,12 @@ class ScaledWorld(Protocol):
         """Schedule a call."""
         ...
 
-    def template(self, name: str) -> NodeState:
-        """A node as its group's template describes it."""
+    def boot_seconds(self, place: int = 0) -> float:
+        """How long the next node of a group takes to boot."""
         ...
 
-    def boot_seconds(self) -> float:
-        """How long the next node takes to boot."""
-        ...
-
-    def join(self) -> SimNode:
-        """A node joins."""
+    def join(self, place: int = 0) -> SimNode:
+        """A node of a group joins."""
         ...
 
     def remove_node(self, node: SimNode) -> None:
@@ -92,7 +91,7 @@ class Scaling:
 
     def __init__(self, world: ScaledWorld) -> None:
         self._world = world
-        self._scaler = make_node_scaler(world.assumed, world.template("template"), world.now)
+        self._scaler = make_node_scaler(world.assumed, world.fleet, world.now)
         # Name of a node that boots -> when it was requested.
         self.booting: dict[str, float] = {}
         self._requested = 0
@@ -126,6 +125,15 @@ class Scaling:
                 world.at(node.joined_at + world.assumed.node_expire_hours * _HOUR, self._drain, node)
             self._aging = set(world.nodes)
 
+    def node_interrupted(self, node: SimNode, place: int) -> None:
+        """The cloud took a node away. A node group, whose size is as before, starts another; Karpenter doesn't."""
+        self._draining.discard(node.name)
+        if self._world.assumed.autoscaler is Autoscaler.KARPENTER:
+            self._keep_least()
+        else:
+            self._request(place)
+        self._look_at(self._scaler.turn_after(self._world.now, pods_wait=False))
+
     def _look_at(self, moment: float | None) -> None:
         if moment is not None and moment < inf and (self._looks_at is None or moment < self._looks_at):
             self._looks_at = moment
@@ -141,26 +149,28 @@ class Scaling:
         decision = self._scaler.look(world.state, waiting, self.booting, now)
         for name in decision.give_up:
             del self.booting[name]
-        for _ in range(decision.request):
-            self._request()
+            world.fleet.places.pop(name, None)
+        for place in decision.groups or (0,) * decision.request:
+            self._request(place)
         self._look_at(decision.look_again)
         for name in decision.remove:
             node = world.nodes.get(name)
             if node is not None:
                 world.remove_node(node)
 
-    def _request(self) -> None:
-        """Request a node from the cloud."""
+    def _request(self, place: int) -> None:
+        """Request a node of that group from the cloud."""
         world = self._world
         self._requested += 1
         name = f"asked-{self._requested}"
         self.booting[name] = world.now
-        world.at(world.now + world.boot_seconds(), self._joined, name)
+        world.fleet.places[name] = place
+        world.at(world.now + world.boot_seconds(place), self._joined, name)
 
     def _joined(self, name: str) -> None:
         # A node that was given up doesn't join.
         if self.booting.pop(name, None) is not None:
-            self._world.join()
+            self._world.join(self._world.fleet.places.pop(name))
 
     # Draining
 
@@ -190,9 +200,11 @@ class Scaling:
         self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
 
     def _keep_least(self) -> None:
-        """Request the nodes that are missing from `min_nodes` because of draining."""
+        """Request the nodes that are missing from each pool's least because of draining."""
         world = self._world
-        staying = len(world.nodes) - len(self._draining)
-        room = world.assumed.max_nodes - len(world.nodes) - len(self.booting)
-        for _ in range(min(world.assumed.min_nodes - staying - len(self.booting), room)):
-            self._request()
+        fleet = world.fleet
+        spare = fleet.spare_by_pool(world.state, self.booting)
+        room = fleet.room_by_pool(world.state, self.booting)
+        for pool, number in spare.items():
+            for place in islice(fleet.places_of(pool), max(0, min(-number, room[pool]))):
+                self._request(place)

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from heapq import heappop, heappush
+from itertools import islice
+from math import log
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.simulator.chance import Chance
 from roost.simulator.engine.bounds import BoundsMeter, WaitMeter
 from roost.simulator.engine.builds import BuildWorld
 from roost.simulator.engine.controls import Controls
+from roost.simulator.engine.costs import CostMeter
 from roost.simulator.engine.entities import SimNode, SimPod
 from roost.simulator.engine.hub import Hub
 from roost.simulator.engine.kubelets import Kubelets
+from roost.simulator.engine.node_groups import Fleet, make_groups, most_users_per_node
 from roost.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost.simulator.engine.placeholder_sets import PlaceholderSets
 from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER, PodMaker
-from roost.simulator.engine.pool import make_node, namespace_labels, node_labels
+from roost.simulator.engine.pool import make_node, namespace_labels
 from roost.simulator.engine.results import (
     ELSEWHERE,
     NOWHERE,
@@ -30,7 +34,8 @@ from roost.simulator.engine.results import (
 )
 from roost.simulator.engine.scaling import Scaling
 from roost.simulator.engine.scheduling import Scheduling
-from roost.simulator.engine.totals import NODES, PLACEHOLDERS, USERS, Measures
+from roost.simulator.engine.totals import HOUR, NODES, PLACEHOLDERS, USERS, Measures
+from roost.simulator.engine.user_choices import UserChoices
 from roost.simulator.engine.webhook_facts import WebhookFacts
 from roost_core.scheduler.objects import NodeState, PodState, copy_pod
 from roost_core.scheduler.state import ClusterState
@@ -61,7 +66,8 @@ class World:
         self.now = 0.0
         labels = {policy.namespace: namespace_labels(policy)}
         self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
-        self._node_labels = node_labels(policy)
+        groups = make_groups(policy, assumptions)
+        self.fleet = Fleet(groups, [make_node(policy, group, "template", 0.0) for group in groups])
         self.nodes: dict[str, SimNode] = {}
         # Every pod as the API server has it, by `namespace/name`.
         self.pods: dict[str, PodState] = {}
@@ -69,11 +75,15 @@ class World:
         self.figures = PullFigures()
         self.images = Images(assumptions, self.chance)
         self.kubelets = Kubelets(self)
-        self.maker = PodMaker(policy, assumptions, labels)
+        pools = assumptions.pools
+        choices = None if pools is None else UserChoices(pools, self.chance, self.fleet.templates)
+        self.maker = PodMaker(policy, assumptions, labels, choices)
         self.facts = WebhookFacts(policy, self.maker, labels)
         self.bounds = BoundsMeter(
-            self._pods_per_node(), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
+            most_users_per_node(assumptions), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
         )
+        # Without pools nothing has a price.
+        self.costs = None if pools is None else CostMeter(policy.namespace)
         self.wait_bounds = WaitMeter(assumptions)
         self.controls = Controls(self)
         self.scaling: Scaling | None = None
@@ -135,8 +145,10 @@ class World:
 
     def _begin(self, moment: float) -> None:
         self.now = moment
-        for _ in range(self.assumed.min_nodes):
-            self.join()
+        for pool, places in self.fleet.by_pool().items():
+            least = self.fleet.groups[places[0]].assumed.min_nodes
+            for place in islice(self.fleet.places_of(pool), least):
+                self.join(place)
         self.scaling = Scaling(self)
         self.scaling.nodes_changed()
         for placeholders in self.policy.placeholders:
@@ -150,6 +162,8 @@ class World:
             self._count_pending(pod)
         self._is_over = True
         self.measures.close(last)
+        if self.costs is not None:
+            result.costs = self.costs.close(last)
         result.bounds = self.bounds.close(last)
 
     def _write(self) -> None:
@@ -165,7 +179,9 @@ class World:
         result.greatest_disk_bytes = figures.greatest_disk_bytes
         if result.attempts:
             result.bounds |= self.bounds.counted(figures.greatest_disk_bytes)
-            result.bounds |= self.wait_bounds.counted(result.waits[TOTAL].count, result.users_preempted)
+            result.bounds |= self.wait_bounds.counted(
+                result.waits[TOTAL].count, result.users_preempted + result.users_interrupted
+            )
         self.builds.write(result)
 
     # Pods
@@ -228,6 +244,8 @@ class World:
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         node.pods[pod.key] = pod
+        if self.costs is not None:
+            self.costs.bound(pod, node, now)
         self.facts.tell_pod(pod)
         if pod.kind == USER:
             self.hub.start(pod, node)
@@ -286,6 +304,8 @@ class World:
         self.facts.forget_pod(pod)
         if node is not None:
             node.pods.pop(key, None)
+            if self.costs is not None:
+                self.costs.left(pod, node, self.now)
             if pod.launch is not None:
                 node.users -= 1
                 self.measures.level(USERS, -1, self.now)
@@ -305,23 +325,28 @@ class World:
 
     # Nodes
 
-    def boot_seconds(self) -> float:
+    def boot_seconds(self, place: int = 0) -> float:
         """How long the next node takes to boot: the n-th node takes equally long under every policy."""
         self._nodes_made += 1
-        assumed = self.assumed
+        assumed = self.fleet.groups[place].assumed
         return self.chance.log_normal("boot", self._nodes_made, assumed.boot_median_seconds, assumed.boot_sigma)
 
-    def template(self, name: str) -> NodeState:
+    def template(self, name: str, place: int = 0) -> NodeState:
         """A node as its group's template describes it, with the labels and taints of a new node."""
-        return make_node(self.policy, self.assumed, self._node_labels, name, self.now)
+        return make_node(self.policy, self.fleet.groups[place], name, self.now)
 
-    def join(self, _: object = None) -> SimNode:
-        """A node joins and is ready."""
+    def join(self, place: int = 0) -> SimNode:
+        """A node of a group joins and is ready."""
         result = self.measures.result
         result.nodes_created += 1
+        group = self.fleet.groups[place]
         name = f"node-{result.nodes_created}"
-        state = self.template(name)
-        node = SimNode(state, NodeImages(self.images, self.assumed, self.now, self.figures), self.now)
+        state = self.template(name, place)
+        node = SimNode(state, NodeImages(self.images, group.assumed, self.now, self.figures), self.now)
+        if place:
+            self.fleet.places[name] = place
+        if self.costs is not None:
+            self.costs.joined(node, group, self.now)
         self.nodes[name] = node
         # Kubelets register their nodes before they are ready, so controllers can label them first.
         self.put(node, replace(state, fact=replace(state.fact, ready=False), ready_since=None))
@@ -335,11 +360,32 @@ class World:
         if self.scaling is not None:
             self.scaling.nodes_changed()
         self.scheduling.retry()
+        if group.interruptions_per_hour:
+            # The n-th node lives equally long under every policy, if it isn't removed before.
+            drawn = self.chance.uniform("interruption", result.nodes_created)
+            self.at(self.now - log(drawn) / group.interruptions_per_hour * HOUR, self._interrupt, node)
         return node
+
+    def _interrupt(self, node: SimNode) -> None:
+        """The cloud takes a spot node away, at once: its users lose their pods."""
+        if self.nodes.get(node.name) is not node:
+            return
+        result = self.measures.result
+        result.nodes_interrupted += 1
+        place = self.fleet.place_of(node.name)
+        for pod in list(node.pods.values()):
+            if pod.launch is not None:
+                result.users_interrupted += 1
+                self.hub.lose(pod, pod.launch)
+        self.remove_node(node)
+        if self.scaling is not None:
+            self.scaling.node_interrupted(node, place)
 
     def remove_node(self, node: SimNode) -> None:
         """The autoscaler removes a node; placeholders on it are created again elsewhere."""
         del self.nodes[node.name]
+        if self.costs is not None:
+            self.costs.node_left(node, self.now)
         self.kubelets.node_left(node)
         for pod in list(node.pods.values()):
             if self.state.get_pod(pod.key) is not None:
@@ -352,6 +398,7 @@ class World:
         self.controls.node_left(node)
         for pod in list(node.pods.values()):
             self.remove(pod)
+        self.fleet.places.pop(node.name, None)
 
     def change_node(self, node: SimNode, state: NodeState) -> None:
         """Labels, taints or images of a node change."""
@@ -364,14 +411,3 @@ class World:
             self.facts.tell_node(node.name, state.fact)
         node.state = state
         self.state.set_node(state)
-
-    def _pods_per_node(self) -> int:
-        assumed = self.assumed
-        return max(
-            1,
-            min(
-                assumed.node_pods,
-                assumed.node_memory_bytes // max(1, assumed.user_memory_bytes),
-                assumed.node_cpu_millicores // max(1, assumed.user_cpu_millicores),
-            ),
-        )

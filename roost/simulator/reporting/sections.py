@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from roost.simulator.reporting.context import ReportContext
     from roost.simulator.sweep.summary import Summary
 
+_COSTS: Final = (
+    "A node's price is shared by its pods after the greatest of their requests as a share of the node; what they leave "
+    "is idle. The costs of users are told again by hub and by image."
+)
 _NOTHING: Final = "No server started in this replay."
 
 
@@ -53,6 +57,7 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             "No start was cold.",
         ),
         Part("over-time", "Over time", "", [draw.over_time(summary)], [lay_out.over_time(summary)], _NOTHING),
+        *(Part("costs", "Costs", "", [], [table], _COSTS) for table in lay_out.costs(summary)),
         *(
             Part(
                 f"by-{name.replace('_', '-')}",

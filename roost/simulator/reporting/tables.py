@@ -5,11 +5,13 @@ Where a table stands on the page is said in sections.py; JSON has the same table
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.dates import US
 from roost.pages.phrases import show_span
 from roost.pages.table import Cell, Column, Table, Unit
+from roost.simulator.engine.costs import BY_HUB, BY_IMAGE, BY_POOL, BY_USE, OTHERS
 from roost.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
 from roost.simulator.reporting.amounts import show_bound, show_value
 from roost.simulator.setup.checks import list_assumptions, show_assumption
@@ -32,6 +34,8 @@ PART_NAMES: Final[Mapping[str, str]] = {
 }
 # Key of a measure -> where the image of a cold start was.
 WHERE_IMAGES_WERE: Final = {"cold_nowhere": NOWHERE, "cold_only_full": ONLY_FULL, "cold_elsewhere": ELSEWHERE}
+# Table of a result's costs -> how its names are told.
+COST_TABLES: Final = {BY_USE: "use", BY_POOL: "pool", BY_HUB: "users of hub", BY_IMAGE: "users of image"}
 SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 # Measures that are shown for each world of the sweep.
 SENSITIVE: Final = ("cold", "node_hours", "wait_p95")
@@ -139,6 +143,32 @@ def over_time(summary: Summary) -> Table:
         for begin, amounts in summary.over_time(policy)
     ]
     return Table("over_time", "Over time, medians over seeds", columns, rows)
+
+
+def costs(summary: Summary) -> list[Table]:
+    """What the nodes cost, by use and pool, and of users by hub and image; none without pools."""
+    pools = summary.worlds[0].assumptions.pools
+    if pools is None:
+        return []
+    unit = f", {pools.currency}" if pools.currency else ""
+    columns = (
+        _POLICY,
+        Column("by", "by", Unit.TEXT),
+        Column("name", "what", Unit.TEXT),
+        Column("cost", f"cost{unit}", Unit.MEAN),
+        Column("share", "of all", Unit.SHARE),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for policy in summary.policies:
+        runs = [run.costs for run in summary.runs[0, policy] if run.costs]
+        whole = fmean(sum(run[BY_USE].values()) for run in runs) if runs else 0.0
+        for table, title in COST_TABLES.items():
+            names = dict.fromkeys(name for run in runs for name in run[table])
+            means = {name: fmean(run[table].get(name, 0.0) for run in runs) for name in names}
+            # Names by use are in order; others have the costliest first.
+            listed = list(means) if table == BY_USE else sorted(means, key=lambda name: (name == OTHERS, -means[name]))
+            rows += [(policy, title, name, means[name], means[name] / whole if whole else None) for name in listed]
+    return [Table("costs", "What the nodes cost, means over seeds", columns, rows)]
 
 
 def sensitivity(summary: Summary, name: str) -> Table:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from roost.simulator.setup.pools import Pools  # noqa: TC001 - the types of fields are read at run time
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 
 
@@ -179,6 +180,8 @@ class Assumptions:
     with_builds: bool = False
     # Repositories whose build layers a node keeps; 0: endless.
     build_cache_repositories: int = 0
+    # Several pools of nodes, from a pools file; without one all nodes are as the assumptions about nodes say.
+    pools: Pools | None = None
 
     @property
     def minor(self) -> int:

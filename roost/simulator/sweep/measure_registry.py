@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.pages.table import Unit
 from roost.simulator.engine.bounds import BOUNDS, Bound
+from roost.simulator.engine.costs import BUILDS, BY_USE, IDLE, PLACEHOLDERS, USERS
 from roost.simulator.engine.results import (
     ELSEWHERE,
     NODE_WAIT,
@@ -114,6 +115,21 @@ def _builds(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], 
     return lambda result: read(result) if result.builds else None
 
 
+def _cost(*uses: str) -> Callable[[RunResult], float | None]:
+    """The costs of these uses; of all without any named; None without pools, for then nothing has a price."""
+
+    def read(result: RunResult) -> float | None:
+        costs = result.costs.get(BY_USE)
+        return None if costs is None else sum(costs[use] for use in uses or costs)
+
+    return read
+
+
+def _if_priced(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], float | None]:
+    """Only where there are pools."""
+    return lambda result: read(result) if result.costs else None
+
+
 # In the order in which reports show them.
 MEASURES: Final = (
     Measure("cold", "cold starts", Unit.COUNT, lambda r: r.cold, "cold", is_headline=True),
@@ -137,6 +153,11 @@ MEASURES: Final = (
     Measure("over_300", "waits over 5 min", Unit.SHARE, _over(300), _WAITS),
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
     Measure("node_hours_ratio", "node-hours, of their bound", Unit.SHARE, _ratio),
+    Measure("cost", "cost", Unit.MEAN, _cost(), is_headline=True),
+    Measure("cost_users", "of it by users", Unit.MEAN, _cost(USERS), less_is_better=None),
+    Measure("cost_builds", "of it by builds", Unit.MEAN, _cost(BUILDS), less_is_better=None),
+    Measure("cost_placeholders", "of it by placeholders", Unit.MEAN, _cost(PLACEHOLDERS)),
+    Measure("cost_idle", "of it idle", Unit.MEAN, _cost(IDLE)),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),
     Measure(
@@ -159,6 +180,8 @@ MEASURES: Final = (
         less_is_better=None,
     ),
     Measure("users_preempted", "users pre-empted", Unit.COUNT, lambda r: r.users_preempted, NOTHING),
+    Measure("nodes_interrupted", "nodes interrupted", Unit.COUNT, _if_priced(lambda r: r.nodes_interrupted)),
+    Measure("users_interrupted", "users interrupted", Unit.COUNT, _if_priced(lambda r: r.users_interrupted)),
     Measure("moves", "placeholders moved", Unit.COUNT, lambda r: r.moves, NO_MOVE, is_headline=True),
     Measure(
         "placeholder_pending",

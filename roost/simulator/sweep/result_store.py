@@ -31,6 +31,7 @@ _DECIDING: Final = (
     "roost.simulator.chance",
     "roost.simulator.setup.assumptions",
     "roost.simulator.setup.policy",
+    "roost.simulator.setup.pools",
     # These read scheduler-sniffer's lines.
     "roost.pages.dates",
     "roost.recorder.answers.sniffer_log",

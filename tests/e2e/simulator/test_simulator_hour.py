@@ -113,8 +113,8 @@ class HourWorld(WatchedWorld):
         self.quiet = min(self.quiet, self.measures.result.admitted - 1)
         super().preempt(pod)
 
-    def template(self, name: str) -> NodeState:
-        node = super().template(name)
+    def template(self, name: str, place: int = 0) -> NodeState:
+        node = super().template(name, place)
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node

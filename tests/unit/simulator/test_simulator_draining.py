@@ -44,8 +44,8 @@ class Joining(WatchedWorld):
 
     most_nodes = 0
 
-    def join(self, _: object = None) -> SimNode:
-        node = super().join()
+    def join(self, place: int = 0) -> SimNode:
+        node = super().join(place)
         self.joined_at = {**getattr(self, "joined_at", {}), node.name: self.now - BEGIN}
         self.most_nodes = max(self.most_nodes, len(self.nodes))
         return node
