@@ -281,7 +281,7 @@ def _worse(before: Mapping[int, Run], after: Mapping[int, Run]) -> Iterable[str]
 def show(found: Runs) -> str:
     """A table of all cases and arms: sums over seeds, or medians with the least and the greatest."""
     head = ["hub", "autoscaler", "placeholders", "", "launches", "given up", "beyond patience", "wait p50, s"]
-    head += ["p95, s", "p99, s", "waited for a node", "cold", "node-hours", "promises"]
+    head += ["p95, s", "p99, s", "found no room", "cold", "node-hours", "promises"]
     rows = []
     broken = {(one.case, one.arm) for one in broken_promises(found)}
     for case, arms in found.items():

@@ -72,6 +72,7 @@ class SimPod:
         self.tried_at = 0.0
         self.retries_at: float | None = None
         self.waits_since: float | None = None
+        # No node had room, and no placeholder's room was made free for it.
         self.waited_for_node = False
         self.in_queue = False
         # The webhook's facts count it for its class's homes.

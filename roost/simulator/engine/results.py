@@ -10,8 +10,9 @@ from roost.simulator.engine.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 4
-# Parts of a start's wait, in order; their sum is "total".
+VERSION: Final = 5
+# Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
+# made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
 PARTS: Final = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START)
 # Seconds; reports have the share of waits beyond each.
@@ -67,7 +68,7 @@ class RunResult:
     waits: dict[str, Histogram] = field(default_factory=dict)
     # Threshold in seconds -> starts (and given up ones) beyond it.
     over: dict[int, int] = field(default_factory=dict)
-    # Starts that waited for a new node.
+    # Launches that found no room, not even by pre-emption, and waited for a new node or for somebody to leave.
     waited_for_node: int = 0
     node_hours: float = 0.0
     peak_nodes: int = 0

@@ -142,6 +142,8 @@ class Scheduling:
             return
         if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
             self._drop_nomination(pod)
+        # Whoever was nominated waits for a placeholder to go, not for a node.
+        pod.waited_for_node |= not pod.state.nominated_node
         self._world.pod_waits(pod)
 
     def _makes_room(self, node: str) -> bool:

@@ -240,7 +240,6 @@ class World:
             self._count_cold(pod.launch.image, node, pod)
         pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
         pod.bound_at, pod.node = now, node
-        pod.waited_for_node = pod.waits_since is not None and node.joined_at > pod.waits_since
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         node.pods[pod.key] = pod

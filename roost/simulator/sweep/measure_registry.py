@@ -144,7 +144,7 @@ MEASURES: Final = (
     Measure("wait_p999", "wait, p99.9", Unit.SECONDS, _wait(0.999), _WAITS),
     Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL), _WAITS),
     Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(QUEUE), NOTHING),
-    Measure("node_mean", "of it for a node", Unit.SECONDS, _mean(NODE_WAIT), NOTHING),
+    Measure("node_mean", "of it for room", Unit.SECONDS, _mean(NODE_WAIT), NOTHING),
     Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(PULL_WAIT), NOTHING),
     Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(PULL)),
     Measure("start_mean", "of it starting", Unit.SECONDS, _mean(START), FLOOR),
@@ -162,7 +162,7 @@ MEASURES: Final = (
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),
     Measure(
         "waited_for_node",
-        "starts that waited for a node",
+        "launches that found no room",
         Unit.COUNT,
         lambda r: r.waited_for_node,
         NOTHING,
