@@ -281,8 +281,11 @@ class WaitMeter:
         self._overhead = assumptions.pull_overhead_seconds
         self._bind = assumptions.bind_seconds
         self._floor = assumptions.bind_seconds + assumptions.start_seconds
-        # The longest wait: then the last try has timed out.
+        # The longest wait: then the last try has timed out, or the person has left.
         self._patience = (assumptions.retries + 1) * assumptions.start_timeout_seconds
+        if assumptions.leave_after_seconds:
+            self._patience = min(self._patience, assumptions.leave_after_seconds)
+            self._floor = min(self._floor, self._patience)
         # Image -> the earliest time at which it can be on a node.
         self._present: dict[str, float] = {}
         self._slow = Histogram()

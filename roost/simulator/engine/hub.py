@@ -103,14 +103,27 @@ class Hub:
             and self._world.builds.needs_build(attempt.image)
         ):
             self._post_build(attempt)
-        self._post_user(Launch(attempt, image, assumed.retries))
+        launch = Launch(attempt, image, assumed.retries)
+        self._post_user(launch)
+        if assumed.leave_after_seconds:
+            self._world.at(self._world.now + assumed.leave_after_seconds, self._leave_if_late, launch)
 
     def _post_user(self, launch: Launch) -> None:
         self._world.measures.result.tries += 1
         name = f"user-{self._world.next_number()}"
         made = self._world.maker.user(launch.attempt, name, self._world.now, self._world.facts.current())
         pod = self._world.post(USER, made)
-        pod.launch = launch
+        pod.launch, launch.pod = launch, pod
+
+    def _leave_if_late(self, launch: Launch) -> None:
+        """Whoever still waits leaves, and that is the end of the wait; the hub doesn't know, and starts the server."""
+        pod = launch.pod
+        if pod is None or pod.ready_at is not None:
+            return
+        launch.has_left = True
+        launch.note_try(pod, self._world.now)
+        self._world.measures.result.left += 1
+        self._end_wait(launch)
 
     def _post_build(self, attempt: Attempt) -> None:
         """Build an image that is launched for the first time. No user waits: the trace has the time after the build."""
@@ -148,20 +161,27 @@ class Hub:
         result = self._world.measures.result
         launch.note_try(pod, self._world.now)
         self._world.remove(pod)
-        if launch.tries_left > 0:
+        if launch.has_left:
+            self._forget(launch)
+        elif launch.tries_left > 0:
             launch.tries_left -= 1
             self._post_user(launch)
         else:
             result.given_up += 1
-            result.waited_for_node += launch.waited_for_node
-            # Its wait counts: otherwise a policy that starts nobody would have short waits.
-            for part, seconds in launch.spent.items():
-                result.waits[part].add(seconds)
-            result.waits[TOTAL].add(self._world.now - launch.attempt.moment)
-            self._world.measures.on_wait(launch.attempt.number, self._world.now - launch.attempt.moment)
-            self._world.measures.over(self._world.now - launch.attempt.moment)
+            launch.pod = None
+            self._end_wait(launch)
             self._forget(launch)
-            self.starting -= 1
+
+    def _end_wait(self, launch: Launch) -> None:
+        """A launch waits no longer though no server came: its wait counts, or starting nobody would be quick."""
+        result, waited = self._world.measures.result, self._world.now - launch.attempt.moment
+        result.waited_for_node += launch.waited_for_node
+        for part, seconds in launch.spent.items():
+            result.waits[part].add(seconds)
+        result.waits[TOTAL].add(waited)
+        self._world.measures.on_wait(launch.attempt.number, waited)
+        self._world.measures.over(waited)
+        self.starting -= 1
 
     def lose(self, pod: SimPod, launch: Launch) -> None:
         """A user's pod is pre-empted or deleted: its try ends, or its session."""
@@ -216,20 +236,29 @@ class Hub:
         if launch is None or self._world.sim_pods.get(pod.key) is not pod:
             return
         pod.ready_at = self._world.now
-        self.starting -= 1
-        self._world.measures.started(waits, self._world.now)
-        self._world.measures.on_wait(launch.attempt.number, sum(waits.values()))
-        self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
+        if not launch.has_left:
+            self.starting -= 1
+            self._world.measures.started(waits, self._world.now)
+            self._world.measures.on_wait(launch.attempt.number, sum(waits.values()))
+            self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
         if self._world.controls.reads_containers:
             self._world.controls.user_runs(pod, launch.image)
-        self._world.at(self._world.now + self._session_seconds(launch.attempt), self._end, pod)
+        seconds = self._idle_seconds(launch.attempt) if launch.has_left else self._session_seconds(launch.attempt)
+        self._world.at(self._world.now + seconds, self._end, pod)
+
+    def _idle_seconds(self, attempt: Attempt) -> float:
+        """How long a server runs that nobody uses."""
+        idle = self._until_culled(60.0 * SESSIONS[self._world.assumed.sessions].least_minutes)
+        return idle if attempt.session_seconds is None else min(idle, attempt.session_seconds)
 
     def _session_seconds(self, attempt: Attempt) -> float:
         if attempt.session_seconds is not None:
             return attempt.session_seconds
         model = SESSIONS[self._world.assumed.sessions]
         more = self._world.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
-        seconds = 60.0 * (model.least_minutes + more)
+        return self._until_culled(60.0 * (model.least_minutes + more))
+
+    def _until_culled(self, seconds: float) -> float:
         every = self._world.assumed.cull_every_seconds
         return (
             seconds if not every else next_look(self._world.now + seconds, every, self._world.chance) - self._world.now

@@ -55,6 +55,8 @@ class RunResult:
     started: int = 0
     given_up: int = 0
     still_waiting: int = 0
+    # Launches whose people left before the server was up.
+    left: int = 0
     # Pods of admitted launches, one for each try; those that were bound, those that timed out, and those bound to a
     # node without their image.
     tries: int = 0
@@ -66,7 +68,7 @@ class RunResult:
     cold_why: dict[str, int] = field(default_factory=dict)
     # PARTS and TOTAL -> durations.
     waits: dict[str, Histogram] = field(default_factory=dict)
-    # Threshold in seconds -> starts (and given up ones) beyond it.
+    # Threshold in seconds -> starts (and launches given up or left) beyond it.
     over: dict[int, int] = field(default_factory=dict)
     # Launches that found no room, not even by pre-emption, and waited for a new node or for somebody to leave.
     waited_for_node: int = 0

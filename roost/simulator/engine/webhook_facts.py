@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from roost.simulator.engine.pods import PodMaker
     from roost.simulator.setup.policy import Policy
     from roost_core.placement.nodes import NodeFact
+    from roost_core.scheduler.objects import PodState
 
 _copy_facts: Final = Copier(Facts)
 
@@ -39,13 +40,21 @@ class WebhookFacts:
 
     def tell_pod(self, pod: SimPod) -> None:
         """A pod was created or bound."""
+        self.tell_home(pod, pod.state)
+        self.tell_warm(pod, pod.state)
+
+    def tell_home(self, pod: SimPod, state: PodState) -> None:
+        """Where a pod's repository has its home, if its class has homes."""
         if self._has_homes:
-            home = self._maker.home_pod(pod.state)
+            home = self._maker.home_pod(state)
             if home is not None:
                 pod.has_home = True
                 self._home_changes[pod.key] = home
+
+    def tell_warm(self, pod: SimPod, state: PodState) -> None:
+        """What a pod adds to its class's warm set, if that has one."""
         if self._warm_changes:
-            warm = self._maker.warm_pod(pod.state)
+            warm = self._maker.warm_pod(state)
             if warm is not None:
                 pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
 

@@ -21,6 +21,7 @@ from roost.simulator.engine.costs import CostMeter
 from roost.simulator.engine.entities import SimNode, SimPod
 from roost.simulator.engine.hub import Hub
 from roost.simulator.engine.kubelets import Kubelets
+from roost.simulator.engine.late_facts import LateFacts
 from roost.simulator.engine.node_groups import Fleet, make_groups, most_users_per_node
 from roost.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost.simulator.engine.placeholder_sets import PlaceholderSets
@@ -78,7 +79,11 @@ class World:
         pools = assumptions.pools
         choices = None if pools is None else UserChoices(pools, self.chance, self.fleet.templates)
         self.maker = PodMaker(policy, assumptions, labels, choices)
-        self.facts = WebhookFacts(policy, self.maker, labels)
+        self.facts = (
+            LateFacts(policy, self.maker, labels, assumptions.facts_delay_seconds, lambda: self.now)
+            if assumptions.facts_delay_seconds
+            else WebhookFacts(policy, self.maker, labels)
+        )
         self.bounds = BoundsMeter(
             most_users_per_node(assumptions), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
         )

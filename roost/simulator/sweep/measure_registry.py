@@ -99,7 +99,7 @@ def _why(where: str) -> Callable[[RunResult], float | None]:
 
 
 def _over(seconds: int) -> Callable[[RunResult], float | None]:
-    return lambda result: share_of(result.over.get(seconds, 0), result.started + result.given_up)
+    return lambda result: share_of(result.over.get(seconds, 0), result.started + result.given_up + result.left)
 
 
 def _ratio(result: RunResult) -> float | None:
@@ -170,6 +170,7 @@ MEASURES: Final = (
     ),
     Measure("timeouts", "tries beyond the spawner's patience", Unit.COUNT, lambda r: r.timeouts, NOTHING),
     Measure("given_up", "launches given up", Unit.COUNT, lambda r: r.given_up, NOTHING),
+    Measure("left", "people who left waiting", Unit.COUNT, lambda r: r.left, NOTHING),
     Measure("still_waiting", "launches waiting at the end", Unit.COUNT, lambda r: r.still_waiting, NOTHING),
     Measure(
         "preempted",

@@ -405,6 +405,103 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
         assert sum(world.hub.sessions.values()) / len(world.hub.sessions) / 60 == pytest.approx(mean, rel=0.06)
 
 
+# People who leave
+
+
+def test_whoever_waits_too_long_leaves_and_the_server_runs_until_it_is_culled_as_idle() -> None:
+    said = [attempt(0, 0, stays=7200), attempt(1, 10, stays=7200)]
+    world = small(room=1, nodes=1, max_nodes=2, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, leave_after_seconds=60.0)
+    # The trace goes on, so that the server's end is played.
+    said += [attempt(2, 600, stays=1), attempt(3, 1500, stays=1)]
+    result, seen = play(said, without_pullers("z2jh"), replace(world, quota_total=2))
+    assert (result.started, result.left, result.given_up) == (2, 1, 0)
+    assert result.waited_for_node == 1
+    assert result.waits[NODE_WAIT].total == pytest.approx(60)
+    assert result.waits[TOTAL].count == 3
+    # Its server came up all the same, on the new node.
+    assert [one.number for one in seen.bindings if one.kind == USER] == [0, 1, 3]
+    # Until it has been idle for 15 minutes it counts in the quota of two.
+    assert result.refused_by_total == 1
+    assert set(seen.hub.sessions) == {0, 3}
+
+
+def test_nobody_who_is_served_in_time_leaves_and_nothing_changes() -> None:
+    patient, impatient = (
+        play(a_morning(), policy("z2jh"), Assumptions(leave_after_seconds=seconds))[0] for seconds in (0.0, 5000.0)
+    )
+    assert impatient.left == 0
+    assert comparable(patient) == comparable(impatient)
+
+
+@pytest.mark.parametrize("patience", [2.0, 20.0, 200.0])
+def test_every_admitted_launch_has_started_was_given_up_or_left_and_none_waited_longer(patience: float) -> None:
+    world = Assumptions(
+        node_memory_bytes=20 * USER_BYTES,
+        max_nodes=6,
+        pulls="slow",
+        cull_every_seconds=600,
+        leave_after_seconds=patience,
+    )
+    result, seen = play(a_morning(), policy("roost"), world)
+    assert result.left > 0
+    assert result.admitted == result.started + result.given_up + result.left == result.waits[TOTAL].count
+    assert result.still_waiting == 0
+    assert result.started == len(seen.hub.sessions)
+    assert sum(result.waits[part].total for part in PARTS) == pytest.approx(result.waits[TOTAL].total)
+    assert max(seen.hub.totals.values()) <= patience
+    assert result.waits[TOTAL].quantile(1.0) <= patience * 1.05
+    if patience == 2.0:
+        # The bound of waits knows of their patience.
+        assert result.bounds["wait_p99"] <= patience
+
+
+# What the webhook knows late
+
+
+class LookedAtWorld(WatchedWorld):
+    """A world that notes what the webhook knows 50 and 150 seconds after each binding."""
+
+    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int = 1) -> None:
+        super().__init__(policy, assumptions, seed)
+        # (seconds after the binding, users known, nodes known to have the first image, nodes known).
+        self.known: list[tuple[float, int, int, int]] = []
+
+    def bind(self, pod: Any, node_name: str) -> None:
+        super().bind(pod, node_name)
+        for after in (50, 150):
+            self.at(self.now + after, self._look, after)
+
+    def _look(self, after: float) -> None:
+        facts = self.facts.current()
+        warm = facts.warm["user"]
+        assert facts.nodes is not None
+        self.known.append((after, warm.running, len(warm.holders(image_reference("a"))), len(facts.nodes.names)))
+
+
+@pytest.mark.parametrize(
+    ("delay", "known"),
+    [
+        (0.0, [(50, 1, 1, 3), (150, 1, 1, 3), (50, 1, 1, 3), (150, 1, 1, 3)]),
+        # 50 s after its binding the second launch is unknown, and where the first one's image is isn't.
+        (100.0, [(50, 0, 0, 0), (150, 1, 1, 3), (50, 0, 1, 3), (150, 1, 1, 3)]),
+    ],
+)
+def test_the_webhook_knows_of_bindings_ends_and_nodes_after_the_delay(
+    delay: float, known: list[tuple[float, int, int, int]]
+) -> None:
+    said = [attempt(0, 0, "a", stays=300), attempt(1, 1000, "b"), attempt(2, 2000, "c")]
+    world = LookedAtWorld(policy("recommended"), small(room=2, nodes=3, facts_delay_seconds=delay))
+    world.play(said)
+    assert world.known[:4] == known
+
+
+def test_a_delay_shorter_than_any_two_changes_apart_changes_nothing() -> None:
+    plain, late = (
+        play(a_morning(60), policy("recommended"), Assumptions(facts_delay_seconds=delay))[0] for delay in (0.0, 1e-6)
+    )
+    assert comparable(plain) == comparable(late)
+
+
 # Nothing is lost
 
 
