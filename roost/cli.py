@@ -195,15 +195,40 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
 @click.option("--days", type=click.IntRange(1, 366), default=7, show_default=True)
 @click.option("--node-cpu", metavar="QUANTITY", help="CPU of a node that its daemon pods leave for placeholders.")
 @click.option("--node-memory", metavar="QUANTITY", help="The same for memory.")
+@click.option(
+    "--history",
+    "config_map",
+    metavar="FILE",
+    default="",
+    help="The controllers' ConfigMap of what they learned; - is stdin.",
+)
+@click.option("--database", metavar="URL", default="", help="Learn from the recorder's database instead.")
+@click.option("--trace", metavar="FILE", default="", help="Learn from a launch trace instead.")
+@click.option("--explain", metavar="TIME", help="Print the number at this time, and why.")
+@click.option(
+    "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
+)
 def _headroom(
-    *, options: RenderOptions, at: str | None, days: int, node_cpu: str | None, node_memory: str | None
+    *,
+    options: RenderOptions,
+    config_map: str,
+    database: str,
+    trace: str,
+    **asked: Any,  # noqa: ANN401 - the fields of HeadroomOptions
 ) -> int:
     """Print each change of each placeholder set in the coming days, with placeholder-hours and node-hours.
 
+    With a history, sets that learn show what they would have if nothing more were learned.
+
     \b
     roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
+    kubectl get configmap hub-roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
+    roost headroom -f values.yaml --database roost.db --config-map | kubectl apply -f -
     """
-    return _call("headroom", options, at=at, days=days, node_cpu=node_cpu, node_memory=node_memory)
+    from roost.commands.headroom import HeadroomOptions  # noqa: PLC0415 - other commands needn't load it
+    from roost.commands.headroom_history import HistorySource  # noqa: PLC0415
+
+    return _call("headroom", options, HeadroomOptions(source=HistorySource(config_map, database, trace), **asked))
 
 
 @cli.command("rehearse", short_help="Play an event's day with and without a booking: waits and node-hours.")

@@ -11,14 +11,18 @@ from generator.pipeline import check
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from generator.values.release import check_release
+from roost.commands.headroom_history import HistorySource, as_config_map, read_histories
+from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_windows import (
     Change,
     changes_between,
     local_time,
     parse_moment,
     parse_windows,
+    period_at,
     replica_hours,
 )
+from roost_core.placement.labels import object_name
 from roost_core.placement.quantities import parse_quantity
 from roost_core.placement.settings_reader import Reader
 
@@ -27,11 +31,15 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from roost.commands.render import RenderOptions
+    from roost_core.placement.headroom_forecast import Forecast
+    from roost_core.placement.headroom_history import History
     from roost_core.placement.headroom_windows import Window
 
 DAY_SECONDS: Final = 86_400
 # kubelet's default maxPods.
 MAX_PODS: Final = 110
+# In place of a window's name, which has no space.
+LEARNED: Final = "as learned"
 
 
 class NodeSize(NamedTuple):
@@ -41,8 +49,23 @@ class NodeSize(NamedTuple):
     memory: Fraction | None
 
 
-def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | None, node_memory: str | None) -> int:
+class HeadroomOptions(NamedTuple):
+    """The command line, beside the values."""
+
+    at: str | None = None
+    days: int = 7
+    node_cpu: str | None = None
+    node_memory: str | None = None
+    source: HistorySource = HistorySource()
+    # A time: only what is kept then, and why.
+    explain: str | None = None
+    # Only print the ConfigMap with the history.
+    prints_config_map: bool = False
+
+
+def run(options: RenderOptions, asked: HeadroomOptions) -> int:
     """Print each set's changes, placeholder-hours and node-hours; 0, or 1 by ValuesError."""
+    at, days, node_cpu, node_memory = asked[:4]
     node = NodeSize(_quantity("--node-cpu", node_cpu), _quantity("--node-memory", node_memory))
     check_release(options.release)
     merged = read_values(options.files, options.settings)
@@ -55,14 +78,32 @@ def run(options: RenderOptions, *, at: str | None, days: int, node_cpu: str | No
     ]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
+    histories = read_histories(asked.source, sets)
+    if asked.prints_config_map:
+        if not any(asked.source):
+            raise UsageError("--config-map: found no history, expected --database or --trace beside it")
+        base = values.get("fullnameOverride") or f"{options.release.name}-roost"
+        sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
+        return 0
     without = _why_without_effect(values)
     for placeholder_set in sets:
         windows = parse_windows(Reader(), placeholder_set.get("windows"), "windows")
-        begin = _begin(at, windows)
-        changes = list(changes_between(windows, placeholder_set["replicas"], begin, begin + days * DAY_SECONDS))
+        history = histories.get(placeholder_set["name"])
+        if asked.explain is not None:
+            moment = _moment("--explain", asked.explain, _zone_of(placeholder_set, windows))
+            sys.stdout.writelines(_explanation(placeholder_set, windows, history, moment))
+            continue
+        begin = _begin(at, _zone_of(placeholder_set, windows))
+        if placeholder_set["learn"] and history is not None:
+            sys.stdout.write(_basis(placeholder_set, history))
+            changes = list(_learned_changes(placeholder_set, windows, history, begin, begin + days * DAY_SECONDS))
+        else:
+            changes = list(changes_between(windows, placeholder_set["replicas"], begin, begin + days * DAY_SECONDS))
         sys.stdout.writelines(_lines(placeholder_set, windows, changes, begin + days * DAY_SECONDS, node))
-        if without and (windows or placeholder_set["countBy"] == "nodes"):
-            what = "windows" if windows else "countBy: nodes"
+        if placeholder_set["learn"] and history is None:
+            sys.stdout.write("  learn: say --history, --database or --trace to see what it would keep\n")
+        if without and (windows or placeholder_set["learn"] or placeholder_set["countBy"] == "nodes"):
+            what = "windows" if windows else "learn" if placeholder_set["learn"] else "countBy: nodes"
             sys.stdout.write(f"  {what} without effect: {without}\n")
     return 0
 
@@ -78,16 +119,83 @@ def _why_without_effect(values: Mapping[str, Any]) -> str:
     return ""
 
 
-def _begin(at: str | None, windows: Sequence[Window]) -> float:
-    if at is None:
-        return time.time() // 60 * 60
+def _begin(at: str | None, zone: str) -> float:
+    return time.time() // 60 * 60 if at is None else _moment("--at", at, zone)
+
+
+def _moment(option: str, text: str, zone: str) -> float:
     try:
-        return parse_moment(at, _zone_of(windows))
+        return parse_moment(text, zone)
     except ValueError:
         raise UsageError(
-            f"--at: found {at!r}, expected a date-time like 2026-10-01T08:00 (in the windows' zone)"
+            f"{option}: found {text!r}, expected a date-time like 2026-10-01T08:00 (in the windows' zone)"
             " or 2026-10-01T06:00Z"
         ) from None
+
+
+# What is learned
+
+
+def _forecast(placeholder_set: Mapping[str, Any], history: History, moment: float) -> Forecast | None:
+    learn = placeholder_set["learn"]
+    experience = experience_of(history, learn["timeZone"])
+    return forecast_need(experience, moment, learn["bootSeconds"], learn["quantile"])
+
+
+def _learned_changes(
+    placeholder_set: Mapping[str, Any], windows: Sequence[Window], history: History, begin: float, end: float
+) -> Iterator[Change]:
+    """Yield each change of the number that the controllers would keep if nothing more were learned."""
+    learn = placeholder_set["learn"]
+    moment, before = begin, None
+    while moment < end:
+        period = period_at(windows, placeholder_set["replicas"], moment)
+        forecast = _forecast(placeholder_set, history, moment)
+        replicas = learned_replicas(period, forecast, learn["min"], learn["max"])
+        by_windows = forecast is None or (period.windows and replicas == period.replicas)
+        names = period.windows if by_windows else (LEARNED,)
+        if before != (before := (replicas, names)):
+            yield Change(moment, replicas, names)
+        moment = min(each for each in (period.until, next_change(moment, learn["bootSeconds"])) if each is not None)
+
+
+def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
+    """What the forecast rests on."""
+    zone = placeholder_set["learn"]["timeZone"]
+    seen = sum(each is not None for each in history.growth)
+    if not seen:
+        return f"{placeholder_set['name']}: nothing is learned yet\n"
+    first, last = (local_time(hour * 3600.0, zone) for hour in (history.first_hour, history.end_hour))
+    return f"{placeholder_set['name']}: learned from {seen} hours, {first} to {last}\n"
+
+
+def _explanation(
+    placeholder_set: Mapping[str, Any], windows: Sequence[Window], history: History | None, moment: float
+) -> Iterator[str]:
+    """Why a set has the number that it has at that time."""
+    zone = _zone_of(placeholder_set, windows)
+    period = period_at(windows, placeholder_set["replicas"], moment)
+    learn = placeholder_set["learn"]
+    forecast = None if history is None or not learn else _forecast(placeholder_set, history, moment)
+    replicas = period.replicas if not learn else learned_replicas(period, forecast, learn["min"], learn["max"])
+    yield f"{placeholder_set['name']} at {local_time(moment, zone)}: {replicas}\n"
+    active = ", ".join(period.windows) or "none is active"
+    yield f"  windows: {active}; outside windows: {placeholder_set['replicas']}\n"
+    if not learn:
+        return
+    if history is not None:
+        yield f"  {_basis(placeholder_set, history)}"
+    if forecast is None:
+        yield "  learned: too little for that hour, so the windows and `replicas` apply\n"
+        return
+    weeks = ", ".join("-" if each is None else str(each) for each in forecast.same_hour)
+    yield (
+        f"  learned: usually {forecast.usual:.1f} more users within {learn['bootSeconds']} s, and no more than"
+        f" {forecast.placeholders} in {learn['quantile']:g} of such hours\n"
+    )
+    yield f"  the same hour of earlier weeks, the last one first: {weeks}\n"
+    yield f"  that hour was seen on {forecast.days} days; {forecast.compared} hours were compared with what was usual\n"
+    yield f"  bounds: min {learn['min']}, max {learn['max']}\n"
 
 
 def _lines(
@@ -96,9 +204,9 @@ def _lines(
     """What is said of one set."""
     counts_nodes = placeholder_set["countBy"] == "nodes"
     unit = "nodes" if counts_nodes else "placeholders"
-    zone = _zone_of(windows)
+    zone = _zone_of(placeholder_set, windows)
     yield f"{placeholder_set['name']} ({unit}, times of {zone})\n"
-    zones = {window.name: window.time_zone for window in windows}
+    zones = {window.name: window.time_zone for window in windows} | {LEARNED: zone}
     width = max(len(str(change.replicas)) for change in changes)
     for change in changes:
         why = ", ".join(
@@ -137,9 +245,11 @@ def _placeholders_per_node(requests: Mapping[str, Any], node: NodeSize) -> int |
     return min(MAX_PODS, *counts) if counts else None
 
 
-def _zone_of(windows: Sequence[Window]) -> str:
+def _zone_of(placeholder_set: Mapping[str, Any], windows: Sequence[Window]) -> str:
     """The zone that a set's times are told in."""
-    return windows[0].time_zone if windows else "UTC"
+    if windows:
+        return windows[0].time_zone
+    return str(placeholder_set["learn"]["timeZone"]) if placeholder_set["learn"] else "UTC"
 
 
 def _number(hours: float) -> str:

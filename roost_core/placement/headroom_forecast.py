@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost_core.placement.headroom_history import History
+    from roost_core.placement.headroom_windows import Period
 
 # What a week counts by the week after it.
 WEEKLY_WEIGHT: Final = 0.8
@@ -103,6 +104,14 @@ def forecast_need(experience: Experience, moment: float, boot_seconds: int, quan
     """
     forecasts = [forecast_hour(experience, at, quantile) for at in (moment, moment + boot_seconds)]
     return max((each for each in forecasts if each is not None), key=lambda each: each.placeholders, default=None)
+
+
+def learned_replicas(period: Period, forecast: Forecast | None, least: int, most: int) -> int:
+    """Return a set's number: the forecast within its bounds, but no less than active windows; without one, theirs."""
+    if forecast is None:
+        return period.replicas
+    number = max(least, min(most, forecast.placeholders))
+    return max(number, period.replicas) if period.windows else number
 
 
 def next_change(moment: float, boot_seconds: int) -> float:

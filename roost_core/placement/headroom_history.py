@@ -153,6 +153,14 @@ class Meter:
         return Meter(self.boot_seconds, samples, kept), complete
 
 
+def size_in_placeholders(cpu: float, memory: float, placeholder_cpu: float, placeholder_memory: float) -> float:
+    """Return a pod's requests in placeholders, by the scarcer of CPU and memory; 1 where nothing can be compared."""
+    shares = [
+        asked / own for asked, own in ((cpu, placeholder_cpu), (memory, placeholder_memory)) if asked > 0 and own > 0
+    ]
+    return max(shares, default=1.0)
+
+
 def history_of(sessions: Iterable[tuple[float, float, float]], boot_seconds: int) -> History:
     """Make a history of past sessions: (begin, end, size in placeholders); hours from the first begin to the last."""
     changes = sorted(change for begin, end, size in sessions if end > begin for change in ((begin, size), (end, -size)))

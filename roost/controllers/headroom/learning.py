@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import KeepHistory, Notice
 from roost.controllers.headroom.whole_nodes import read_size
-from roost_core.placement.headroom_forecast import experience_of, forecast_need, next_change
-from roost_core.placement.headroom_history import SAMPLE_SECONDS, History, HistoryError, Meter, Sample, read_history
+from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
+from roost_core.placement.headroom_history import (
+    SAMPLE_SECONDS,
+    History,
+    HistoryError,
+    Meter,
+    Sample,
+    read_history,
+    size_in_placeholders,
+)
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 from roost_core.placement.leaving_taints import LEAVING_TAINTS
 from roost_core.placement.nodes import node_is_selected
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Action
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.headroom.settings import HeadroomSet, LearnSettings
+    from roost_core.placement.headroom_windows import Period
     from roost_core.placement.nodes import NodeFact
     from roost_core.scheduler.objects import PodSpec
 
@@ -82,34 +91,34 @@ def observe(
 
 
 class LearnedNumber(NamedTuple):
-    """A set's number outside of windows, why, and when another may be due."""
+    """A set's number, why, and when another may be due."""
 
     replicas: int
-    # "": it is the values' own.
+    # "": its windows or the values give it.
     why: str
     until: float
 
 
 def learned_number(
-    headroom_set: HeadroomSet,
     learn: LearnSettings,
     learned: Learned,
+    period: Period,
     present: int | None,
     now: Moment,
 ) -> LearnedNumber:
-    """Return the forecast within `learn.min` and `learn.max`; without enough history, the values' own `replicas`.
+    """Return what the forecast and the windows give together.
 
     present: the set's number without what is booked; None: there is no such set.
     """
     until = min(next_change(now.wall, learn.boot_seconds), now.wall + SAMPLE_SECONDS)
     if not learned.is_loaded and now.steady - learned.since < PATIENCE_SECONDS and present is not None:
-        replicas = max(headroom_set.replicas, min(present, learn.max))
+        replicas = max(period.replicas, min(present, learn.max))
         return LearnedNumber(replicas, "what was learned hasn't been read yet", until)
     experience = experience_of(learned.history, learn.time_zone)
     forecast = forecast_need(experience, now.wall, learn.boot_seconds, learn.quantile)
-    if forecast is None:
-        return LearnedNumber(headroom_set.replicas, "", until)
-    replicas = max(learn.min, min(learn.max, forecast.placeholders))
+    replicas = learned_replicas(period, forecast, learn.min, learn.max)
+    if forecast is None or (period.windows and replicas == period.replicas):
+        return LearnedNumber(replicas, "", until)
     why = (
         f"usually {forecast.usual:.0f} more users within {learn.boot_seconds} s at this hour, and no more than "
         f"{forecast.placeholders} in {learn.quantile:g} of such hours"
@@ -204,8 +213,6 @@ def _waits_here(spec: PodSpec, headroom_set: HeadroomSet, nodes: Mapping[str, No
 
 
 def _size(spec: PodSpec, placeholder: Mapping[str, object]) -> float:
-    """A pod's requests in placeholders, by the scarcer of CPU and memory; 1 where the placeholder requests nothing."""
     cpu, memory = read_size(placeholder)
     requests = dict(spec.requests)
-    shares = [requests.get(resource, 0) / amount for resource, amount in ((CPU, cpu), (MEMORY, memory)) if amount > 0]
-    return max(shares, default=1.0) or 1.0
+    return size_in_placeholders(requests.get(CPU, 0), requests.get(MEMORY, 0), cpu, memory)

@@ -195,12 +195,10 @@ def _with_learning(
     learned, actions = observe(headroom_set, learned, findings.snapshot, now)
     findings.learned[headroom_set.name] = learned
     findings.actions += actions
-    number = learned_number(headroom_set, headroom_set.learn, learned, present, now)
+    number = learned_number(headroom_set.learn, learned, period, present, now)
     findings.waits.append(number.until - now.wall)
     findings.gauges[LEARNED][headroom_set.name,] = sum(each is not None for each in learned.history.growth)
-    if not number.why or (period.windows and period.replicas >= number.replicas):
-        return period.replicas, _why(headroom_set, period)
-    return number.replicas, number.why
+    return number.replicas, number.why or _why(headroom_set, period)
 
 
 def _period(headroom_set: HeadroomSet, memory: HeadroomMemory, now: Moment) -> Period:

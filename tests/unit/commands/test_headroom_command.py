@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from roost.__main__ import main
+from roost.recorder.store.database import Store
+from roost_core.placement.headroom_history import read_history
 from tests.builders import default_values
 
 if TYPE_CHECKING:
@@ -122,3 +126,119 @@ def test_faulty_windows_are_exit_code_1_and_name_their_key(tmp_path: Path, capsy
     values = _values(tmp_path, {"windows": [{**LECTURES, "start": "0 25 * * *"}]})
     assert _run("-f", values) == 1
     assert "placeholders[0].windows[0].start" in capsys.readouterr().err
+
+
+# Learned numbers
+
+LEARN = {"quantile": 0.9, "min": 1, "max": 60, "bootSeconds": 300, "timeZone": "UTC"}
+# Monday, 2026-10-05, 00:00 UTC.
+MONDAY = 1_791_158_400
+
+
+def _trace(folder: Path, weeks: int = 3) -> str:
+    """Somebody each hour; forty people on Mondays at 9:10."""
+    lines = []
+    for hour in range(168 * weeks):
+        begins = [MONDAY - 168 * weeks * 3600 + hour * 3600 + 60]
+        if hour % 168 == 9:
+            begins += [begins[0] + 540 + person for person in range(40)]
+        for begin in begins:
+            stamp = datetime.fromtimestamp(begin, UTC).isoformat().replace("+00:00", "Z")
+            launch = {"timestamp": stamp, "schema": "roost.hub.jupyter.org/launch", "version": 2, "class": "user"}
+            lines.append({**launch, "image": "nb:1", "seconds": 1200, "ready_seconds": 0, "status": "deleted"})
+    path = folder / "launches.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(path)
+
+
+def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evening = {"name": "evening", "replicas": 5, "timeZone": "UTC", "start": "0 20 * * *", "end": "0 21 * * *"}
+    values = _values(tmp_path, {"learn": LEARN, "windows": [evening]})
+    code = _run("-f", values, "--trace", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1")
+    assert code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("default: learned from 50")
+    at = {line[17:22]: line[28:].split(maxsplit=1) for line in lines[2:-1]}
+    assert at["06:00"] == ["1", "as learned"]
+    # From a boot time before the hour.
+    assert int(at["08:55"][0]) >= 30
+    assert int(at["10:00"][0]) < 10
+    assert at["20:00"] == ["5", "evening"]
+    assert at["21:00"] == ["1", "as learned"]
+
+
+def test_a_printed_config_map_gives_the_same_forecast_and_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = _values(tmp_path, {"learn": LEARN})
+    assert _run("-f", values, "--release", "lab", "-n", "n", "--trace", _trace(tmp_path), "--config-map") == 0
+    text = capsys.readouterr().out
+    body = yaml.safe_load(text)
+    assert body["metadata"] == {"name": "lab-roost-headroom-history", "namespace": "n"}
+    assert read_history(body["data"]["default"]).boot_seconds == 300
+    (tmp_path / "history.yaml").write_text(text)
+    explain = ("--explain", "2026-10-05T09:30")
+    assert _run("-f", values, "--history", str(tmp_path / "history.yaml"), *explain) == 0
+    explained = capsys.readouterr().out
+    assert _run("-f", values, "--trace", _trace(tmp_path), *explain) == 0
+    assert capsys.readouterr().out == explained
+    assert "default at Mon 2026-10-05 09:30 UTC: " in explained
+    assert "the same hour of earlier weeks, the last one first: 40, 40, 40, -, -, -, -, -\n" in explained
+
+
+def test_a_database_of_the_recorder_is_a_history_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store.open(f"sqlite:///{tmp_path / 'roost.db'}")
+    store.migrate()
+    values = _values(tmp_path, {"learn": LEARN})
+    assert _run("-f", values, "--database", str(tmp_path / "roost.db"), "--at", "2026-10-05T06:00Z") == 0
+    assert capsys.readouterr().out.startswith("default: nothing is learned yet\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--history", "nowhere.yaml"), "--history: found nowhere.yaml, which can't be read"),
+        (("--trace", "nowhere.jsonl"), "--trace: "),
+        (("--database", "nowhere.db"), "--database: "),
+        (("--trace", "a", "--database", "b"), "expected one source of history"),
+        (("--config-map",), "--config-map: found no history"),
+        (("--explain", "soon"), "--explain: found 'soon', expected a date-time"),
+    ],
+)
+def test_faults_of_a_history_name_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], text: str
+) -> None:
+    assert _run("-f", _values(tmp_path, {"learn": LEARN}), *arguments) == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("[]", "without a ConfigMap that has data"),
+        ("kind: ConfigMap", "without a ConfigMap that has data"),
+        ("{kind: ConfigMap, data: {default: x}}", "data.default: found invalid JSON"),
+        (
+            """{kind: ConfigMap, data: {default: '{"version":1,"bootSeconds":60,"firstHour":1,"growth":[]}'}}""",
+            "found growth within 60 s, expected learn.bootSeconds of the values, 300 s",
+        ),
+    ],
+)
+def test_a_config_map_that_holds_no_history_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, text: str
+) -> None:
+    (tmp_path / "history.yaml").write_text(content)
+    assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml")) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_history_for_sets_that_do_not_learn_or_for_several_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("-f", _values(tmp_path, {}), "--trace", _trace(tmp_path)) == 2
+    assert "no placeholder set has `learn`" in capsys.readouterr().err
+    both = _values(tmp_path, {"learn": LEARN}, {"name": "gpu", "learn": LEARN})
+    assert _run("-f", both, "--trace", _trace(tmp_path)) == 2
+    assert "found 2 sets that learn (default, gpu), expected one" in capsys.readouterr().err

@@ -29,6 +29,21 @@ ERRORS = {
         "recorder: {enabled: true, database: {persistence: {accessModes: [ReadWriteOnce, ReadWriteOncePod]}}}",
         "expected ReadWriteOncePod alone",
     ),
+    "bounds of learning that exclude each other": (
+        ("placeholders: [{name: a, replicas: 1, "
+        "learn: {quantile: 0.9, min: 6, max: 5, bootSeconds: 300, timeZone: UTC}}]"),
+        "placeholders[0].learn.min: found 6, expected a number up to max, which is 5",
+    ),
+    "learning in a zone that nobody knows": (
+        ("placeholders: [{name: a, replicas: 1, "
+        "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: Mars/Base}}]"),
+        'placeholders[0].learn.timeZone: found "Mars/Base"',
+    ),
+    "learned whole nodes": (
+        ("placeholders: [{name: a, replicas: 1, countBy: nodes, "
+        "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]"),
+        "placeholders[0].learn: a number of placeholders is learned, not of nodes",
+    ),
     "the recorder in a class": (
         "recorder: {labels: {component: singleuser-server}}",
         "recorder.labels: Roost's own pods would belong to podClasses.user",
@@ -193,6 +208,11 @@ WARNINGS = {
             "[{name: w, replicas: 2, timeZone: UTC, start: '0 8 * * *', end: '0 9 * * *'}]}]"
         ),
         "placeholders[0].windows: only the controllers set the number",
+    ),
+    "learning for nobody": (
+        ("controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, "
+        "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]"),
+        "placeholders[0].learn: only the controllers set the number",
     ),
     "a window that never holds": (
         (

@@ -1,0 +1,124 @@
+"""Read histories of headroom: from the controllers' ConfigMap, the recorder's database or a launch trace."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import yaml
+
+from generator.faults import UsageError
+from roost_core.placement.headroom_history import History, HistoryError, history_of, read_history, size_in_placeholders
+from roost_core.placement.quantities import parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+# Of sessions whose length a trace doesn't tell.
+USUAL_SECONDS: Final = 1800.0
+
+
+class HistorySource(NamedTuple):
+    """What the command line names; at most one isn't empty."""
+
+    config_map: str = ""
+    database: str = ""
+    trace: str = ""
+
+
+def read_histories(source: HistorySource, sets: Sequence[Mapping[str, Any]]) -> dict[str, History]:
+    """Return the history of each set that learns, by name. Raises UsageError that names the option and the fix."""
+    named = [name for name, value in zip(("--history", "--database", "--trace"), source, strict=True) if value]
+    if not named:
+        return {}
+    if len(named) > 1:
+        raise UsageError(f"{named[1]}: found {named[0]} as well, expected one source of history")
+    learning = [each for each in sets if each.get("learn")]
+    if not learning:
+        raise UsageError(f"{named[0]}: found values in which no placeholder set has `learn`, expected one that has")
+    if source.config_map:
+        return _from_config_map(source.config_map, learning)
+    if len(learning) > 1:
+        names = ", ".join(str(each["name"]) for each in learning)
+        raise UsageError(
+            f"{named[0]}: found {len(learning)} sets that learn ({names}), expected one: launches don't tell whose"
+            " nodes they were for. Remove `learn` from the others"
+        )
+    entry = learning[0]
+    launches = _recorded(source.database) if source.database else _traced(source.trace)
+    requests = entry["resources"].get("requests") or {}
+    own = [1000 * _amount(requests.get("cpu")), _amount(requests.get("memory"))]
+    sessions = [(begin, end, size_in_placeholders(cpu, memory, own[0], own[1])) for begin, end, cpu, memory in launches]
+    return {str(entry["name"]): history_of(sessions, entry["learn"]["bootSeconds"])}
+
+
+def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -> str:
+    """Return the ConfigMap from which the controllers go on, as YAML."""
+    data = {set_name: history.as_text() for set_name, history in histories.items()}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+    return yaml.safe_dump(body, sort_keys=False, width=1_000_000)
+
+
+def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[str, History]:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        body = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"--history: found {path}, which can't be read ({type(error).__name__})") from None
+    data = body.get("data") if isinstance(body, dict) and body.get("kind") == "ConfigMap" else None
+    if not isinstance(data, dict):
+        raise UsageError(
+            f"--history: found {path} without a ConfigMap that has data, expected the output of"
+            " kubectl get configmap RELEASE-roost-headroom-history -o yaml"
+        )
+    histories = {}
+    for entry in learning:
+        name, boot_seconds = str(entry["name"]), entry["learn"]["bootSeconds"]
+        if name not in data:
+            continue
+        try:
+            histories[name] = read_history(str(data[name]))
+        except HistoryError as error:
+            raise UsageError(f"--history: {path}: data.{name}: {error}") from None
+        if histories[name].boot_seconds != boot_seconds:
+            raise UsageError(
+                f"--history: {path}: data.{name}: found growth within {histories[name].boot_seconds} s, expected"
+                f" learn.bootSeconds of the values, {boot_seconds} s"
+            )
+    return histories
+
+
+def _recorded(database: str) -> Iterator[tuple[float, float, float, float]]:
+    """Yield begin, end, CPU in millicores and memory in bytes of each user's pod."""
+    from roost.recorder.answers.exports import launch_lines  # noqa: PLC0415 - only here is the database layer needed
+    from roost.recorder.store.database import Store, StoreError  # noqa: PLC0415
+
+    now = time.time()
+    try:
+        for line in launch_lines(Store.open_for_reading(database)):
+            pod = json.loads(line)
+            begin = datetime.fromisoformat(pod["timestamp"]).timestamp()
+            end = now if pod["seconds"] is None else begin + pod["seconds"]
+            yield begin, end, pod["cpu_millicores"] or 0, pod["memory_bytes"] or 0
+    except StoreError as error:
+        raise UsageError(f"--database: {error}") from None
+
+
+def _traced(path: str) -> Iterator[tuple[float, float, float, float]]:
+    from roost.simulator.trace.counts import InputCounts, TraceError  # noqa: PLC0415 - only here
+    from roost.simulator.trace.reading import open_trace  # noqa: PLC0415
+
+    try:
+        for launch in open_trace([Path(path)], seed=1, counts=InputCounts()):
+            seconds = USUAL_SECONDS if launch.session_seconds is None else launch.session_seconds
+            yield launch.moment, launch.moment + seconds, launch.cpu_millicores or 0, launch.memory_bytes or 0
+    except TraceError as error:
+        raise UsageError(f"--trace: {error}") from None
+
+
+def _amount(quantity: object) -> float:
+    return 0.0 if quantity is None else float(parse_quantity(quantity))
