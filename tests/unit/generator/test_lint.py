@@ -30,18 +30,24 @@ ERRORS = {
         "expected ReadWriteOncePod alone",
     ),
     "bounds of learning that exclude each other": (
-        ("placeholders: [{name: a, replicas: 1, "
-        "learn: {quantile: 0.9, min: 6, max: 5, bootSeconds: 300, timeZone: UTC}}]"),
+        (
+            "placeholders: [{name: a, replicas: 1, "
+            "learn: {quantile: 0.9, min: 6, max: 5, bootSeconds: 300, timeZone: UTC}}]"
+        ),
         "placeholders[0].learn.min: found 6, expected a number up to max, which is 5",
     ),
     "learning in a zone that nobody knows": (
-        ("placeholders: [{name: a, replicas: 1, "
-        "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: Mars/Base}}]"),
+        (
+            "placeholders: [{name: a, replicas: 1, "
+            "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: Mars/Base}}]"
+        ),
         'placeholders[0].learn.timeZone: found "Mars/Base"',
     ),
     "learned whole nodes": (
-        ("placeholders: [{name: a, replicas: 1, countBy: nodes, "
-        "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]"),
+        (
+            "placeholders: [{name: a, replicas: 1, countBy: nodes, "
+            "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]"
+        ),
         "placeholders[0].learn: a number of placeholders is learned, not of nodes",
     ),
     "the recorder in a class": (
@@ -210,8 +216,10 @@ WARNINGS = {
         "placeholders[0].windows: only the controllers set the number",
     ),
     "learning for nobody": (
-        ("controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, "
-        "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]"),
+        (
+            "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, "
+            "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]"
+        ),
         "placeholders[0].learn: only the controllers set the number",
     ),
     "a window that never holds": (
