@@ -181,14 +181,28 @@ def rehearse(
     policies = [load_policy("booked", files, with_it), load_policy("unbooked", files, settings)]
     for policy in policies:
         check_policy(policy, assumptions)
-    numbers = range(1, seeds + 1)
-    days = [_others(trace, seed, start, launches) for seed in numbers]
-    made = [
-        _with_people(others, seed, coming, start, 60 * within_minutes)
-        for seed, others in zip(numbers, days, strict=True)
-    ]
-    booked, unbooked = (play_days(policy, assumptions, made) for policy in policies)
+    days = make_days(coming, start, trace, seeds=seeds, launches=launches, within_minutes=within_minutes)
+    booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
     return Rehearsal(event, start, seeds, booked, unbooked)
+
+
+def make_days(
+    event: Event,
+    start: int,
+    trace: Trace | None,
+    *,
+    seeds: int,
+    launches: float = USUAL_LAUNCHES,
+    within_minutes: float = USUAL_WITHIN_MINUTES,
+) -> list[tuple[list[Attempt], frozenset[int]]]:
+    """Return the event's day for each seed from 1 on: all attempts, and the numbers of its people's.
+
+    event: with an image. The others are as for `rehearse`.
+    """
+    return [
+        _with_people(_others(trace, seed, start, launches), seed, event, start, 60 * within_minutes)
+        for seed in range(1, seeds + 1)
+    ]
 
 
 def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - values

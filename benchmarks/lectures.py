@@ -1,0 +1,78 @@
+"""Lectures: what people wait, and node-hours, under zero-to-jupyterhub, under Roost, and under Roost with a booking.
+
+`python -m benchmarks.lectures [--seeds 10] [--set NAME=VALUE]`: made-up lectures, 100 people and more within five
+minutes, on made-up weekdays of smaller and larger hubs. Paired: in each seed all meet the same launches, image sizes
+and boot times. The goal: a p95 of 30 s at zero-to-jupyterhub's node-hours + 10 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmarks.figures import say, table
+from generator.values.files import read_values
+from generator.values.merge import Settings
+from roost.simulator.setup.checks import make_assumptions, read_assumption
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.setup.shipped import values_files
+from roost.simulator.sweep.rehearsal import make_days, play_days
+from roost_core.placement.events import Event, LocalStarts, first_start_after
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost.simulator.setup.policy import Policy
+    from roost.simulator.sweep.rehearsal import Days
+
+IMAGE: Final = "quay.io/me/course:1"
+# People; launches a day beside theirs; the hour (UTC) of Tuesday, 24 November 2026.
+LECTURES: Final = ((100, 500, 9), (120, 2000, 9), (120, 2000, 15), (200, 2000, 9), (300, 6000, 12))
+FIRST: Final = "z2jh"
+POLICIES: Final = (FIRST, "z2jh-placeholders-packed", "recommended", "roost")
+BOOKED: Final = "roost, booked"
+
+
+def _booked(event: Event, start: str) -> Policy:
+    files = values_files("roost")
+    values: Any = read_values(files).values
+    entry = {"name": event.name, "people": event.people, "start": start, "timeZone": "UTC", "image": IMAGE}
+    events = {**values["events"], "enabled": True, "booked": [entry]}
+    return load_policy(BOOKED, files, Settings(json_values=(f"events={json.dumps(events)}",)))
+
+
+def _span(amounts: Sequence[float], digits: int, unit: str = "") -> str:
+    return f"{median(amounts):.{digits}f} ({min(amounts):.{digits}f} to {max(amounts):.{digits}f}){unit}"
+
+
+def _row(what: str, name: str, days: Days, first: Days) -> list[str]:
+    pairs = zip(days.node_hours_by_seed, first.node_hours_by_seed, strict=True)
+    more = [100 * (ours / theirs - 1) for ours, theirs in pairs]
+    p95, hours = days.p95_by_seed, days.node_hours_by_seed
+    return [what, name, _span(p95, 1), _span(hours, 1), "" if days is first else _span(more, 0, " %")]
+
+
+def main() -> None:
+    """Play all lectures and print one row for each policy."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
+    options = parser.parse_args()
+    assumptions = make_assumptions(dict(read_assumption(text, "--set") for text in options.settings), "--set")
+    rows = []
+    for people, launches, hour in LECTURES:
+        text = f"2026-11-24T{hour:02}:00"
+        event = Event("lecture", people, LocalStarts(text, "UTC"), IMAGE, "default")
+        start = first_start_after(event, 0) or 0
+        days = make_days(event, start, None, seeds=options.seeds, launches=launches)
+        played = {name: play_days(load_policy(name), assumptions, days) for name in POLICIES}
+        played[BOOKED] = play_days(_booked(event, text), assumptions, days)
+        what = f"{people} at {hour}:00, {launches:,} others a day"
+        rows += [_row(what, name, found, played[FIRST]) for name, found in played.items()]
+    say(table(["lecture", "policy", "p95, s", "node-hours", f"than {FIRST}"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Booked events, whatever is booked: calendars against python-dateutil, and bounds of placeholders."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from importlib import import_module
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.controllers.contract.bookings import BookingSettings, bookings_at
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.headroom.booked import BookedRules, plan_booked
+from roost.controllers.runtime.booking_sources import read_config_map
+from roost.controllers.runtime.calendars import parse_calendar
+from roost_core.placement.events import Event, Limits, LocalStarts, first_start_after
+from roost_core.placement.headroom_windows import local_datetime, unix_time
+from roost_core.placement.settings_reader import Reader
+from tests.builders import NAMESPACE, RELEASE
+
+# It carries no types. The Kubernetes client needs it, so it is there.
+RRULE: Any = import_module("dateutil.rrule")
+LIMITS = Limits(("default",), 500)
+ZONES = st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC", "America/Sao_Paulo"])
+DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+FIRST = st.integers(0, 4 * 365 * 86_400).map(
+    lambda seconds: datetime.fromisoformat("2024-01-01") + timedelta(0, seconds)
+)
+
+
+@st.composite
+def _rules(draw: st.DrawFn, first: datetime) -> str:
+    weekly = draw(st.booleans())
+    parts = [f"FREQ={'WEEKLY' if weekly else 'DAILY'}"]
+    if draw(st.booleans()):
+        parts.append(f"INTERVAL={draw(st.integers(1, 5))}")
+    if weekly and draw(st.booleans()):
+        # The first must be one of its own days: RFC 5545 leaves open what else it means.
+        days = draw(st.sets(st.integers(0, 6))) | {first.weekday()}
+        parts.append(f"BYDAY={','.join(DAYS[day] for day in days)}")
+    if weekly and draw(st.booleans()):
+        parts.append(f"WKST={draw(st.sampled_from(DAYS))}")
+    end = draw(st.sampled_from(["", "COUNT", "UNTIL"]))
+    if end == "COUNT":
+        parts.append(f"COUNT={draw(st.integers(1, 40))}")
+    if end == "UNTIL":
+        parts.append(f"UNTIL={first + timedelta(days=draw(st.integers(0, 300))):%Y%m%dT%H%M%S}")
+    return ";".join(parts)
+
+
+def _calendar(first: datetime, zone: str, rule: str) -> Event:
+    lines = ["BEGIN:VCALENDAR", "BEGIN:VEVENT", "SUMMARY:lecture", "DESCRIPTION:people: 9"]
+    lines += [f"DTSTART;TZID={zone}:{first:%Y%m%dT%H%M%S}", f"RRULE:{rule}", "END:VEVENT", "END:VCALENDAR"]
+    read = Reader()
+    (event,) = parse_calendar(read, "\r\n".join(lines), "a.ics", LIMITS)
+    assert not read.faults
+    return event
+
+
+@settings(max_examples=150)
+@given(st.data(), FIRST, ZONES, st.integers(-40, 900))
+def test_recurrences_are_those_of_dateutil_in_local_time(
+    data: st.DataObject, first: datetime, zone: str, days: int
+) -> None:
+    rule = data.draw(_rules(first))
+    event = _calendar(first, zone, rule)
+    after = unix_time(first + timedelta(days=days), zone)
+    found = []
+    moment = after
+    for _ in range(6):
+        start = first_start_after(event, moment)
+        if start is None:
+            break
+        found.append(start)
+        moment = start
+    expected = []
+    for local in RRULE.rrulestr(rule, dtstart=first):
+        # Two times of one clock change count once.
+        if (time := unix_time(local, zone)) > after and time not in expected:
+            expected.append(time)
+        if len(expected) == 6:
+            break
+    assert found == expected
+
+
+@given(FIRST, ZONES)
+def test_a_daily_event_keeps_its_local_time_where_that_exists(first: datetime, zone: str) -> None:
+    event = _calendar(first, zone, "FREQ=DAILY")
+    moment = unix_time(first, zone) - 1
+    for _ in range(400):
+        start = first_start_after(event, moment)
+        assert start is not None
+        local = local_datetime(start, zone)
+        exists = datetime.combine(local.date(), first.time(), ZoneInfo(zone))
+        if exists.astimezone(ZoneInfo("UTC")).astimezone(ZoneInfo(zone)).time() == first.time():
+            assert local.time() == first.time()
+        assert 22 * 3600 <= start - moment <= 26 * 3600 or moment < unix_time(first, zone)
+        moment = start
+
+
+EVENTS = st.lists(
+    st.builds(
+        Event,
+        name=st.uuids().map(str),
+        people=st.integers(1, 500),
+        starts=st.one_of(
+            st.builds(LocalStarts, FIRST.map(lambda time: time.strftime("%Y-%m-%dT%H:%M")), ZONES),
+            st.builds(LocalStarts, st.sampled_from(["0 9 * * 2", "*/5 * * * *", "30 2 * * *", "0 0 29 2 *"]), ZONES),
+        ),
+        image=st.sampled_from(["", "quay.io/me/course:1"]),
+        set_name=st.sampled_from(["default", "gpu"]),
+    ),
+    max_size=8,
+)
+
+
+def _booking_settings(events: list[Event], lead: int, settle: int, most: int) -> BookingSettings:
+    return BookingSettings(
+        booked=tuple(events),
+        config_maps=True,
+        calendar_url="",
+        lead_seconds=60.0 * lead,
+        settle_seconds=60.0 * settle,
+        max_placeholders=most,
+        limits=LIMITS,
+    )
+
+
+@settings(max_examples=150)
+@given(
+    st.builds(_booking_settings, EVENTS, st.integers(0, 240), st.integers(1, 240), st.integers(0, 1000)),
+    st.integers(1_700_000_000, 1_830_000_000),
+)
+def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(booked_by: BookingSettings, at: int) -> None:
+    rules = BookedRules(booked_by, NAMESPACE, {})
+    most, now = booked_by.max_placeholders, at + 0.25
+    snapshot = Snapshot(RELEASE, NAMESPACE)
+    booked = plan_booked(snapshot, rules, now)
+    assert 0 <= sum(booked.extra.values()) <= most
+    bookings, change = bookings_at(rules.settings, {}, now)
+    for booking in bookings:
+        assert booking.start - booked_by.lead_seconds <= now < booking.start + booked_by.settle_seconds
+    assert sum(booked.extra.values()) == min(most, sum(booking.event.people for booking in bookings))
+    if change is None:
+        return
+    assert change > now
+    for share in (0.01, 0.5, 0.99):
+        between = now + share * (change - now)
+        assert {each.event for each in bookings_at(rules.settings, {}, between)[0]} == {each.event for each in bookings}
+
+
+TEXTS = st.one_of(
+    st.text(max_size=200),
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "people"]), inner),
+        max_leaves=8,
+    ).map(lambda value: str(yaml.safe_dump(value))),
+)
+
+
+@given(TEXTS, st.sampled_from(["events.yaml", "a.ics"]))
+def test_whatever_a_config_map_says_it_is_read_and_the_rest_counts(text: str, key: str) -> None:
+    good = '[{name: lecture, people: 9, start: "2026-11-24T09:00", timeZone: UTC}]'
+    calendar = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:people: 9\nDTSTART:20261124T090000Z\n"
+    data = {"events.yaml": good, "z.ics": f"{calendar}{text}\nEND:VEVENT\nEND:VCALENDAR", key: text}
+    source = read_config_map({"metadata": {"name": "a"}, "data": data}, LIMITS)
+    # What is beside the text counts, and a text that is no list of events or no calendar is told.
+    if key == "a.ics":
+        assert "lecture" in [event.name for event in source.events]
+        assert source.faults
