@@ -1,4 +1,4 @@
-"""Lectures: what people wait, and node-hours, under zero-to-jupyterhub, under Roost, and under Roost with a booking.
+"""Lectures: what people wait, and node-hours, under zero-to-jupyterhub, and under Roost without and with a booking.
 
 `python -m benchmarks.lectures [--seeds 10] [--set NAME=VALUE]`: made-up lectures, 100 people and more within five
 minutes, on made-up weekdays of smaller and larger hubs. Paired: in each seed all meet the same launches, image sizes
@@ -22,7 +22,7 @@ from roost.simulator.sweep.rehearsal import make_days, play_days
 from roost_core.placement.events import Event, LocalStarts, first_start_after
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from roost.simulator.setup.policy import Policy
     from roost.simulator.sweep.rehearsal import Days
@@ -31,16 +31,26 @@ IMAGE: Final = "quay.io/me/course:1"
 # People; launches a day beside theirs; the hour (UTC) of Tuesday, 24 November 2026.
 LECTURES: Final = ((100, 500, 9), (120, 2000, 9), (120, 2000, 15), (200, 2000, 9), (300, 6000, 12))
 FIRST: Final = "z2jh"
-POLICIES: Final = (FIRST, "z2jh-placeholders-packed", "recommended", "roost")
-BOOKED: Final = "roost, booked"
+POLICIES: Final = (FIRST, "roost")
+# Bookings: name -> the shipped policy, and how many placeholders there are at other times; None: as it says.
+BOOKED: Final[Mapping[str, tuple[str, int | None]]] = {
+    "roost, booked": ("roost", None),
+    "recommended, booked": ("recommended", 0),
+}
+# As large as a user, see `Assumptions`.
+SIZE: Final = {"requests": {"cpu": "10m", "memory": "550M"}}
 
 
-def _booked(event: Event, start: str) -> Policy:
-    files = values_files("roost")
+def _booked(name: str, event: Event, start: str) -> Policy:
+    policy, replicas = BOOKED[name]
+    files = values_files(policy)
     values: Any = read_values(files).values
     entry = {"name": event.name, "people": event.people, "start": start, "timeZone": "UTC", "image": IMAGE}
     events = {**values["events"], "enabled": True, "booked": [entry]}
-    return load_policy(BOOKED, files, Settings(json_values=(f"events={json.dumps(events)}",)))
+    settings = [f"events={json.dumps(events)}"]
+    if replicas is not None:
+        settings.append(f"placeholders={json.dumps([{'name': 'default', 'replicas': replicas, 'resources': SIZE}])}")
+    return load_policy(name, files, Settings(json_values=settings))
 
 
 def _span(amounts: Sequence[float], digits: int, unit: str = "") -> str:
@@ -68,7 +78,7 @@ def main() -> None:
         start = first_start_after(event, 0) or 0
         days = make_days(event, start, None, seeds=options.seeds, launches=launches)
         played = {name: play_days(load_policy(name), assumptions, days) for name in POLICIES}
-        played[BOOKED] = play_days(_booked(event, text), assumptions, days)
+        played |= {name: play_days(_booked(name, event, text), assumptions, days) for name in BOOKED}
         what = f"{people} at {hour}:00, {launches:,} others a day"
         rows += [_row(what, name, found, played[FIRST]) for name, found in played.items()]
     say(table(["lecture", "policy", "p95, s", "node-hours", f"than {FIRST}"], rows))
