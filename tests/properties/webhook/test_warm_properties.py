@@ -154,7 +154,8 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
             facts = facts.updated(pod_changes)
         changed = {node.name: node for node in node_changes if node is not None}
         gone = set(NAMES[: node_changes.count(None)]) - changed.keys()
-        nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
+        if changed or gone:
+            nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
         facts = facts.without_nodes(gone)
         usable = [one for one in nodes.values() if not one.unschedulable and pool in ("", one.labels["pool"])]
         best = [one for one in usable if one.labels["pool"] == liked] or usable
