@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from roost_core.scheduler.preemption import Nomination, NoNomination, no_node_text, preempt
-from roost_core.scheduler.scores import Chosen, ScoreTable, pick, score_chosen
+from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
 from roost_core.scheduler.verdicts import Rejection, Verdict
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def schedule(
             if len(feasible) == 1 or not profile.scores:
                 return Decision(state.names[feasible[0]], None, rejections, next_start=next_start)
             table = score_chosen(Chosen(state, feasible), cycle)
-            return Decision(table.nodes[pick(table.totals)], table, rejections, next_start=next_start)
+            return Decision(table.nodes[table.place_of_best], table, rejections, next_start=next_start)
         text = no_node_text(len(state.rows), rejections, absent)
     else:
         text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."

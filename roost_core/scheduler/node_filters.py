@@ -49,7 +49,7 @@ class NodeVerdicts:
     kept_off: frozenset[str] | None = None
     # PreferNoSchedule taints not tolerated, and points by the preferred node terms asked for; only those above 0.
     unwanted: dict[str, int] | None = None
-    preferred: dict[tuple[WeightedNodeTerm, ...], dict[str, int]] = field(default_factory=dict)
+    preferred: dict[tuple[WeightedNodeTerm, ...], tuple[int, dict[str, int]]] = field(default_factory=dict)
 
 
 class NodeFilters:
@@ -142,20 +142,26 @@ class NodeFilters:
         return verdicts.kept_off
 
     @property
-    def preferred(self) -> Mapping[str, int]:
-        """Weights of the preferred node terms that each node meets, the profile's added; nodes with 0 are left out."""
+    def preferred(self) -> tuple[int, Mapping[str, int]]:
+        """Weights of the preferred node terms that all nodes meet, the profile's added, and of what some meet beside.
+
+        The latter by name; nodes with 0 are left out.
+        """
         kept, asked = self.verdicts.preferred, self.pod.spec.preferred_node_terms
-        weights = kept.get(asked)
-        if weights is None:
-            weights = {}
+        known = kept.get(asked)
+        if known is None:
+            everywhere, weights, number = 0, dict[str, int](), len(self.state.rows)
             for weight, term in (*self.profile.added_preferred_terms, *asked):
-                if weight:
-                    for name in self._meeting(term):
-                        weights[name] = weights.get(name, 0) + weight
+                names = self._meeting(term) if weight else ()
+                if len(names) == number:
+                    everywhere += weight
+                    continue
+                for name in names:
+                    weights[name] = weights.get(name, 0) + weight
             if len(kept) >= _REMEMBERED_VERDICTS:
                 kept.clear()
-            kept[asked] = weights
-        return weights
+            known = kept[asked] = everywhere, weights
+        return known
 
     def _meeting(self, term: NodeTerm) -> Sequence[str]:
         """The nodes that meet a node selector term."""

@@ -9,11 +9,10 @@ v1.37.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 from operator import add
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from roost_core.scheduler.objects import CPU, MEMORY
 from roost_core.scheduler.plugins import (
@@ -46,20 +45,29 @@ _MIB: Final = 2**20
 _MIN_IMAGE_BYTES: Final = 23 * _MIB
 _MAX_IMAGE_BYTES: Final = 1000 * _MIB
 
-# Scores of the nodes that fit, in their order; None: the plugin doesn't score this pod.
-Scores = list[int] | None
+
+class Alike(NamedTuple):
+    """Points that most nodes have, and those of the other nodes, by name. What isn't chosen may have any."""
+
+    usual: int
+    others: Mapping[str, int]
+
+
+# A plugin's points times its weight; a list: of each of `ClusterState.ordered`. None: it doesn't score this pod.
+Scores = Alike | list[int] | None
 _T = TypeVar("_T")
 
 
 class Chosen:
     """The nodes that fit, by their places in `ClusterState.ordered`."""
 
-    __slots__ = ("_names", "places", "state")
+    __slots__ = ("_name_set", "_names", "places", "state")
 
     def __init__(self, state: ClusterState, places: Sequence[int]) -> None:
         self.state = state
         self.places = places
         self._names: tuple[str, ...] | None = None
+        self._name_set: frozenset[str] | None = None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -70,6 +78,15 @@ class Chosen:
         if isinstance(places, range):
             return list(values[places.start : places.stop])
         return list(map(values.__getitem__, places))
+
+    def among(self, values: Mapping[str, int]) -> Mapping[str, int]:
+        """Their values, of such as are by name."""
+        if not values or len(self.places) == len(self.state.rows):
+            return values
+        if self._name_set is None:
+            self._name_set = frozenset(self.names)
+        chosen = self._name_set
+        return {name: value for name, value in values.items() if name in chosen}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,47 +101,79 @@ class Chosen:
         return self.of(self.state.ordered)
 
 
-@dataclass(frozen=True, slots=True)
 class ScoreTable:
-    """Scores of every node that fits: weighted points by plugin, and their sums; all in the order of `nodes`."""
+    """Scores of every node that fits: weighted points by plugin, and their sums; all in the order of `nodes`.
 
-    nodes: tuple[str, ...]
-    points: dict[str, list[int]]
-    totals: list[int]
+    What only readers of a decision ask for is made when they ask; the state may have changed by then.
+    """
+
+    __slots__ = ("_relative", "_scored", "_usual", "nodes", "place_of_best")
+
+    def __init__(self, chosen: Chosen, scored: Mapping[str, Alike | list[int]]) -> None:
+        """scored: by plugin; kept, so the lists must be nobody else's."""
+        self.nodes = chosen.names
+        self._scored = {
+            plugin: chosen.of(scores) if isinstance(scores, list) else scores for plugin, scores in scored.items()
+        }
+        usual, totals = 0, None
+        places = chosen.state.places
+        for scores in scored.values():
+            if isinstance(scores, list):
+                totals = scores.copy() if totals is None else list(map(add, totals, scores))
+        if totals is None:
+            totals = [0] * len(places)
+        for scores in scored.values():
+            if isinstance(scores, Alike):
+                usual += scores.usual
+                for name, points in scores.others.items():
+                    totals[places[name]] += points - scores.usual
+        # All of them lack `usual`, which makes no difference to who is best.
+        self._relative = chosen.of(totals)
+        self._usual = usual
+        # Which of `nodes` kube-scheduler takes.
+        self.place_of_best = pick(self._relative)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScoreTable) and list(self.rows()) == list(other.rows())
+
+    __hash__ = None  # type: ignore[assignment] # it holds lists
+
+    @property
+    def points(self) -> dict[str, list[int]]:
+        """Weighted points by plugin."""
+        return {
+            plugin: scores
+            if isinstance(scores, list)
+            else list(map(scores.others.get, self.nodes, repeat(scores.usual)))
+            for plugin, scores in self._scored.items()
+        }
+
+    @property
+    def totals(self) -> list[int]:
+        """The sum of each node's points."""
+        return [total + self._usual for total in self._relative]
 
     @property
     def best(self) -> tuple[str, ...]:
         """All nodes with the highest total."""
-        highest = max(self.totals)
-        return tuple(node for node, total in zip(self.nodes, self.totals, strict=True) if total == highest)
+        highest = max(self._relative)
+        return tuple(node for node, total in zip(self.nodes, self._relative, strict=True) if total == highest)
 
     def rows(self) -> Iterator[tuple[str, dict[str, int], int]]:
         """Each node with its points by plugin and its total."""
+        all_points = self.points
         for index, (node, total) in enumerate(zip(self.nodes, self.totals, strict=True)):
-            yield node, {plugin: points[index] for plugin, points in self.points.items()}, total
+            yield node, {plugin: points[index] for plugin, points in all_points.items()}, total
 
 
 def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
     """Score the chosen nodes. kube-scheduler scores two or more, and takes a single one without."""
-    points: dict[str, list[int]] = {}
-    totals: list[int] | None = None
+    scored: dict[str, Alike | list[int]] = {}
     for plugin, weight in cycle.profile.scores:
-        scores = SCORERS[plugin](cycle, chosen)
-        if scores is None:
-            continue
-        weighted = points[plugin] = _times(scores, weight)
-        totals = weighted if totals is None else list(map(add, totals, weighted))
-    return ScoreTable(chosen.names, points, [0] * len(chosen) if totals is None else list(totals))
-
-
-def _times(scores: list[int], weight: int) -> list[int]:
-    if weight == 1:
-        return scores
-    first = scores[0] if scores else 0
-    if scores.count(first) == len(scores):
-        # The usual case, in which comparing is faster than thousands of multiplications.
-        return [first * weight] * len(scores)
-    return [score * weight for score in scores]
+        scores = SCORERS[plugin](cycle, chosen, weight)
+        if scores is not None:
+            scored[plugin] = scores
+    return ScoreTable(chosen, scored)
 
 
 def pick(totals: Sequence[int]) -> int:
@@ -147,29 +196,28 @@ def pick(totals: Sequence[int]) -> int:
 # Nodes alone
 
 
-def score_taints(cycle: Cycle, chosen: Chosen) -> Scores:
+def score_taints(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """TaintToleration: the fewer PreferNoSchedule taints that aren't tolerated, the better."""
-    unwanted = cycle.unwanted
-    if not unwanted:
-        return [MAX_SCORE] * len(chosen)
-    raw = list(map(unwanted.get, chosen.names, repeat(0)))
-    most = max(raw)
-    return [MAX_SCORE - (MAX_SCORE * number // most if most else 0) for number in raw]
+    unwanted = chosen.among(cycle.unwanted)
+    most = max(unwanted.values(), default=0)
+    others = {name: weight * (MAX_SCORE - MAX_SCORE * number // most) for name, number in unwanted.items()}
+    return Alike(weight * MAX_SCORE, others)
 
 
-def score_node_affinity(cycle: Cycle, chosen: Chosen) -> Scores:
+def score_node_affinity(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """NodeAffinity: the weights of preferred terms that hold, measured by the best node's."""
     if not cycle.pod.spec.preferred_node_terms and not cycle.profile.added_preferred_terms:
         return None
-    preferred = cycle.preferred
-    raw = list(map(preferred.get, chosen.names, repeat(0)))
-    most = max(raw)
-    if most and raw.count(most) == len(raw):
-        return [MAX_SCORE] * len(raw)
-    return [MAX_SCORE * points // most for points in raw] if most else raw
+    everywhere, more = cycle.preferred
+    more = chosen.among(more)
+    most = everywhere + max(more.values(), default=0)
+    if not most:
+        return Alike(0, {})
+    others = {name: weight * (MAX_SCORE * (everywhere + points) // most) for name, points in more.items()}
+    return Alike(weight * (MAX_SCORE * everywhere // most), others)
 
 
-def score_images(cycle: Cycle, chosen: Chosen) -> Scores:
+def score_images(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
     """ImageLocality: bytes of the pod's images that are there, each times the share of all nodes that hold it."""
     spec, state = cycle.pod.spec, cycle.state
     names = [_image_name(image) for image in spec.images]
@@ -196,13 +244,12 @@ def score_images(cycle: Cycle, chosen: Chosen) -> Scores:
     # From 1.37 on an image volume widens the range, too.
     counted = len(names) if cycle.profile.minor >= 37 else len(spec.images)
     most = _MAX_IMAGE_BYTES * counted
+    span = most - _MIN_IMAGE_BYTES
     scores = {
-        present: MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // (most - _MIN_IMAGE_BYTES)
+        present: weight * (MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // span)
         for present in {0, *held.values()}
     }
-    if not held:
-        return [scores[0]] * len(chosen)
-    return [scores[present] for present in map(held.get, chosen.names, repeat(0))]
+    return Alike(scores[0], {name: scores[present] for name, present in held.items()})
 
 
 @lru_cache(maxsize=4096)
@@ -210,32 +257,32 @@ def _image_name(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-def score_claims(cycle: Cycle, chosen: Chosen) -> Scores:  # noqa: ARG001 (every scorer is given the same)
+def score_claims(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
     """DynamicResources: 0 everywhere, for a pod without resource claims."""
-    return [0] * len(chosen)
+    return Alike(0, {})
 
 
 # Room
 
 
-def score_fit(cycle: Cycle, chosen: Chosen) -> Scores:
+def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
     """NodeResourcesFit: by what would be left, what would be taken, or a curve over that."""
     fit = cycle.profile.fit
     asked = dict(cycle.pod.spec.fit_requests)
     resources = [
-        (name, weight, asked.get(name, 0))
-        for name, weight in fit.resources
+        (name, share, asked.get(name, 0))
+        for name, share in fit.resources
         # An extended resource that isn't asked for stays out of the mean.
         if name in (CPU, MEMORY) or asked.get(name, 0) or not _is_scalar(name)
     ]
 
     def find(row: NodeRow) -> int:
         if fit.strategy == CAPACITY_RATIO:
-            return _ratio_score(row, resources, fit.shape)
-        return (_least if fit.strategy == LEAST_ALLOCATED else _most)(row, resources)
+            return weight * _ratio_score(row, resources, fit.shape)
+        return weight * (_least if fit.strategy == LEAST_ALLOCATED else _most)(row, resources)
 
-    key = (NODE_RESOURCES_FIT, id(fit), cycle.pod.spec.fit_requests)
-    return chosen.of(cycle.state.column(key, find, fit).values)
+    key = (NODE_RESOURCES_FIT, id(fit), cycle.pod.spec.fit_requests, weight)
+    return cycle.state.column(key, find, fit).values
 
 
 _Asked = list[tuple[str, int, int]]
@@ -296,7 +343,7 @@ def _on_curve(utilization: int, shape: Sequence[tuple[int, int]]) -> int:
     return shape[-1][1]
 
 
-def score_balance(cycle: Cycle, chosen: Chosen) -> Scores:
+def score_balance(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
     """NodeResourcesBalancedAllocation: how evenly resources would be taken; from 1.36 on, how much more evenly."""
     asked = dict(cycle.pod.spec.requests)
     resources = [(name, asked.get(name, 0)) for name in cycle.profile.balanced_resources]
@@ -306,9 +353,9 @@ def score_balance(cycle: Cycle, chosen: Chosen) -> Scores:
     by_change = cycle.profile.minor >= 36
 
     def find(row: NodeRow) -> int:
-        return _balance_score(row, resources, by_change=by_change)
+        return weight * _balance_score(row, resources, by_change=by_change)
 
-    return chosen.of(cycle.state.column((BALANCED_ALLOCATION, by_change, tuple(resources)), find).values)
+    return cycle.state.column((BALANCED_ALLOCATION, by_change, tuple(resources), weight), find).values
 
 
 def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_change: bool) -> int:
@@ -343,7 +390,7 @@ def _balance(shares: Sequence[float]) -> int:
 # Other pods
 
 
-def score_other_pods(cycle: Cycle, chosen: Chosen) -> Scores:
+def score_other_pods(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the worst and best node."""
     pod, state, profile = cycle.pod, cycle.state, cycle.profile
     spec = pod.spec
@@ -352,24 +399,16 @@ def score_other_pods(cycle: Cycle, chosen: Chosen) -> Scores:
         return None
     company = _Company(chosen)
     for sign, terms in ((1, spec.preferred_affinity), (-1, spec.preferred_anti_affinity)):
-        for weight, term in terms:
+        for number, term in terms:
             counts = state.count_pods(PodQuery((state.condition_of(term, pod.namespace),)))
-            company.add(counts, term.topology_key, sign * weight)
+            company.add(counts, term.topology_key, sign * number)
     labels = state.labels_of_namespace(pod.namespace)
     hard_weight = profile.hard_pod_affinity_weight
     for owned, counts in state.terms.items():
-        weight = owned.weight if owned.kind == PREFERRED else hard_weight if owned.kind == REQUIRED_AFFINITY else 0
-        if weight and term_means(owned, pod, labels):
-            company.add(counts, owned.term.topology_key, weight)
-    raw = company.points()
-    if raw is None:
-        return None
-    lowest, highest = min(raw), max(raw)
-    if lowest == highest:
-        return [0] * len(raw)
-    width = highest - lowest
-    stretched = {points: int(100.0 * ((points - lowest) / width)) for points in set(raw)}
-    return [stretched[points] for points in raw]
+        number = owned.weight if owned.kind == PREFERRED else hard_weight if owned.kind == REQUIRED_AFFINITY else 0
+        if number and term_means(owned, pod, labels):
+            company.add(counts, owned.term.topology_key, number)
+    return company.scores(weight)
 
 
 class _Company:
@@ -378,7 +417,7 @@ class _Company:
     def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
         # By a label that each node has a value of its own of: by name of the node.
-        self._by_node: list[tuple[Mapping[str, int], int]] = []
+        self._by_node: dict[str, int] = {}
         # By other labels, by their values.
         self._domains: dict[str, dict[str, int]] = {}
 
@@ -386,8 +425,9 @@ class _Company:
         """Add pods, counted by node, with this weight each."""
         state = self._chosen.state
         if state.label_values(key)[1]:
-            if counts:
-                self._by_node.append((counts, weight))
+            by_node = self._by_node
+            for name, number in counts.items():
+                by_node[name] = by_node.get(name, 0) + number * weight
             return
         for name, number in counts.items():
             value = state.rows[name].labels.get(key)
@@ -395,25 +435,33 @@ class _Company:
                 weights = self._domains.setdefault(key, {})
                 weights[value] = weights.get(value, 0) + number * weight
 
-    def points(self) -> list[int] | None:
-        """The sum for each chosen node; None when there is no pod to reckon with."""
+    def scores(self, weight: int) -> Scores:
+        """The sum for each chosen node, stretched between the lowest and the highest; None without any pod."""
         if not self._by_node and not self._domains:
             return None
         chosen = self._chosen
-        raw = [0] * len(chosen)
-        for counts, weight in self._by_node:
-            numbers = map(counts.get, chosen.names, repeat(0))
-            raw = [points + weight * number for points, number in zip(raw, numbers, strict=True)]
+        by_node = self._by_node if not self._domains else self._all_by_node()
+        sums = chosen.among(by_node).values()
+        # A node that isn't named has 0.
+        others = (0,) if len(sums) < len(chosen) else ()
+        lowest, highest = min((*sums, *others)), max((*sums, *others))
+        if lowest == highest:
+            return Alike(0, {})
+        width = highest - lowest
+        stretched = {points: weight * int(100.0 * ((points - lowest) / width)) for points in {0, *by_node.values()}}
+        return Alike(stretched[0], {name: stretched[points] for name, points in by_node.items()})
+
+    def _all_by_node(self) -> dict[str, int]:
+        state = self._chosen.state
+        sums = dict.fromkeys(state.names, 0) | self._by_node
         for key, weights in self._domains.items():
-            values = chosen.of(chosen.state.label_values(key)[0])
-            raw = [
-                points + weights.get(value, 0) if value is not None else points
-                for points, value in zip(raw, values, strict=True)
-            ]
-        return raw
+            for name, value in zip(state.names, state.label_values(key)[0], strict=True):
+                if value is not None:
+                    sums[name] += weights.get(value, 0)
+        return sums
 
 
-def score_spread(cycle: Cycle, chosen: Chosen) -> Scores:
+def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """PodTopologySpread: the fewer matching pods in a node's domains, the better."""
     pod, state, profile = cycle.pod, cycle.state, cycle.profile
     constraints = spread_constraints(pod, profile, state, required=False)
@@ -431,20 +479,22 @@ def score_spread(cycle: Cycle, chosen: Chosen) -> Scores:
             raw.append(-1)
             continue
         points = 0.0
-        for (weight, numbers), constraint in zip(parts, constraints, strict=True):
+        for (share, numbers), constraint in zip(parts, constraints, strict=True):
             value = row.labels.get(constraint.topology_key)
             if value is not None:
                 number = numbers.get(row.name if constraint.topology_key == HOSTNAME else value, 0)
-                points += number * weight + (constraint.max_skew - 1)
+                points += number * share + (constraint.max_skew - 1)
         raw.append(_round_half_up(points))
     scored = [points for points in raw if points >= 0]
     if not scored:
-        return [0] * len(rows)
+        return Alike(0, {})
     highest, lowest = max(scored), min(scored)
-    return [
-        0 if points < 0 else MAX_SCORE * (highest + lowest - points) // highest if highest else MAX_SCORE
-        for points in raw
-    ]
+    others = {
+        row.name: weight * (MAX_SCORE * (highest + lowest - points) // highest if highest else MAX_SCORE)
+        for row, points in zip(rows, raw, strict=True)
+        if points >= 0
+    }
+    return Alike(0, others)
 
 
 def _spread_part(
@@ -484,7 +534,7 @@ def _round_half_up(number: float) -> int:
     return whole + 1 if number - whole >= 0.5 else whole
 
 
-SCORERS: Final[dict[str, Callable[[Cycle, Chosen], Scores]]] = {
+SCORERS: Final[dict[str, Callable[[Cycle, Chosen, int], Scores]]] = {
     TAINT_TOLERATION: score_taints,
     NODE_AFFINITY: score_node_affinity,
     NODE_RESOURCES_FIT: score_fit,

@@ -11,7 +11,7 @@ from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
-from roost_core.scheduler.scores import SCORERS, Chosen, pick
+from roost_core.scheduler.scores import SCORERS, Chosen, ScoreTable, pick
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from tests.scheduling import score_nodes
@@ -37,10 +37,9 @@ def scores(
     surroundings: Surroundings | None = None,
 ) -> list[int] | None:
     state = ClusterState(nodes, pods, surroundings or Surroundings())
-    return SCORERS[plugin](
-        Cycle(incoming, state, using or default_profile(NEWEST_MINOR)),
-        Chosen(state, [state.places[one.name] for one in nodes]),
-    )
+    chosen = Chosen(state, [state.places[one.name] for one in nodes])
+    found = SCORERS[plugin](Cycle(incoming, state, using or default_profile(NEWEST_MINOR)), chosen, 1)
+    return None if found is None else ScoreTable(chosen, {plugin: found}).points[plugin]
 
 
 class TestFit:
