@@ -621,7 +621,7 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
 @click.option(
     "--suggest",
     is_flag=True,
-    help="Search weights, placeholders and the warm set from one policy; print values to paste.",
+    help="Search values, machines and the autoscaler's settings from one policy; print what to set.",
 )
 @click.option(
     "--target-seconds",

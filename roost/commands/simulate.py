@@ -37,6 +37,7 @@ from roost.simulator.sweep.suggest import (
     show_outcome,
     show_score,
 )
+from roost.simulator.sweep.suggest_world import changes_of
 from roost.simulator.sweep.summary import summarise
 from roost.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
 from roost.simulator.trace.counts import TraceError
@@ -215,17 +216,17 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     files = options.values[0].split(",") if options.values else values_files(base.name)
     trace, surveyed = _read(options, [world], talk)
     requests = {"cpu": f"{world.assumptions.user_cpu_millicores}m", "memory": str(world.assumptions.user_memory_bytes)}
-    space = make_space(read_values(files).values, surveyed.window_p999, requests)
+    assumed = replace(world.assumptions, **needs.get(base.name, {}))
+    space = make_space(read_values(files).values, surveyed.window_p999, requests, assumed)
     store = ResultStore(_results_folder(options))
 
     def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
+        named = {describe_candidate(candidate, assumed): candidate for candidate in candidates}
         policies = [
-            load_policy(describe_candidate(candidate), files, space.settings_of(candidate, json.dumps))
-            for candidate in candidates
+            load_policy(name, files, space.settings_of(candidate, json.dumps)) for name, candidate in named.items()
         ]
-        numbers = range(1, seeds + 1)
-        worlds = [(world.setting, replace(world.assumptions, **needs.get(base.name, {})))]
-        jobs = make_jobs(policies, numbers, worlds, trace)
+        changes = {name: changes_of(assumed, dict(candidate)) for name, candidate in named.items()}
+        jobs = make_jobs(policies, range(1, seeds + 1), [(world.setting, assumed)], trace, changes)
         _check(jobs)
         with ProgressDisplay(talk, len({job.key for job in jobs}), surveyed.attempts) as display:
             runs = run_sweep(jobs, _spread(options), store, report=display)

@@ -30,6 +30,8 @@ class Pool:
     name: str
     labels: tuple[tuple[str, str], ...] = ()
     taints: tuple[Taint, ...] = ()
+    # Of its machines, for people.
+    machine_type: str = ""
     # Empty: its nodes have no zone.
     zones: tuple[str, ...] = ()
     # Allocatable to pods, less what daemons request.
@@ -52,6 +54,8 @@ class Pool:
     max_nodes: int = 100
     # For Expander.PRIORITY, the highest first; None: after all that have one.
     priority: int | None = None
+    # The pool with other machines, which --suggest tries.
+    alternatives: tuple[Pool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _MOST_POOLS: Final = 100
 _POOL_KEYS: Final = (
     "name", "labels", "taints", "zones", "machine", "price", "boot_seconds", "boot_sigma", "interruptions_per_hour",
-    "min_nodes", "max_nodes", "priority",
+    "min_nodes", "max_nodes", "priority", "alternatives",
+)  # fmt: skip
+# Of a pool, what another machine may have otherwise.
+_MACHINE_KEYS: Final = (
+    "machine", "price", "boot_seconds", "boot_sigma", "interruptions_per_hour", "min_nodes", "max_nodes",
 )  # fmt: skip
 _FILE_KEYS: Final = ("pools", "profileList", "expander", "currency", "claims_share")
 _NOT_PLAYED: Final = ("node_affinity_required", "profile_options")
@@ -88,6 +92,12 @@ class _Reader:
         for place, name in enumerate(names):
             if name in names[:place]:
                 self._fault(("pools", place, "name"), describe(name), "a name that no other pool has")
+        for place, pool in enumerate(pools):
+            types = [pool.machine_type, *(machine.machine_type for machine in pool.alternatives)]
+            for other, name in enumerate(types[1:], start=1):
+                if name in types[:other]:
+                    path: Path = ("pools", place, "alternatives", other - 1, "machine", "type")
+                    self._fault(path, describe(name), "a type that no other machine of the pool has")
         if len(pools) > _MOST_POOLS:
             self._fault(("pools",), f"{len(pools)} pools", f"at most {_MOST_POOLS}")
         profiles = self._list(values, (), "profileList")
@@ -117,7 +127,7 @@ class _Reader:
             self._fault((*path, "name"), describe(body.get("name")), "a name, such as users")
         machine = self._map(body, path, "machine")
         inner = (*path, "machine")
-        amounts = {key: self._amount(machine, inner, key) for key in machine if key not in ("disk", "pods")}
+        amounts = {key: self._amount(machine, inner, key) for key in machine if key not in ("disk", "pods", "type")}
         for key in ("cpu", "memory"):
             if not amounts.get(key):
                 self._fault((*inner, key), describe(machine.get(key)), "what a node has for pods, such as 7910m or 36G")
@@ -125,15 +135,20 @@ class _Reader:
         most = self._whole(body, path, "max_nodes", 100, least=1)
         if least > most:
             self._fault((*path, "min_nodes"), str(least), f"at most max_nodes, which is {most}")
+        alternatives = self._list(body, path, "alternatives")
+        for place, other in alternatives:
+            self._known(other, (*path, "alternatives", place), _MACHINE_KEYS)
+        cpu, memory = amounts.pop("cpu", 0.0), amounts.pop("memory", 0.0)
         return Pool(
             name=name,
+            machine_type=self._text(machine, inner, "type") or f"{cpu:g} CPU, {memory / 1e9:g} GB",
             labels=self._labels(body, path, "labels"),
             taints=tuple(
                 self._taint(taint, (*path, "taints", place)) for place, taint in self._list(body, path, "taints")
             ),
             zones=self._zones(body, path),
-            cpu_millicores=int(amounts.pop("cpu", 0) * 1000),
-            memory_bytes=int(amounts.pop("memory", 0)),
+            cpu_millicores=round(cpu * 1000),
+            memory_bytes=int(memory),
             pods=self._whole(machine, inner, "pods", 110, least=1),
             disk_bytes=int(self._amount(machine, inner, "disk")) if "disk" in machine else assumptions.node_disk_bytes,
             resources=tuple(sorted((key, int(amount)) for key, amount in amounts.items())),
@@ -144,6 +159,10 @@ class _Reader:
             min_nodes=least,
             max_nodes=most,
             priority=self._whole(body, path, "priority", 0) if "priority" in body else None,
+            alternatives=tuple(
+                self._pool({**body, "alternatives": None, **other}, (*path, "alternatives", place), assumptions)
+                for place, other in alternatives
+            ),
         )
 
     def _zones(self, body: Mapping[str, Any], path: Path) -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""Search scheduler weights, placeholders and the warm set for a wait that is short enough at the least node-hours.
+"""Search values, machines and the autoscaler's settings for a wait that is short enough at the least cost.
+
+The cost is node-hours, or money where nodes have a price.
 
 Coordinate descent over small grids: one axis at a time, all its values with the same seeds (so that differences are the
 values'), until a round changes nothing or the budget is spent; then the best few with more seeds. The final choice is
@@ -15,11 +17,14 @@ import yaml
 
 from generator.values.merge import Settings
 from roost.pages.phrases import show_seconds
+from roost.simulator.sweep.measure_registry import BY_KEY
+from roost.simulator.sweep.suggest_world import machine_names, where_to_set, world_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost.simulator.engine.results import RunResult
+    from roost.simulator.setup.assumptions import Assumptions
 
 # The most candidates that are tried, and the most rounds over all axes.
 MOST_CANDIDATES: Final = 60
@@ -69,6 +74,8 @@ class Score(NamedTuple):
     node_hours: float
     cold: float
     seeds: int
+    # None: nodes have no price.
+    cost: float | None = None
 
 
 class Axis(NamedTuple):
@@ -92,19 +99,28 @@ class Outcome:
         return self.scores[self.best].wait_seconds <= target_seconds
 
     def ranked(self, target_seconds: float) -> list[Candidate]:
-        """From the best to the worst."""
-        return sorted(self.scores, key=lambda candidate: (rank(self.scores[candidate], target_seconds), candidate))
+        """From the best to the worst; of equal ones the one that changes the least comes first."""
+        return sorted(self.scores, key=lambda candidate: self.key(candidate, target_seconds))
+
+    def key(self, candidate: Candidate, target_seconds: float) -> tuple[tuple[float, float, float], int, Candidate]:
+        """What candidates are ranked by, lower is better."""
+        changed = sum(axis not in self.start for axis in candidate)
+        return rank(self.scores[candidate], target_seconds), changed, candidate
 
 
 def rank(score: Score, target_seconds: float) -> tuple[float, float, float]:
-    """Lower is better: first the seconds beyond the target, then node-hours, then cold starts."""
-    return (max(0.0, score.wait_seconds - target_seconds), score.node_hours, score.cold)
+    """Lower is better: first the seconds beyond the target, then costs or else node-hours, then cold starts."""
+    cost = score.node_hours if score.cost is None else score.cost
+    return (max(0.0, score.wait_seconds - target_seconds), cost, score.cold)
 
 
 def score_of(runs: Sequence[RunResult]) -> Score:
     """The score of one candidate, from its replays."""
     waits = [run.waits["total"].quantile(TARGET_SHARE) for run in runs]
-    return Score(median(waits), median(run.node_hours for run in runs), median(run.cold for run in runs), len(runs))
+    costs = [cost for cost in map(BY_KEY["cost"].read, runs) if cost is not None]
+    hours, cold = median(run.node_hours for run in runs), median(run.cold for run in runs)
+    # Without prices every candidate would cost nothing.
+    return Score(median(waits), hours, cold, len(runs), median(costs) if any(costs) else None)
 
 
 def search(
@@ -127,7 +143,8 @@ def search(
         scores.update(zip(new, evaluate(new, number), strict=True) if new else ())
 
     def best_of(candidates: Iterable[Candidate]) -> Candidate:
-        return min(candidates, key=lambda candidate: (rank(scores[candidate], target_seconds), candidate))
+        outcome = Outcome(start, scores, start)
+        return min(candidates, key=lambda candidate: outcome.key(candidate, target_seconds))
 
     try_all([start], few)
     at = start
@@ -163,6 +180,8 @@ class Space:
     # The strategy of that profile, which the searched weights go into.
     table: Mapping[str, Any]
     placeholders: Sequence[Mapping[str, Any]]
+    # The world whose machines and autoscaler are searched; None: they stay as they are.
+    world: Assumptions | None = None
 
     def values_of(self, candidate: Candidate) -> dict[str, Any]:
         """Values to paste over the searched ones."""
@@ -199,10 +218,12 @@ class Space:
         return Settings(json_values=[f"{key}={dump(value)}" for key, value in named.items()])
 
 
-def make_space(values: Mapping[str, Any], launches: int, user_requests: Mapping[str, str]) -> Space:
+def make_space(
+    values: Mapping[str, Any], launches: int, user_requests: Mapping[str, str], world: Assumptions | None = None
+) -> Space:
     """values: with the defaults. launches: the most that come while a node boots. Raises SuggestError.
 
-    user_requests: what a placeholder requests where the values have none.
+    user_requests: what a placeholder requests where the values have none. world: as Space.world.
     """
     profile = values["podClasses"].get(USERS, {}).get("profile")
     if values["scheduler"]["target"] != "deploy" or not profile:
@@ -227,8 +248,11 @@ def make_space(values: Mapping[str, Any], launches: int, user_requests: Mapping[
     if percent is not None:
         axes.insert(0, Axis(WARM_SPARE, tuple(sorted({percent, *SPARE_PERCENTS}))))
         start.insert(0, (WARM_SPARE, percent))
+    beside = [] if world is None else world_axes(world)
+    axes = [*(Axis(axis.name, axis.values) for axis in beside), *axes]
+    start = [*((axis.name, axis.now) for axis in beside), *start]
     classes = tuple(name for name, settings in values["podClasses"].items() if settings.get("profile") == profile)
-    return Space(tuple(axes), tuple(start), classes, warm, table, sets)
+    return Space(tuple(axes), tuple(start), classes, warm, table, sets, world)
 
 
 def _spare_percent(values: Mapping[str, Any], warm: Mapping[str, Any]) -> int | None:
@@ -262,29 +286,39 @@ def _table(strategies: Mapping[str, Mapping[str, Any]], profile: Mapping[str, An
     }
 
 
-def describe_candidate(candidate: Candidate) -> str:
-    """A candidate for people."""
-    return ", ".join(f"{name} {'off' if (name, value) == _OFF else value}" for name, value in candidate)
+def describe_candidate(candidate: Candidate, world: Assumptions | None = None) -> str:
+    """A candidate for people. world: as Space.world."""
+    types = {} if world is None else machine_names(world)
+
+    def show(name: str, value: int) -> str:
+        return "off" if (name, value) == _OFF else types.get((name, value), str(value))
+
+    return ", ".join(f"{name} {show(name, value)}" for name, value in candidate)
 
 
 def show_score(score: Score) -> str:
     """A score for people."""
     wait = show_seconds(score.wait_seconds)
-    return f"p95 wait {wait}, {score.node_hours:,.1f} node-hours, {score.cold:,.0f} cold starts"
+    cost = "" if score.cost is None else f"cost {score.cost:,.1f}, "
+    return f"p95 wait {wait}, {cost}{score.node_hours:,.1f} node-hours, {score.cold:,.0f} cold starts"
 
 
 def show_outcome(outcome: Outcome, space: Space, target_seconds: float, trace: str) -> str:
-    """Values to paste, with the expected result as comments above them."""
+    """Values to paste, with the expected result, and what to set elsewhere, as comments above them."""
     best, start = outcome.scores[outcome.best], outcome.scores[outcome.start]
     seeds = f"{best.seeds} seed{'' if best.seeds == 1 else 's'}"
+    least = "node-hours" if best.cost is None else "cost"
     lines = [
-        f"# For a p95 wait of at most {show_seconds(target_seconds)} at the least node-hours; medians over {seeds}.",
+        f"# For a p95 wait of at most {show_seconds(target_seconds)} at the least {least}; medians over {seeds}.",
         f"# Launches: {trace}.",
         f"# These: {show_score(best)}.",
-        f"# Before: {show_score(start)} ({describe_candidate(outcome.start)}).",
+        f"# Before: {show_score(start)} ({describe_candidate(outcome.start, space.world)}).",
         f"# Tried: {len(outcome.scores)}.",
     ]
     if outcome.best == outcome.start:
         lines.append("# Nothing that was tried is better than what you have.")
+    if space.world is not None:
+        said = where_to_set(space.world, dict(outcome.best), dict(outcome.start))
+        lines += [f"# Set beside these values: {sentence}" for sentence in said]
     text = yaml.safe_dump(space.values_of(outcome.best), sort_keys=False, width=120)
     return "\n".join(lines) + "\n" + text

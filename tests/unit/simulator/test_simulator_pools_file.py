@@ -37,6 +37,13 @@ def test_a_file_is_read_as_it_is_written() -> None:
     assert (gpus.resources, gpus.boot_seconds) == ((("nvidia.com/gpu", 1),), 300)
     # What the file leaves out is as assumed, or nothing.
     assert (gpus.boot_sigma, gpus.interruptions_per_hour, gpus.min_nodes) == (Assumptions().boot_sigma, 0, 0)
+    small, large = users.alternatives
+    assert (users.machine_type, small.machine_type, large.machine_type) == tuple(
+        f"e2-highmem-{cores}" for cores in (8, 4, 16)
+    )
+    # All else is the pool's.
+    assert (small.price, small.max_nodes, small.zones, small.boot_seconds) == (0.105, 40, users.zones, 150)
+    assert gpus.machine_type == "3.92 CPU, 12 GB"
     standard, gpu = pools.profiles
     # zero-to-jupyterhub's G are powers of 1024.
     assert (standard.cpu_millicores, standard.memory_bytes, standard.share) == (50, 2**30, 99)
@@ -99,6 +106,14 @@ MACHINE = "pools: [{name: a, machine: {cpu: 4, memory: 16G}}]\n"
             MACHINE + "profileList:\n- display_name: A\n  share: 0\n",
             "pools.yaml:2: profileList: found no profile with a share above 0, expected at least one.",
         ),
+        (
+            "pools:\n- name: a\n  machine: {cpu: 4, memory: 8G}\n  alternatives:\n  - {name: b, price: 2}\n",
+            "pools.yaml:5: pools[0].alternatives[0].name: found an unknown key, expected one of a pools file's.",
+        ),
+        (
+            "pools:\n- name: a\n  machine: {cpu: 4, memory: 8G}\n  alternatives:\n  - {price: 2}\n",
+            'pools.yaml:5: pools[0].alternatives[0].machine.type: found "4 CPU, 8 GB", expected a type that no other',
+        ),
         ("pools: [\n", "pools.yaml:2: "),
     ],
 )
@@ -136,7 +151,7 @@ def test_values_and_profiles_that_fit_no_pool_are_refused(tmp_path: Path) -> Non
     same = ("currency: EUR", "currency: EUR")
     assert refused(tmp_path, "roost", same) == ""
     said = refused(tmp_path, "roost", ("node_selector: {gpu: t4}", "node_selector: {gpu: a100}"))
-    assert said.startswith("pools.yaml:33: profileList[1]: found GPU, whose users fit no pool (")
+    assert said.startswith("pools.yaml:37: profileList[1]: found GPU, whose users fit no pool (")
     assert "such as fit an empty one of cpu 7,910, memory 52,000,000,000" in said
     assert "Compare node_selector, tolerations and requests with the pools' labels, taints and machines." in said
     # Nobody has that profile.

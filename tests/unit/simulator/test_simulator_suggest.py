@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.values.files import read_values
+from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost.simulator.setup.policy import load_policy
+from roost.simulator.setup.pools_file import read_pools, with_pools
 from roost.simulator.setup.shipped import policy_files, values_files
 from roost.simulator.sweep.suggest import (
     FINALISTS,
@@ -25,10 +28,15 @@ from roost.simulator.sweep.suggest import (
     Outcome,
     Score,
     SuggestError,
+    describe_candidate,
     make_space,
     rank,
+    score_of,
     search,
+    show_score,
 )
+from roost.simulator.sweep.suggest_world import changes_of, where_to_set
+from tests.simulated import result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,3 +180,76 @@ def test_placeholders_by_nodes_or_by_the_clock_are_left_alone() -> None:
     assert isinstance(sets, list)
     sets[0]["countBy"] = "nodes"
     assert {axis.name for axis in make_space(values, 100, REQUESTS).axes} == {WARM_SPARE, *WEIGHED}
+
+
+UNIVERSITY = "tests/data/pools/university.yaml"
+
+
+def university(autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER) -> Assumptions:
+    assumed = Assumptions(autoscaler=autoscaler)
+    return with_pools(assumed, read_pools(UNIVERSITY, assumed))
+
+
+def test_machines_and_the_autoscalers_settings_are_searched_too() -> None:
+    values = read_values([str(policy_files()["roost"])]).values
+    space = make_space(values, 100, REQUESTS, university())
+    names = {axis.name: axis.values for axis in space.axes}
+    assert (names["machine of users"], names["unneeded, s"]) == ((0, 1, 2), (120, 300, 600, 1200))
+    assert names["utilisation threshold, %"] == (30, 50, 70)
+    assert dict(space.start)["utilisation threshold, %"] == 50
+    assert "machine of users e2-highmem-8, unneeded, s 600" in describe_candidate(space.start, space.world)
+    karpenter = {axis.name for axis in make_space(values, 100, REQUESTS, university(Autoscaler.KARPENTER)).axes}
+    assert "consolidateAfter, s" in karpenter
+    assert "unneeded, s" not in karpenter
+    # Without a pools file the values alone are searched.
+    assert make_space(values, 100, REQUESTS, Assumptions()).axes == make_space(values, 100, REQUESTS).axes
+
+
+def test_a_candidates_world_has_its_machines_and_settings() -> None:
+    world = university()
+    assert changes_of(world, {"placeholders": 5}) == {}
+    chosen = {"machine of users": 1, "unneeded, s": 300, "utilisation threshold, %": 70}
+    changed = replace(world, **changes_of(world, chosen))
+    assert changed.pools is not None
+    assert [pool.price for pool in changed.pools.pools] == [0.105, 0.61]
+    assert (changed.unneeded_seconds, changed.unneeded_utilisation) == (300, 0.7)
+    # The greatest of both pools.
+    assert (changed.node_memory_bytes, changed.max_nodes) == (25 * 10**9, 50)
+    karpenter = university(Autoscaler.KARPENTER)
+    assert changes_of(karpenter, {"consolidateAfter, s": 300}) == {"consolidate_after_seconds": 300}
+
+
+def test_what_to_set_outside_the_values_is_said() -> None:
+    world = university()
+    start = {"machine of users": 0, "unneeded, s": 600, "utilisation threshold, %": 50, "placeholders": 25}
+    best = start | {"machine of users": 2, "unneeded, s": 120, "utilisation threshold, %": 70, "placeholders": 0}
+    assert where_to_set(world, best, start) == [
+        "Node pool users: machine type e2-highmem-16, now e2-highmem-8.",
+        "Cluster Autoscaler: --scale-down-unneeded-time=120s, now 600s.",
+        "Cluster Autoscaler: --scale-down-utilization-threshold=0.7, now 0.5.",
+    ]
+    assert where_to_set(world, start, start) == []
+    said = where_to_set(university(Autoscaler.KARPENTER), {"consolidateAfter, s": 900}, {"consolidateAfter, s": 30})
+    assert said == ["Karpenter's NodePool: spec.disruption.consolidateAfter: 900s, now 30s."]
+
+
+def test_money_counts_before_node_hours_where_there_are_prices() -> None:
+    dear, cheap = Score(20, 10, 500, 2, 9.0), Score(20, 30, 500, 2, 3.0)
+    assert rank(cheap, 30) < rank(dear, 30)
+    assert rank(dear._replace(cost=None), 30) < rank(cheap._replace(cost=None), 30)
+    priced = result()
+    priced.costs = {"use": {"users": 3.0, "builds": 0.0, "placeholders": 1.0, "idle": 0.5}}
+    assert score_of([priced]).cost == 4.5
+    assert "cost 4.5, " in show_score(score_of([priced]))
+    assert score_of([result()]).cost is None
+    free = result()
+    free.costs = {"use": dict.fromkeys(("users", "builds", "placeholders", "idle"), 0.0)}
+    assert score_of([free]).cost is None
+
+
+def test_of_equal_candidates_the_one_that_changes_least_wins() -> None:
+    def evaluate(candidates: Sequence[Candidate], number: int) -> list[Score]:
+        return [Score(1, 0 if dict(one)[PLACEHOLDERS] >= 20 else 5, 0, number) for one in candidates]
+
+    outcome = search(AXES, ((PLACEHOLDERS, 40), *((name, 101) for name in WEIGHED)), evaluate, 30, 5)
+    assert outcome.best == outcome.start
