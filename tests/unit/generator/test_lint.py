@@ -50,6 +50,18 @@ ERRORS = {
         ),
         "placeholders[0].learn: a number of placeholders is learned, not of nodes",
     ),
+    "an event in a zone that nobody knows": (
+        'events: {enabled: true, booked: [{name: a, people: 9, start: "0 9 * * 2", timeZone: Mars/Base}]}',
+        'events.booked[0].timeZone: found "Mars/Base"',
+    ),
+    "an event for more people than may be booked": (
+        'events: {maxPeople: 5, booked: [{name: a, people: 9, start: "0 9 * * 2", timeZone: UTC}]}',
+        "events.booked[0].people: found 9, expected a whole number from 1 to 5 (events.maxPeople)",
+    ),
+    "an event for a set that is not there": (
+        'events: {booked: [{name: a, people: 9, start: "0 9 * * 2", timeZone: UTC, set: gpu}]}',
+        'events.booked[0].set: found "gpu", expected default of placeholders',
+    ),
     "the recorder in a class": (
         "recorder: {labels: {component: singleuser-server}}",
         "recorder.labels: Roost's own pods would belong to podClasses.user",
@@ -164,6 +176,19 @@ ERRORS = {
     "a client's name without a CA": ("webhook: {clientCA: {commonName: a}}", "the name is not checked"),
 }
 WARNINGS = {
+    "events while they are off": (
+        'events: {booked: [{name: a, people: 9, start: "0 9 * * 2", timeZone: UTC}]}',
+        "events.booked: events.enabled is false",
+    ),
+    "events that nobody follows": (
+        "events: {enabled: true}\ncontrollers: {enabled: false}",
+        "events.enabled: only the controllers keep room for events",
+    ),
+    "events without a set": ("events: {enabled: true}\nplaceholders: []", "events.enabled: no entry of placeholders"),
+    "events and capacity buffers": (
+        "events: {enabled: true}\nplaceholder: {backend: capacityBuffer}",
+        "events.enabled: nothing changes the size of a CapacityBuffer",
+    ),
     "a tenth of a byte": ("webhook: {resources: {requests: {memory: 100m}}}", "100m is not a whole number of bytes"),
     "a class's tenth of a byte": ("podClasses: {build: {resources: {memory: 100m}}}", "build.resources.memory: 100m"),
     "warm set beside a home": ("podClasses: {build: {warm: {spare: 2}}}", "the weights of both add up"),

@@ -1,0 +1,131 @@
+"""The calendar on the web: polled within bounds, and the last one counts while it can't be read."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, cast
+
+import pytest
+import urllib3
+
+from generator.values.merge import Settings
+from roost.controllers.contract.bookings import read_booking_settings
+from roost.controllers.main import scope_of
+from roost.controllers.runtime.booking_sources import MOST_CALENDAR, TOTAL_SECONDS, CalendarFeed
+from roost.controllers.runtime.watching import Watching
+from roost.controllers.settings import parse_settings
+from roost.simulator.setup.policy import load_policy
+from roost_core.placement.events import Limits
+from roost_core.placement.settings_reader import Reader
+from tests.builders import default_values
+
+URL = "https://calendar.example.org/private.ics?token=secret"
+LECTURE = (
+    b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:lecture\nDESCRIPTION:people: 9\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
+)
+
+
+class Web:
+    """Answers requests with what it is told: bytes, blocks, a status, or an error."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.status = 200
+        self.asked: list[dict[str, Any]] = []
+        self.now = 0.0
+        self.seconds_per_block = 0.0
+
+    def request(self, method: str, url: str, **options: Any) -> Web:
+        self.asked.append({"method": method, "url": url, **options})
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        self.left = self.answer
+        return self
+
+    def read(self, amount: int) -> bytes:
+        self.now += self.seconds_per_block
+        block, self.left = self.left[:amount], self.left[amount:]
+        return bytes(block)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Changes:
+    """Counts calls."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+def _feed(web: Web, changes: Changes | None = None) -> CalendarFeed:
+    return CalendarFeed(URL, Limits(("default",), 100), on_change=changes or Changes(), pool=web, clock=lambda: web.now)
+
+
+def test_its_bookings_are_read_and_only_a_change_wakes_the_loop() -> None:
+    web, changes = Web(LECTURE), Changes()
+    feed = _feed(web, changes)
+    assert feed.source is None
+    feed.poll()
+    feed.poll()
+    assert feed.source is not None
+    assert [event.name for event in feed.source.events] == ["lecture"]
+    assert changes.count == 1
+    assert (web.asked[0]["url"], web.asked[0]["redirect"]) == (URL, False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "seconds", "said"),
+    [
+        (urllib3.exceptions.MaxRetryError(None, URL, None), 200, 0.0, "MaxRetryError"),  # type: ignore[arg-type]
+        (b"moved", 302, 0.0, "HTTP status 302"),
+        (b"x" * (MOST_CALENDAR + 1), 200, 0.0, "more than 4 MiB"),
+        (b"x" * 200_000, 200, TOTAL_SECONDS, "not complete within 60 s"),
+    ],
+)
+def test_what_can_not_be_read_is_logged_without_its_address_and_the_last_one_counts(
+    answer: Any, status: int, seconds: float, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = Web(LECTURE)
+    feed = _feed(web)
+    feed.poll()
+    before = feed.source
+    web.answer, web.status, web.seconds_per_block = answer, status, seconds
+    with caplog.at_level(logging.WARNING):
+        feed.poll()
+    assert feed.source is before
+    assert said in caplog.text
+    assert "the last one counts" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_faults_of_a_calendar_are_logged_and_its_other_events_count(caplog: pytest.LogCaptureFixture) -> None:
+    faulty = LECTURE + b"BEGIN:VEVENT\nSUMMARY:big\nDESCRIPTION:people: 900\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
+    feed = _feed(Web(faulty))
+    with caplog.at_level(logging.WARNING):
+        feed.poll()
+    assert feed.source is not None
+    assert len(feed.source.events) == 1
+    assert "booking refused: calendar: big.people: found 900" in caplog.text
+
+
+@pytest.mark.parametrize(("enabled", "config_maps", "watched"), [(True, True, 1), (True, False, 0), (False, True, 0)])
+def test_config_maps_are_watched_only_where_the_values_allow_it(enabled: bool, config_maps: bool, watched: int) -> None:
+    settings = (f"events.enabled={json.dumps(enabled)}", f"events.configMaps={json.dumps(config_maps)}")
+    policy = load_policy("roost", (), Settings(values=settings))
+    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
+    caches = Watching(cast("Any", None), scope, on_change=lambda: None).caches
+    assert [cache.kind for cache in caches].count("configmaps") == watched
+
+
+def test_an_address_without_https_is_refused_without_its_token() -> None:
+    events = {**default_values()["events"], "enabled": True, "calendarUrl": URL.replace("https", "http")}
+    read = Reader()
+    read_booking_settings(read, {"events": events})
+    (fault,) = [str(fault) for fault in read.faults if fault.key == "events.calendarUrl"]
+    assert "expected an address that begins with https://" in fault
+    assert "secret" not in fault
