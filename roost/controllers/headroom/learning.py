@@ -13,6 +13,7 @@ from roost.controllers.contract.actions import KeepHistory, Notice
 from roost.controllers.headroom.whole_nodes import read_size
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_history import (
+    HOUR_SECONDS,
     SAMPLE_SECONDS,
     History,
     HistoryError,
@@ -70,7 +71,7 @@ def observe(
     if snapshot.histories is not None:
         stored = snapshot.histories.get(headroom_set.name, "")
         if stored != learned.stored:
-            learned, notice = _load(headroom_set, learned, stored, snapshot)
+            learned, notice = _load(headroom_set, learned, stored, snapshot, now)
             actions += notice
         learned = replace(learned, stored=stored, is_loaded=True)
     if not learned.meter.is_due(now.wall):
@@ -126,10 +127,12 @@ def learned_number(
     return LearnedNumber(replicas, why, until)
 
 
-def _load(headroom_set: HeadroomSet, learned: Learned, stored: str, snapshot: Snapshot) -> tuple[Learned, list[Action]]:
+def _load(
+    headroom_set: HeadroomSet, learned: Learned, stored: str, snapshot: Snapshot, now: Moment
+) -> tuple[Learned, list[Action]]:
     if not stored:
         return learned, []
-    history, fault = _read(stored, learned.history.boot_seconds)
+    history, fault = _read(stored, learned.history.boot_seconds, now)
     if history is None:
         stateful_set = snapshot.stateful_sets.get(headroom_set.stateful_set)
         if stateful_set is None:
@@ -157,7 +160,7 @@ def _load(headroom_set: HeadroomSet, learned: Learned, stored: str, snapshot: Sn
     return replace(learned, history=history.with_hours(known)), []
 
 
-def _read(stored: str, boot_seconds: int) -> tuple[History | None, str]:
+def _read(stored: str, boot_seconds: int, now: Moment) -> tuple[History | None, str]:
     """Return the history, or why there is none that applies."""
     try:
         history = read_history(stored)
@@ -165,6 +168,9 @@ def _read(stored: str, boot_seconds: int) -> tuple[History | None, str]:
         return None, str(error)
     if history.boot_seconds != boot_seconds:
         return None, f"found growth within {history.boot_seconds} s, expected learn.bootSeconds, {boot_seconds} s"
+    # With hours that are still to come, those that come would seem too old to be kept.
+    if history.end_hour > now.wall // HOUR_SECONDS + 1:
+        return None, f"found hours up to {history.end_hour}, expected hours before the present, in hours since 1970"
     return history, ""
 
 

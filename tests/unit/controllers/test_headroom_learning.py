@@ -68,6 +68,10 @@ def _history(growth: int, days: int = 21, boot: int = 300) -> str:
     return History(boot, int(NOW // HOUR) - hours, (growth,) * hours).as_text()
 
 
+# Hours of next week.
+TO_COME = History(300, int(NOW // HOUR) - 168, (50,) * 336).as_text()
+
+
 @dataclass
 class Hub:
     """One set on one node; what is planned is carried out."""
@@ -162,7 +166,9 @@ def test_whatever_is_stored_no_set_leaves_its_bounds(text: str, windows: list[in
     assert hub.replicas <= max([*windows, high, 3])
 
 
-@pytest.mark.parametrize("stored", ["", "{}", "\x00", _history(50)[:-4], _history(50, boot=600), _history(50, days=1)])
+@pytest.mark.parametrize(
+    "stored", ["", "{}", "\x00", _history(50)[:-4], _history(50, boot=600), _history(50, days=1), TO_COME]
+)
 def test_without_a_history_that_can_be_used_the_values_apply(stored: str) -> None:
     for windows, replicas in (([], 3), ([DAY], 30)):
         hub = Hub(_document(windows=windows), {"default": stored})
