@@ -130,6 +130,11 @@ def check_assumptions(assumptions: Assumptions, place: str = PLACE) -> None:
         raise AssumptionsError(faults)
 
 
+def large_image_bytes(assumptions: Assumptions) -> float:
+    """The size that one image in 10,000 exceeds."""
+    return assumptions.image_median_bytes * math.exp(_LARGE_SIGMAS * assumptions.image_sigma)
+
+
 def check_images(assumptions: Assumptions, image: str, disk_bytes: int, place: str = PLACE) -> None:
     """Raises AssumptionsError where no node's disk holds the trace's largest image, of `disk_bytes`."""
     if 0 < assumptions.node_disk_bytes < disk_bytes:
@@ -186,7 +191,7 @@ def _contradictions(assumed: Assumptions, place: str) -> Iterable[Fault]:
         yield Fault(place, 0, "gc_low", f"{assumed.gc_low:g}", f"at most gc_high, which is {assumed.gc_high:g}")
     if assumed.max_backoff_seconds < assumed.backoff_seconds:
         yield Fault(place, 0, "max_backoff_seconds", f"{assumed.max_backoff_seconds:g}", "at least backoff_seconds")
-    large = assumed.image_median_bytes * math.exp(_LARGE_SIGMAS * assumed.image_sigma)
+    large = large_image_bytes(assumed)
     if assumed.node_disk_bytes and assumed.node_disk_bytes < large:
         sizes = (
             f"image_median_bytes is {show_assumption(assumed.image_median_bytes)}, image_sigma {assumed.image_sigma:g}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from generator.faults import Fault, UsageError, ValuesError, describe, show_path
 from generator.values.files import read_file
 from generator.values.loader import load
-from roost.simulator.setup.checks import AssumptionsError
+from roost.simulator.setup.checks import AssumptionsError, large_image_bytes, show_assumption
 from roost.simulator.setup.pools import Expander, Pool, Pools, UserProfile
 from roost_core.placement.quantities import parse_hub_bytes, parse_quantity
 from roost_core.placement.selectors import Taint
@@ -135,6 +135,11 @@ class _Reader:
         most = self._whole(body, path, "max_nodes", 100, least=1)
         if least > most:
             self._fault((*path, "min_nodes"), str(least), f"at most max_nodes, which is {most}")
+        disk = int(self._amount(machine, inner, "disk")) if "disk" in machine else assumptions.node_disk_bytes
+        large = large_image_bytes(assumptions)
+        if 0 < disk < large:
+            expected = f"room for an image as large as one in 10,000, {show_assumption(round(large))}, or 0: endless"
+            self._fault((*inner, "disk"), describe(machine.get("disk")), expected)
         alternatives = self._list(body, path, "alternatives")
         for place, other in alternatives:
             self._known(other, (*path, "alternatives", place), _MACHINE_KEYS)
@@ -150,7 +155,7 @@ class _Reader:
             cpu_millicores=round(cpu * 1000),
             memory_bytes=int(memory),
             pods=self._whole(machine, inner, "pods", 110, least=1),
-            disk_bytes=int(self._amount(machine, inner, "disk")) if "disk" in machine else assumptions.node_disk_bytes,
+            disk_bytes=disk,
             resources=tuple(sorted((key, int(amount)) for key, amount in amounts.items())),
             boot_seconds=self._number(body, path, "boot_seconds", assumptions.boot_median_seconds, least=0.001),
             boot_sigma=self._number(body, path, "boot_sigma", assumptions.boot_sigma, greatest=3.0),

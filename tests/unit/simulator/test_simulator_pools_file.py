@@ -114,6 +114,10 @@ MACHINE = "pools: [{name: a, machine: {cpu: 4, memory: 16G}}]\n"
             "pools:\n- name: a\n  machine: {cpu: 4, memory: 8G}\n  alternatives:\n  - {price: 2}\n",
             'pools.yaml:5: pools[0].alternatives[0].machine.type: found "4 CPU, 8 GB", expected a type that no other',
         ),
+        (
+            "pools:\n- name: a\n  machine: {cpu: 4, memory: 8G, disk: 2G}\n",
+            'pools.yaml:3: pools[0].machine.disk: found "2G", expected room for an image as large as one in 10,000, ',
+        ),
         ("pools: [\n", "pools.yaml:2: "),
     ],
 )
