@@ -57,7 +57,7 @@ from webhook.rules.patch import (
     is_required,
     same_node_preference,
 )
-from webhook.rules.warm_finder import WarmFinder, WarmRequest
+from webhook.rules.warm_finder import WarmChoice, WarmFinder, WarmRequest
 
 if TYPE_CHECKING:
     from roost_core.placement.nodes import Nodes
@@ -336,25 +336,11 @@ def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
 
 def prefer_warm(case: Case) -> Iterator[Verdict]:
     """Prefer nodes of the smallest set that carries the class: first those known to hold the images."""
-    pod, finder = case.pod, case.rules.warm
-    if finder is None or _keeps_target(pod, WARM_TARGET_ANNOTATION, _is_named):
+    choice = choose_warm_nodes(case)
+    if choice is None:
         return
-    nodes, facts = case.facts.nodes, case.facts.warm.get(case.rules.name)
-    if nodes is None or facts is None:
-        yield Note("warm", "nothing preferred: nodes can't be read")
-        return
-    try:
-        requests = _requests_of(case)
-    except MalformedPodError:
-        # The API server will reject the pod and say why; the other rules don't need requests.
-        yield Note("warm", "nothing preferred: the pod's requests can't be read")
-        return
-    images = [(normalise_reference(reference), _labelled_holders(case, nodes, reference)) for reference in pod.images]
-    holders = [_known_holders(facts, reference, labelled) for reference, labelled in images]
-    request = WarmRequest(pod.rules, requests, holders, images)
-    choice = finder.find(request, nodes, facts)
-    if not choice.nodes:
-        yield Note("warm", f"nothing preferred: no node has room; {choice.set_size} in the set")
+    if isinstance(choice, str):
+        yield Note("warm", f"nothing preferred: {choice}")
         return
     for node, weight in choice.nodes:
         yield PreferNode({"weight": weight, "preference": _is_named(node)})
@@ -362,6 +348,26 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     yield Annotate(WARM_TARGET_ANNOTATION, first)
     known = f"{choice.holding} of {len(choice.nodes)} preferred nodes hold the images"
     yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
+
+
+def choose_warm_nodes(case: Case) -> WarmChoice | str | None:
+    """The nodes that `prefer_warm` prefers, one or more; or why there are none. None: the pod needs none."""
+    pod, finder = case.pod, case.rules.warm
+    if finder is None or _keeps_target(pod, WARM_TARGET_ANNOTATION, _is_named):
+        return None
+    nodes, facts = case.facts.nodes, case.facts.warm.get(case.rules.name)
+    if nodes is None or facts is None:
+        return "nodes can't be read"
+    try:
+        requests = _requests_of(case)
+    except MalformedPodError:
+        # The API server will reject the pod and say why; the other rules don't need requests.
+        return "the pod's requests can't be read"
+    images = [(normalise_reference(reference), _labelled_holders(case, nodes, reference)) for reference in pod.images]
+    holders = [_known_holders(facts, reference, labelled) for reference, labelled in images]
+    request = WarmRequest(pod.rules, requests, holders, images)
+    choice = finder.find(request, nodes, facts)
+    return choice if choice.nodes else f"no node has room; {choice.set_size} in the set"
 
 
 def _requests_of(case: Case) -> tuple[tuple[str, int], ...]:

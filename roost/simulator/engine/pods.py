@@ -23,12 +23,13 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import read_pod
-from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
-from roost_core.scheduler.pod_reader import read_node_term, read_pod_state
+from roost_core.placement.selectors import Requirement
+from roost_core.scheduler.objects import NodeTerm, PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
+from roost_core.scheduler.pod_reader import read_pod_state
 from webhook.admission import Result, decide
 from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
-from webhook.rules.patch import Annotate, PreferNode
-from webhook.rules.rulebook import Case, Memory, Reads, Rule, Rulebook
+from webhook.rules.rulebook import Case, Memory, Reads, Rule, Rulebook, choose_warm_nodes
+from webhook.rules.warm_finder import WarmChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import PlaceholderSet, Policy
     from roost.simulator.setup.pools import UserProfile
     from roost_core.placement.pods import Pod
-    from roost_core.scheduler.objects import NodeTerm
     from webhook.rules.patch import Operation
     from webhook.rules.rulebook import ClassRules
 
@@ -115,7 +115,8 @@ class PodMaker:
         self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
         self._memory = Memory()
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
-        self._named: dict[str, NodeTerm] = {}
+        self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}
+        self._named: dict[tuple[str, int], WeightedNodeTerm] = {}
         self._specs: dict[PodSpec, PodSpec] = {}
 
     @cached_property
@@ -145,8 +146,9 @@ class PodMaker:
         """A user's pod."""
         profile = None if self._choices is None else self._choices.profile(attempt)
         asked = (attempt.cpu_millicores, attempt.memory_bytes, None if profile is None else profile.name)
-        key = (USER, attempt.image, attempt.repository, *asked, attempt.hub)
-        made = self._make(key, name, created, facts, lambda: self._user_body(attempt, name, profile))
+        kind = (*asked, attempt.hub)
+        key = (USER, attempt.image, attempt.repository, *kind)
+        made = self._make(key, name, created, facts, lambda: self._user_body(attempt, name, profile), kind=kind)
         return made if self._choices is None else self._choices.to_zone(made, attempt)
 
     def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
@@ -254,19 +256,33 @@ class PodMaker:
             resources["limits"] = extended
 
     def _make(
-        self, key: tuple[object, ...], name: str, created: float, facts: Facts, body: Callable[[], JSONObject]
+        self,
+        key: tuple[object, ...],
+        name: str,
+        created: float,
+        facts: Facts,
+        body: Callable[[], JSONObject],
+        *,
+        kind: tuple[object, ...] = (),
     ) -> PodState:
+        """A pod. key: of pods that differ in names alone; kind: of those that differ in images and environment too."""
         known = self._kept.get(key)
         if known is None or not known.holds(facts):
-            known = self._kept[key] = self._admit(body(), known, facts, created)
+            before = known or self._last_of_kind.get(kind)
+            known = self._kept[key] = self._admit(body(), before, facts, created)
+            if kind:
+                if len(self._last_of_kind) > _KEPT:
+                    self._last_of_kind.clear()
+                self._last_of_kind[kind] = known
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
-        state = copy_pod(known.state, name=name, uid=name, created=created)
-        return state if known.met is None else self._with_warm_nodes(state, *known.met, facts, created)
+        if known.met is None:
+            return copy_pod(known.state, name=name, uid=name, created=created)
+        return self._with_warm_nodes(known.state, known.met, facts, name, created)
 
     def _admit(self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float) -> _PodTemplate:
-        """The pod after the webhook; before: the last of its kind."""
+        """The pod after the webhook; before: one that differs at most in images and environment."""
         namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
         if self._rulebook is None or namespace != self._policy.namespace:
             return _PodTemplate(self._read(body))
@@ -278,7 +294,10 @@ class PodMaker:
             self._memory.ledger.record(key, decision.home, now)
         if before is not None and before.operations == decision.operations:
             # Applying a patch and reading the pod again costs most of an admission.
-            state = before.state
+            state, images = before.state, tuple(pod.images)
+            if state.spec.images != images:
+                spec = copy_spec(state.spec, images=images)
+                state = copy_pod(state, spec=self._specs.setdefault(spec, spec))
         else:
             state = self._read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
         nodes = facts.nodes if Reads.NODES in decision.reads else None
@@ -287,33 +306,31 @@ class PodMaker:
         met = (pod, rules) if rules is not None and is_warm else None
         return _PodTemplate(state, decision.reads, nodes, decision.operations, met)
 
-    def _with_warm_nodes(self, state: PodState, pod: Pod, rules: ClassRules, facts: Facts, now: float) -> PodState:
-        """The pod with the terms and annotations of the webhook's rule of warm sets."""
-        if self._rulebook is None:
-            return state
-        terms, annotations = list(state.spec.preferred_node_terms), dict(state.annotations)
-        # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
-        case = Case(pod, pod_key(pod.namespace, pod.name), rules, self._rulebook, facts, self._memory, now)
-        for rule in filter(_reads_warm_pods, rules.rules):
-            for change in rule.apply(case):
-                if isinstance(change, PreferNode):
-                    term = self._term(change.term["preference"])
-                    if term is not None:
-                        terms.append(WeightedNodeTerm(change.term["weight"], term))
-                elif isinstance(change, Annotate):
-                    annotations[change.key] = change.value
-        return copy_pod(state, spec=copy_spec(state.spec, preferred_node_terms=tuple(terms)), annotations=annotations)
+    def _with_warm_nodes(
+        self, state: PodState, met: tuple[Pod, ClassRules], facts: Facts, name: str, now: float
+    ) -> PodState:
+        """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
+        pod, rules = met
+        changes: dict[str, Any] = {"name": name, "uid": name, "created": now}
+        if self._rulebook is not None:
+            # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
+            case = Case(pod, pod_key(pod.namespace, pod.name), rules, self._rulebook, facts, self._memory, now)
+            choice = choose_warm_nodes(case)
+            if isinstance(choice, WarmChoice):
+                terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
+                changes["spec"] = copy_spec(state.spec, preferred_node_terms=terms)
+                changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}
+        return copy_pod(state, **changes)
 
-    def _term(self, preference: JSONObject) -> NodeTerm | None:
-        """The term that names a node, read once."""
-        name = preference["matchFields"][0]["values"][0]
-        term = self._named.get(name)
+    def _named_term(self, wanted: tuple[str, int]) -> WeightedNodeTerm:
+        """The preference for a node of that name with that weight; the same object each time."""
+        term = self._named.get(wanted)
         if term is None:
-            term = read_node_term(preference)
-            if term is not None:
-                if len(self._named) > _KEPT:
-                    self._named.clear()
-                self._named[name] = term
+            if len(self._named) > _KEPT:
+                self._named.clear()
+            name, weight = wanted
+            fields = (Requirement("metadata.name", "In", frozenset((name,))),)
+            term = self._named[wanted] = WeightedNodeTerm(weight, NodeTerm((), fields))
         return term
 
     def _read(self, body: JSONObject) -> PodState:
@@ -323,10 +340,6 @@ class PodMaker:
         policy = self._policy
         priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
         return copy_pod(state, priority=priority.value, preempts=priority.preempts)
-
-
-def _reads_warm_pods(rule: Rule) -> bool:
-    return Reads.WARM in rule.reads
 
 
 def _reads_no_warm_pods(rule: Rule) -> bool:

@@ -55,6 +55,19 @@ def test_another_hubs_pod_is_in_its_own_namespace_and_no_webhook_of_ours_changes
     assert again.spec == ours.spec
 
 
+def test_pods_of_a_kind_have_images_of_their_own_and_what_the_webhook_makes_of_those() -> None:
+    policy = load_policy("roost")
+    maker = PodMaker(policy, Assumptions())
+    label = pulled_label(policy.release, policy.namespace, MANAGED)
+    facts = Facts(nodes=Nodes([NodeFact("node-1", {label: "true"})]))
+    for image in ("example.org/one:1", "example.org/two:1", MANAGED, "example.org/three:1"):
+        for memory_bytes in (2**28, 2**30):
+            attempt = Attempt(0, 0.0, "repository", image, memory_bytes=memory_bytes)
+            made = maker.user(attempt, "jupyter-ada", 1.0, facts)
+            assert made == PodMaker(policy, Assumptions()).user(attempt, "jupyter-ada", 1.0, facts)
+            assert made.spec.images == (image,)
+
+
 def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch() -> None:
     policy = load_policy("recommended")
     assert policy.webhook is not None
