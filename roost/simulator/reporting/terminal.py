@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group
@@ -9,9 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from roost.simulator.reporting.amounts import DASH, MISSING, show_amount, show_bound, show_range, show_value
+from roost.pages.table import Unit
+from roost.simulator.engine.costs import BY_USE
+from roost.simulator.reporting.amounts import DASH, MISSING, show_amount, show_bound, show_cell, show_range, show_value
 from roost.simulator.reporting.context import notices
-from roost.simulator.reporting.tables import SENSITIVE
+from roost.simulator.reporting.tables import COST_TABLES, SENSITIVE, costs
 from roost.simulator.sweep.measure_registry import BY_KEY, MEASURES
 from roost.simulator.sweep.summary import value_of
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from roost.pages.table import Cell
+    from roost.pages.table import Table as PageTable
     from roost.simulator.reporting.context import ReportContext
     from roost.simulator.sweep.measure_registry import Measure
     from roost.simulator.sweep.summary import Summary, Value
@@ -30,6 +35,8 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 BOUND_MARK: Final = "│"
 _FIGURE_WIDTH: Final = 28
 _CELL_WIDTH: Final = 25
+# Pools, hubs and images of a policy at most; the page has more.
+_MOST_COSTS: Final = 5
 
 
 def to_text(summary: Summary, context: ReportContext, width: int, *, colour: bool = False) -> str:
@@ -70,6 +77,9 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
             yield block
             yield Text("")
     yield from _side_by_side(summary, width)
+    for table in costs(summary):
+        yield Text("")
+        yield _costs(table)
     for name in summary.varied():
         yield Text("")
         yield _sensitivity(summary, name)
@@ -150,6 +160,20 @@ def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
         yield table
         if first + at_once < len(summary.policies):
             yield Text("")
+
+
+def _costs(costs: PageTable) -> RenderableType:
+    """What is beside the figures: costs by pool, hub and image, the costliest of each."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column in costs.columns:
+        table.add_column(escape(column.heading), justify="left" if column.unit is Unit.TEXT else "right")
+    shown: Counter[tuple[Cell, ...]] = Counter()
+    for row in costs.rows:
+        shown[row[:2]] += 1
+        if row[1] != COST_TABLES[BY_USE] and shown[row[:2]] <= _MOST_COSTS:
+            cells = zip(row, costs.columns, strict=True)
+            table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
+    return table
 
 
 def _sensitivity(summary: Summary, name: str) -> RenderableType:

@@ -9,9 +9,12 @@ import pytest
 
 from roost.simulator.engine.costs import BY_HUB, BY_IMAGE, BY_POOL, BY_USE, IDLE, PLACEHOLDERS, USERS, dominant_share
 from roost.simulator.engine.node_groups import ZONE_LABEL
+from roost.simulator.reporting.context import ReportContext
+from roost.simulator.reporting.terminal import to_text
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost.simulator.setup.pools import Pool, Pools, UserProfile
 from roost.simulator.setup.pools_file import with_pools
+from roost.simulator.sweep.summary import WorldSetting, summarise
 from roost_core.placement.selectors import Taint
 from tests.small_worlds import USER_BYTES, WatchedWorld, attempt, comparable, in_order, play, policy, with_placeholders
 
@@ -154,3 +157,16 @@ def test_each_pool_keeps_its_least_and_its_most() -> None:
     created = [played.fleet.groups[played.fleet.place_of(f"node-{number}")].pool for number in (1, 2)]
     assert created == ["small", "small"]
     assert played.measures.result.peak_nodes == 5
+
+
+def test_the_terminal_shows_costs_by_pool_hub_and_the_costliest_images() -> None:
+    said = [attempt(number, 60.0 * number, f"image-{number}") for number in range(8)]
+    assumed = world(replace(PLAIN, max_nodes=3), currency="EUR")
+    result, _ = play([*said, attempt(8, 3 * HOUR, "last")], policy("z2jh"), assumed)
+    text = to_text(summarise([result], [WorldSetting({}, assumed)]), ReportContext({}, "a trace", None, "1"), 120)
+    assert "cost, EUR" in text
+    assert "users of hub    binder" in text
+    assert text.count("users of image  image-") == 5
+    without, _ = play(said, policy("z2jh"), Assumptions())
+    plain = summarise([without], [WorldSetting({}, Assumptions())])
+    assert "cost" not in to_text(plain, ReportContext({}, "a trace", None, "1"), 120)
