@@ -4,11 +4,14 @@ Both sides get the same values, nodes, pods, moments and sessions, all of them c
 nothing and report no images, so the simulator's don't either; that scores of images are equal is test_scheduler_model's
 affair. Nodes are of different sizes, so that few decisions are ties, which kube-scheduler breaks at random.
 
-Both are alike until a user pre-empts a placeholder for the first time: 97 of 97 launches went to the same node. From
-then on they part: kube-scheduler compares victims' starts in whole seconds and takes any of those that are equal, where
-the simulator knows which is later; and whether a victim is gone before the next user comes hangs on milliseconds, times
-the compression. One victim on another node, and what follows lands elsewhere. Users by node and the number of
-pre-emptions stay close.
+Left alone, both are alike until a user pre-empts a placeholder for the first time: 97 of 97 launches went to the same
+node. From then on they part: kube-scheduler takes any of the victims that started in the same second, where the
+simulator knows which is later; and whether a pod is gone before the next user comes hangs on milliseconds, times the
+compression. One victim on another node, and what follows lands elsewhere: 82 % went to the same node.
+
+Played in step (hour_in_step.py), each decision is judged in the state that the real ones made. Seen on a machine with a
+load of four on each core, in two runs: of 240 users 219 and 224 the same, 7 and 3 victims of equal rank, 14 and 13 the
+moment of a deletion, none unexplained. With the weights of another policy 58 and 40 are unexplained.
 """
 
 from __future__ import annotations
@@ -28,10 +31,22 @@ from roost.simulator.chance import Chance
 from roost.simulator.engine.pods import NODE_PURPOSE, PLACEHOLDER, USER
 from roost.simulator.setup.assumptions import SESSIONS, Assumptions, Autoscaler
 from roost.simulator.setup.policy import load_policy
+from roost.simulator.setup.shipped import values_files
 from roost.simulator.trace.counts import InputCounts
 from roost.simulator.trace.reading import open_trace
 from tests import recorded_data
 from tests.e2e.played_day import Witness
+from tests.e2e.simulator.hour_in_step import (
+    SAME,
+    TIE,
+    UNEXPLAINED,
+    VICTIM,
+    Followed,
+    Outcome,
+    StepWorld,
+    followed_from,
+    play_in_step,
+)
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -79,6 +94,8 @@ class Played(NamedTuple):
     quiet: int
     # When each came and went, as it was played.
     attempts: list[Attempt]
+    # Seconds since 1970 at the beginning.
+    began_at: float = 0.0
 
 
 def an_hour() -> list[Attempt]:
@@ -104,14 +121,8 @@ def an_hour() -> list[Attempt]:
     ]
 
 
-class HourWorld(WatchedWorld):
-    """Nodes of the sizes above, and a note of how many launches came before the first pre-emption."""
-
-    quiet = LAUNCHES
-
-    def preempt(self, pod: SimPod) -> None:
-        self.quiet = min(self.quiet, self.measures.result.admitted - 1)
-        super().preempt(pod)
+class SizedNodes(WatchedWorld):
+    """Nodes of the sizes above."""
 
     def template(self, name: str, place: int = 0) -> NodeState:
         node = super().template(name, place)
@@ -121,32 +132,69 @@ class HourWorld(WatchedWorld):
         return replace(node, allocatable={**node.allocatable, "memory": ROOM[int(number) - 1] * USER_BYTES})
 
 
+class HourWorld(SizedNodes):
+    """Notes how many launches came before the first pre-emption."""
+
+    quiet = LAUNCHES
+
+    def preempt(self, pod: SimPod) -> None:
+        self.quiet = min(self.quiet, self.measures.result.admitted - 1)
+        super().preempt(pod)
+
+
+class FollowingWorld(SizedNodes, StepWorld):
+    """The same nodes, in step with the real ones."""
+
+
+class NominationWitness(Witness):
+    """Also notes nominations, by pod: (seconds since 1970, node)."""
+
+    def __init__(self, cluster: ControlPlane, namespace: str) -> None:
+        self.nominations: dict[str, list[tuple[float, str]]] = {}
+        super().__init__(cluster, namespace)
+
+    def _see(self, kind: str, pod: dict[str, Any]) -> None:
+        super()._see(kind, pod)
+        node = pod.get("status", {}).get("nominatedNodeName")
+        if node:
+            self.nominations.setdefault(pod["metadata"]["name"], []).append((time.time(), node))
+
+
+ASSUMED = Assumptions(
+    autoscaler=Autoscaler.NONE,
+    min_nodes=len(ROOM),
+    max_nodes=len(ROOM),
+    quota_per_repository=0,
+    status_images=0,
+    bind_seconds=0.0,
+    start_seconds=0.0,
+    pull_overhead_seconds=0.0,
+    # Placeholders have no grace period, and fake nodes nothing to stop. In so compressed an hour it matters:
+    # with 0.2 s instead 185 of 240 pods were on the same node, with this 207.
+    preempted_gone_seconds=0.02,
+    # kube-scheduler takes pods out of their back-off when it has nothing else to do (SchedulerPopFromBackoffQ).
+    backoff_seconds=0.0,
+    max_backoff_seconds=0.0,
+)
+
+
 def simulate(attempts: Sequence[Attempt], values: Path, namespace: str) -> Played:
     """In the simulator: starts take no time, as on fake nodes."""
     world = HourWorld(
         load_policy("hour", [str(values)], release=Release("hub", namespace)),
-        Assumptions(
-            autoscaler=Autoscaler.NONE,
-            min_nodes=len(ROOM),
-            max_nodes=len(ROOM),
-            quota_per_repository=0,
-            status_images=0,
-            bind_seconds=0.0,
-            start_seconds=0.0,
-            pull_overhead_seconds=0.0,
-            # Placeholders have no grace period, and fake nodes nothing to stop. In so compressed an hour it matters:
-            # with 0.2 s instead 185 of 240 pods were on the same node, with this 207.
-            preempted_gone_seconds=0.02,
-            # kube-scheduler takes pods out of their back-off when it has nothing else to do (SchedulerPopFromBackoffQ).
-            backoff_seconds=0.0,
-            max_backoff_seconds=0.0,
-        ),
+        ASSUMED,
         seed=1,
     )
     world.play(attempts)
     nodes = {one.number: one.node for one in world.bindings if one.kind == USER and one.number is not None}
     placeholders = Counter(one.node for one in itertools.takewhile(lambda one: one.kind == PLACEHOLDER, world.bindings))
     return Played(nodes, len(world.preempted), dict(placeholders), world.quiet, list(attempts))
+
+
+def step(real: Played, followed: Followed, files: Sequence[str], namespace: str) -> Outcome:
+    """In the simulator, in step with what was really done."""
+    policy = load_policy("hour", files, release=Release("hub", namespace))
+    return play_in_step(real.attempts, policy, ASSUMED, followed, FollowingWorld)
 
 
 def play_for_real(attempts: Sequence[Attempt], stack: Stack, witness: Witness) -> Played:
@@ -193,7 +241,7 @@ def play_for_real(attempts: Sequence[Attempt], stack: Stack, witness: Witness) -
     # A victim is gone a moment after it was chosen.
     first_gone = min((one.gone_seen - began_at for one in gone if one.gone_seen is not None), default=last + 100.0)
     quiet = sum(one.moment < first_gone - 1.0 for one in played)
-    return Played(nodes, len(gone), dict(placeholders), quiet, played)
+    return Played(nodes, len(gone), dict(placeholders), quiet, played, began_at)
 
 
 def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
@@ -228,7 +276,7 @@ def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> N
         with (
             FakeNodes(cluster.api) as nodes,
             PodKeeper(cluster.api, parallel_requests=8),
-            Witness(cluster, namespace) as witness,
+            NominationWitness(cluster, namespace) as witness,
         ):
             for number, users in enumerate(ROOM, 1):
                 nodes.create(
@@ -246,6 +294,9 @@ def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> N
                 # Pre-emption looks at starts, in whole seconds.
                 time.sleep(1.1)
                 real = play_for_real(attempts, stack, witness)
+    followed = followed_from(list(witness.pods.values()), witness.nominations, real.began_at)
+    in_step = step(real, followed, [str(values)], namespace)
+    otherwise = step(real, followed, [*values_files("kube-default"), str(values)], namespace)
     simulated = simulate(real.attempts, values, namespace)
     both = real.nodes.keys() & simulated.nodes.keys()
     differing = [number for number in sorted(both) if real.nodes[number] != simulated.nodes[number]]
@@ -258,7 +309,16 @@ def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> N
     say(f"pre-empted: {real.preempted}, simulated {simulated.preempted}")
     for name, one in (("real", real), ("simulated", simulated)):
         say(f"users by node, {name}: {sorted(Counter(one.nodes.values()).items())}")
-    assert both == set(range(LAUNCHES))
+    say(f"in step: users {dict(Counter(in_step.users.values()))}, placeholders {dict(in_step.placeholders)}")
+    say(f"in step, by another policy: users {dict(Counter(otherwise.users.values()))}")
+    assert both == set(range(LAUNCHES)) == in_step.users.keys()
+    causes = Counter(in_step.users.values())
+    # Nothing that isn't named, but for what a machine that stalls may hide.
+    assert causes[UNEXPLAINED] <= LAUNCHES * 0.02
+    assert causes[SAME] + causes[TIE] + causes[VICTIM] >= LAUNCHES * 0.85
+    assert in_step.placeholders[UNEXPLAINED] <= 3
+    # The causes don't explain everything: other weights are found out.
+    assert Counter(otherwise.users.values())[UNEXPLAINED] >= LAUNCHES * 0.1
     assert quiet >= 60
     assert quiet_differing <= quiet * 0.05
     # Seen: 0.85 and 0.86; a loaded machine costs some.
