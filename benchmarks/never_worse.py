@@ -41,7 +41,7 @@ from roost.simulator.sweep.survey import trace_of
 from roost.simulator.trace.attempt import other_scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost.simulator.setup.policy import Policy
     from roost.simulator.trace.attempt import Attempt
@@ -86,7 +86,8 @@ def roost_values(scenario: Scenario, placeholders: int) -> _JSON:
 
 
 @cache
-def _policy(scenario: Scenario, arm: str, placeholders: int, extra: str) -> Policy:
+def policy_of(scenario: Scenario, arm: str, placeholders: int, extra: str) -> Policy:
+    """The policy of one arm. extra: a values file over Roost's; "": none."""
     told = roost_values(scenario, placeholders)
     layers: list[str] = []
     if arm == HUB:
@@ -145,11 +146,10 @@ class Job(NamedTuple):
     extra: str = ""
 
 
-def run(scenario: Scenario, job: Job) -> Run:
+def run(scenario: Scenario, job: Job, policy: Policy) -> Run:
     """Replay one arm with one seed."""
     case, seed = job.case, job.seed
     world = make_assumptions({**scenario.world, "autoscaler": _autoscaler(case.autoscaler)}, scenario.name)
-    policy = _policy(scenario, job.arm, case.placeholders, job.extra)
     result = replay(_launches(scenario, seed, job.days), policy, world, seed)
     waits = result.waits[TOTAL]
     return Run(
@@ -203,11 +203,11 @@ def replays(
     # Where the values come to the same, so do the replays.
     alike: dict[tuple[object, ...], list[Job]] = {}
     for job in todo:
-        digest = _policy(known[job.case.scenario], job.arm, job.case.placeholders, job.extra).digest
+        digest = policy_of(known[job.case.scenario], job.arm, job.case.placeholders, job.extra).digest
         alike.setdefault((job.case, job.seed, digest), []).append(job)
     firsts = {same[0]: same for same in alike.values()}
     found: Runs = {}
-    for number, (job, done) in enumerate(_all(known, list(firsts), jobs), 1):
+    for number, (job, done) in enumerate(play_all(known, list(firsts), jobs, _policy_of_job), 1):
         case = job.case
         for same in firsts[job]:
             found.setdefault(case, {}).setdefault(same.arm, {})[job.seed] = done
@@ -216,24 +216,34 @@ def replays(
     return {case: {arm: found[case][arm] for arm in ARMS} for case in dict.fromkeys(job.case for job in todo)}
 
 
-def _all(known: Mapping[str, Scenario], todo: Sequence[Job], jobs: int) -> Iterable[tuple[Job, Run]]:
+def play_all(
+    known: Mapping[str, Scenario], todo: Sequence[Job], jobs: int, find_policy: Callable[[Scenario, Job], Policy]
+) -> Iterable[tuple[Job, Run]]:
+    """Replay in this many processes. known: the scenarios by name. find_policy: the policy of a scenario's job."""
+    _known.update(known)
+    _find_policy.append(find_policy)
     if jobs == 1:
         for job in todo:
-            yield job, run(known[job.case.scenario], job)
+            yield job, _run_known(job)
         return
-    _known.update(known)
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
         coming = {pool.submit(_run_known, job): job for job in todo}
-        for one in as_completed(coming):
-            yield coming[one], one.result()
+        for done in as_completed(coming):
+            yield coming[done], done.result()
 
 
 # What forked processes find there: a scenario's launches may be a function that can't be sent to them.
 _known: dict[str, Scenario] = {}
+_find_policy: list[Callable[[Scenario, Job], Policy]] = []
 
 
 def _run_known(job: Job) -> Run:
-    return run(_known[job.case.scenario], job)
+    scenario = _known[job.case.scenario]
+    return run(scenario, job, _find_policy[-1](scenario, job))
+
+
+def _policy_of_job(scenario: Scenario, job: Job) -> Policy:
+    return policy_of(scenario, job.arm, job.case.placeholders, job.extra)
 
 
 # Promises

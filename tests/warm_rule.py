@@ -24,6 +24,8 @@ class WarmNode(NamedTuple):
     created: float = 0.0
     # Images that came to it since a pod with this one's was bound or ended there; 0 where a label tells of them.
     images_since: int = 0
+    # Pods for which it is pulling.
+    pulls: int = 0
 
 
 def choose_warm(
@@ -39,10 +41,6 @@ def choose_warm(
     free = [node for node in members if node.pods < node.slots]
     emptiest = sorted((node for node in free if node.holds), key=lambda node: node.pods)
     holders = sorted(emptiest[:MAX_HOLDERS], key=lambda node: doubt(node.images_since))
-    others = sorted((node for node in free if not node.holds), key=lambda node: -node.pods)
-    room = limit - len(holders)
-    last = min(others, key=lambda node: node.pods, default=None)
-    if 1 < room < len(others) and last is not None and last not in others[:room]:
-        others[room - 1] = last
+    others = sorted((node for node in free if not node.holds), key=lambda node: (node.pulls, node.pods))
     beyond = [node for node in order[len(members) :] if node.pods < node.slots]
     return with_weights([node.name for node in [*holders, *others, *beyond][:limit]])

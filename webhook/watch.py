@@ -229,7 +229,9 @@ class _Watches:
         self._nodes: WatchCache[NodeFact] | None = None
         if settings.reads_nodes:
             reads_room = bool(self._classes_that_read(Reads.ROOM))
-            self._nodes = cache("/api/v1/nodes", partial(read_node, with_allocatable=reads_room), "nodes")
+            reads_images = bool(self._classes_that_read(Reads.WARM))
+            read = partial(read_node, with_allocatable=reads_room, with_images=reads_images)
+            self._nodes = cache("/api/v1/nodes", read, "nodes")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
@@ -276,6 +278,9 @@ class _Watches:
         self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
         # Names that now belong to other machines, whose images are still to be forgotten.
         self._replaced: set[str] = set()
+        # The images that each node had reported when warm sets last took in reports, and the nodes of that time.
+        self._reported: dict[str, frozenset[str]] = {}
+        self._reported_at: tuple[object, int] | None = None
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of unplaced pods, by key.
@@ -378,6 +383,8 @@ class _Watches:
         seen = self._refresh_pods()
         # Only now: a pod that is still bound to a node that went tells of its images with each change of its status.
         self._forget_images()
+        if self.knows_nodes:
+            self._take_in_reports()
         facts = Facts(
             nodes=self._known_nodes if self.knows_nodes else None,
             builder_nodes=self._builder_nodes,
@@ -397,7 +404,27 @@ class _Watches:
             nodes = known.nodes_with_images
             gone = {node for node in nodes if not known.pods_on(node)} if there is None else nodes - there
             self._warm = {**self._warm, name: known.without_nodes(gone | self._replaced)}
+        if there is None:
+            # Their reports are taken in again once nodes can be read.
+            self._reported, self._reported_at = {}, None
+        for node in self._replaced:
+            self._reported.pop(node, None)
         self._replaced = set()
+
+    def _take_in_reports(self) -> None:
+        """Tell warm sets which images nodes report."""
+        nodes = self._known_nodes
+        if nodes is None or not self._warm or nodes.moment == self._reported_at:
+            return
+        changed = nodes.changed_since(self._reported_at) if self._reported_at is not None else None
+        reports: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        for name in nodes if changed is None else changed:
+            node, before = nodes.get_node(name), self._reported.pop(name, frozenset())
+            if node is not None:
+                self._reported[name] = node.images
+                reports[name] = (before, node.images)
+        self._warm = {name: known.with_reports(reports) for name, known in self._warm.items()}
+        self._reported_at = nodes.moment
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, HomePod | None] = {}

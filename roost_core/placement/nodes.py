@@ -33,6 +33,8 @@ class NodeFact:
     uid: str = ""
     # Creation of the Node object, Unix time; 0: not read.
     created: float = 0.0
+    # Names that status.images lists, normalised: often only the largest 50 images. Empty: not read.
+    images: frozenset[str] = frozenset()
 
     @property
     def is_usable(self) -> bool:

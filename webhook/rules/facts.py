@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -22,7 +24,7 @@ from roost_core.scheduler.node_reader import read_allocatable
 from roost_core.scheduler.node_rows import bump
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Set
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 
     from roost_core.placement.lease_state import LeaseState
     from roost_core.placement.pods import JSONObject
@@ -50,6 +52,8 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 MAX_IMAGES_A_NODE: Final = 1000
 _MAX_REFERENCE: Final = 1024
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
+# Nodes report the same images again and again, and share the text of their names.
+_normalise: Final = lru_cache(maxsize=8192)(normalise_reference)
 # The longest name that a node can have.
 _MAX_NODE_NAME: Final = 253
 
@@ -102,6 +106,8 @@ class WarmPod(NamedTuple):
     node: str
     # Normalised; none before it is bound: until then no node has them because of it.
     images: tuple[str, ...]
+    # It is bound and none of its containers runs yet.
+    is_starting: bool = False
 
 
 class _Move(NamedTuple):
@@ -113,13 +119,15 @@ class _Move(NamedTuple):
 
 
 class WarmFacts:
-    """The unfinished pods of one class with a warm set, and the images that their nodes pulled for them. Immutable.
+    """The unfinished pods of one class with a warm set, and the images that their nodes hold. Immutable.
 
-    Images are remembered when their pods are gone, until their node goes: only the kubelet knows which it has removed.
-    It removes the least recently used first, so the number of images pulled since then says how likely that is.
+    Pods show an image as soon as they are bound; nodes report the others, such as those of pods that ended before this
+    process started. Images are remembered when their pods are gone, until their node goes: a report is cut to the
+    largest images, so what it lacks may still be there. Kubelets remove the least recently used image first, so the
+    number of images pulled since then says how likely that is.
     """
 
-    __slots__ = ("_brought", "_holders", "_images", "_loads", "moment", "pods")
+    __slots__ = ("_brought", "_holders", "_images", "_in_use", "_loads", "_pulling", "_pulls", "moment", "pods")
 
     # By `pod_key`.
     pods: Mapping[str, WarmPod]
@@ -131,6 +139,11 @@ class WarmFacts:
         self.moment = 0
         # Pods by node; under "" those without one.
         self._loads: Mapping[str, int] = {}
+        # Pods by image, of those that are bound.
+        self._in_use: Mapping[str, int] = {}
+        # Starting pods, by key, whose images weren't known on their node, and how many each node has.
+        self._pulling: Mapping[str, str] = {}
+        self._pulls: Mapping[str, int] = {}
         # By node: how many images had come to it when this one was used last; that used last at the end.
         self._images: Mapping[str, Mapping[str, int]] = {}
         # By node: how many have come to it so far.
@@ -147,6 +160,14 @@ class WarmFacts:
     def pods_on(self, node: str) -> int:
         """Pods of the class on a node, those still on their way to it too; for "" those without a node."""
         return self._loads.get(node, 0)
+
+    def pulls_on(self, node: str) -> int:
+        """Pods of the class for which a node is pulling images, as far as is known: kubelets pull one by one."""
+        return self._pulls.get(node, 0)
+
+    def uses_only(self, references: Container[str]) -> bool:
+        """Whether the bound pods of the class use no other images than these; `references` are normalised."""
+        return all(image in references for image in self._in_use)
 
     def holders(self, reference: str) -> frozenset[str]:
         """The nodes that are known to have an image; `reference` is normalised."""
@@ -182,6 +203,35 @@ class WarmFacts:
         new._remember(dict.fromkeys(gone, ({}, 0)), moved, dict)
         return new
 
+    def with_reports(self, reports: Mapping[str, tuple[Set[str], Set[str]]]) -> Self:
+        """A copy with what nodes report of their images: by node, the previous report and the present one.
+
+        What is new in a report is on the node. A report that shrank isn't cut, for other images would have filled it:
+        what it lacks is gone, unless a pod that isn't finished needs it.
+        """
+        found: dict[str, tuple[dict[str, int], int]] = {}
+        moved: list[_Move] = []
+        for node, (before, now) in reports.items():
+            images = dict(self._images.get(node, _NO_IMAGES))
+            new = [image for image in sorted(now - before) if image not in images]
+            gone: list[str] = []
+            if len(now) < len(before):
+                needed = {image for pod in self.pods.values() if pod.node == node for image in pod.images}
+                gone = [image for image in images if image not in now and image not in needed]
+            if not new and not gone:
+                continue
+            brought = self._brought.get(node, 0) + len(new)
+            images.update(dict.fromkeys(new, brought))
+            moved += [_Move(image, node, True) for image in new]
+            _drop(gone, images, node, moved)
+            _drop(_surplus(images), images, node, moved)
+            found[node] = images, brought
+        if not found:
+            return self
+        copy = self._copy()
+        copy._remember(found, moved, dict)
+        return copy
+
     @property
     def nodes_with_images(self) -> Set[str]:
         """Names of the nodes of which images are known."""
@@ -190,11 +240,17 @@ class WarmFacts:
     def _change(self, changes: Mapping[str, WarmPod | None], to_change: _ToChange) -> None:
         """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
         pods, loads = to_change(self.pods), to_change(self._loads)
+        pulling, pulls, in_use = to_change(self._pulling), to_change(self._pulls), to_change(self._in_use)
         seen: dict[str, dict[str, None]] = {}
         for key, pod in changes.items():
             before = pods.pop(key, None)
+            was_pulling = key in pulling
+            if was_pulling:
+                bump(pulls, pulling.pop(key), -1)
             if before is not None:
                 bump(loads, before.node, -1)
+                for image in before.images:
+                    bump(in_use, image, -1)
                 if pod is None and before.images:
                     # As kubelets count: used until now. But the node may be a new machine under the old one's name.
                     known = self._images.get(before.node, _NO_IMAGES)
@@ -203,9 +259,18 @@ class WarmFacts:
             if pod is not None:
                 pods[key] = pod
                 bump(loads, pod.node, 1)
+                for image in pod.images:
+                    bump(in_use, image, 1)
                 if pod.node and pod.images:
-                    seen.setdefault(pod.node, {}).update(dict.fromkeys(pod.images))
-        self.pods, self._loads = pods, loads
+                    known = self._images.get(pod.node, _NO_IMAGES)
+                    on_node = seen.setdefault(pod.node, {})
+                    if pod.is_starting and (
+                        was_pulling or any(image not in known and image not in on_node for image in pod.images)
+                    ):
+                        pulling[key] = pod.node
+                        bump(pulls, pod.node, 1)
+                    on_node.update(dict.fromkeys(pod.images))
+        self.pods, self._loads, self._pulling, self._pulls, self._in_use = pods, loads, pulling, pulls, in_use
         moved: list[_Move] = []
         found = {node: self._use(node, images, moved, to_change) for node, images in seen.items()}
         self._remember(found, moved, to_change)
@@ -224,9 +289,7 @@ class WarmFacts:
                 brought += 1
                 moved.append(_Move(image, node, True))
             now[image] = brought
-        for image in [oldest for oldest, _ in zip(now, range(len(now) - MAX_IMAGES_A_NODE), strict=False)]:
-            del now[image]
-            moved.append(_Move(image, node, False))
+        _drop(_surplus(now), now, node, moved)
         return now, brought
 
     def _remember(
@@ -259,7 +322,19 @@ class WarmFacts:
         new = type(self).__new__(type(self))
         new.pods, new._loads, new.moment = self.pods, self._loads, self.moment
         new._images, new._holders, new._brought = self._images, self._holders, self._brought
+        new._pulling, new._pulls, new._in_use = self._pulling, self._pulls, self._in_use
         return new
+
+
+def _surplus(images: Mapping[str, int]) -> list[str]:
+    """The oldest of more images than are remembered."""
+    return list(islice(images, max(0, len(images) - MAX_IMAGES_A_NODE)))
+
+
+def _drop(gone: Iterable[str], images: dict[str, int], node: str, moved: list[_Move]) -> None:
+    for image in gone:
+        del images[image]
+        moved.append(_Move(image, node, False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,8 +373,11 @@ def _is_true(obj: JSONObject, condition_type: str) -> bool:
     )
 
 
-def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
-    """What placement needs of a Node, as the API's JSON has it; its room and age only `with_allocatable`."""
+def read_node(node: JSONObject, *, with_allocatable: bool = False, with_images: bool = False) -> NodeFact:
+    """What placement needs of a Node, as the API's JSON has it.
+
+    with_allocatable: its room and age, too. with_images: the images that it reports, too.
+    """
     metadata, spec = _object(node, "metadata"), _object(node, "spec")
     allocatable: Mapping[str, int] = {}
     created = 0.0
@@ -321,7 +399,16 @@ def read_node(node: JSONObject, *, with_allocatable: bool = False) -> NodeFact:
         allocatable=allocatable,
         uid=metadata.get("uid") or "",
         created=created,
+        images=frozenset(_reported_images(node)) if with_images else frozenset(),
     )
+
+
+def _reported_images(node: JSONObject) -> Iterator[str]:
+    """The names of the images that a Node reports, normalised."""
+    names = (name for image in _object(node, "status").get("images") or () for name in image.get("names") or ())
+    readable = (name for name in names if isinstance(name, str) and 0 < len(name) <= _MAX_REFERENCE)
+    # Two names an image: with its tag, and with its digest.
+    return map(_normalise, islice(readable, 2 * MAX_IMAGES_A_NODE))
 
 
 def _target(pod: JSONObject, annotation: str) -> str:
@@ -360,4 +447,5 @@ def read_warm_pod(pod: JSONObject) -> WarmPod | None:
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     written = dict.fromkeys(str(one.get("image") or "") for one in containers)
     images = [normalise_reference(one) for one in written if one and len(one) <= _MAX_REFERENCE]
-    return WarmPod(str(bound), tuple(images[:MAX_IMAGES_A_NODE]))
+    is_starting = _object(pod, "status").get("phase") == "Pending"
+    return WarmPod(str(bound), tuple(images[:MAX_IMAGES_A_NODE]), is_starting)

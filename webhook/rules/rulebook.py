@@ -363,6 +363,10 @@ def choose_warm_nodes(case: Case) -> WarmChoice | str | None:
     except MalformedPodError:
         # The API server will reject the pod and say why; the other rules don't need requests.
         return "the pod's requests can't be read"
+    managed = case.rulebook.settings.managed_images
+    if facts.uses_only(managed) and all(normalise_reference(reference) in managed for reference in pod.images):
+        # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
+        return "pullers bring all images of the class to every node"
     images = [(normalise_reference(reference), _labelled_holders(case, nodes, reference)) for reference in pod.images]
     holders = [_known_holders(facts, reference, labelled) for reference, labelled in images]
     request = WarmRequest(pod.rules, requests, holders, images)

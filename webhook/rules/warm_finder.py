@@ -70,9 +70,10 @@ class _Set(NamedTuple):
     # Of the facts.
     moment: int
     size: int
-    # Those with room, emptiest first, and fullest first; the older of two that are as full.
+    # Those with room, the emptiest first, the older of two that are as empty.
     emptiest: Sequence[str]
-    fullest: Sequence[str]
+    # The same, those first that pull for the fewest pods.
+    idlest: Sequence[str]
     # The oldest outside the set with room, as many as may be named.
     beyond: Sequence[str]
 
@@ -101,11 +102,7 @@ class WarmFinder:
         names = _surest((name for name in known.emptiest if name in held), facts, request.images, limit) if held else []
         holding = len(names)
         if holding < limit:
-            names += islice((name for name in known.fullest if name not in held), limit - holding)
-            # Slots ignore what daemons use, so the fullest may really be full: make the last one the emptiest.
-            emptiest = next((name for name in known.emptiest if name not in held), "")
-            if limit - holding > 1 and emptiest and emptiest not in names:
-                names[-1] = emptiest
+            names += islice((name for name in known.idlest if name not in held), limit - holding)
         names += known.beyond[: limit - len(names)]
         return WarmChoice(with_weights(names), sum(name in held for name in names), known.size)
 
@@ -159,10 +156,10 @@ class WarmFinder:
                 break
             else:
                 beyond.append(name)
-        # Sorting keeps those that are as full in their order, turned round too.
+        # Sorting keeps those that are alike in their order.
         emptiest = sorted(free, key=loads.__getitem__)
-        fullest = sorted(free, key=loads.__getitem__, reverse=True)
-        return _Set(kind.nodes, facts, facts.moment, size, emptiest, fullest, beyond)
+        idlest = sorted(emptiest, key=facts.pulls_on)
+        return _Set(kind.nodes, facts, facts.moment, size, emptiest, idlest, beyond)
 
 
 def _kind_of(nodes: Nodes, judged: Mapping[str, tuple[int, int]]) -> _Kind:

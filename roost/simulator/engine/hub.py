@@ -236,6 +236,7 @@ class Hub:
         if launch is None or self._world.sim_pods.get(pod.key) is not pod:
             return
         pod.ready_at = self._world.now
+        self._world.facts.tell_pod(pod)
         if not launch.has_left:
             self.starting -= 1
             self._world.measures.started(waits, self._world.now)

@@ -9,13 +9,14 @@ from roost.simulator.engine.node_images import BACKGROUND
 from roost.simulator.engine.pods import image_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from roost.simulator.engine.bounds import BoundsMeter
     from roost.simulator.engine.entities import SimNode
     from roost.simulator.engine.node_images import Images
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import PullerSet
+    from roost_core.placement.nodes import NodeFact
     from roost_core.scheduler.objects import NodeState
 
 
@@ -35,6 +36,14 @@ class ImageWatcher(Protocol):
         ...
 
 
+class ImageReader(Protocol):
+    """What reads the images that nodes report."""
+
+    def with_images(self, fact: NodeFact, images: Iterable[str]) -> NodeFact:
+        """A node's facts once it reports these images."""
+        ...
+
+
 class KubeletsWorld(Protocol):
     """What kubelets read and change in a replay."""
 
@@ -43,6 +52,7 @@ class KubeletsWorld(Protocol):
     nodes: dict[str, SimNode]
     images: Images
     bounds: BoundsMeter
+    facts: ImageReader
 
     @property
     def controls(self) -> ImageWatcher:
@@ -125,7 +135,8 @@ class Kubelets:
             return
         images = node.images.status_images(self._world.now)
         if images is not node.state.images:
-            self._world.put(node, replace(node.state, images=images, image_count=len(images)))
+            fact = self._world.facts.with_images(node.state.fact, images)
+            self._world.put(node, replace(node.state, fact=fact, images=images, image_count=len(images)))
             self._world.controls.images_shown()
 
     def begin_puller(self, node: SimNode, puller: PullerSet) -> None:

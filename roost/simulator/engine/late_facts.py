@@ -35,7 +35,7 @@ class LateFacts(WebhookFacts):
         self._coming: deque[tuple[float, Callable[[], None]]] = deque()
 
     def tell_pod(self, pod: SimPod) -> None:
-        """A pod was created or bound."""
+        """A pod was created or bound, or its containers run."""
         if not pod.state.node_name:
             self.tell_home(pod, pod.state)
             self._later(partial(self.tell_warm, pod, pod.state))

@@ -131,7 +131,7 @@ class PodMaker:
         rules = {} if self._rulebook is None else self._rulebook.rules
         return tuple(name for name, rule in rules.items() if rule.warm is not None)
 
-    def warm_pod(self, state: PodState) -> tuple[str, WarmPod] | None:
+    def warm_pod(self, state: PodState, *, is_starting: bool) -> tuple[str, WarmPod] | None:
         """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
         if self._rulebook is None:
             return None
@@ -140,7 +140,7 @@ class PodMaker:
             return None
         if not state.node_name:
             return pod_class.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
-        return pod_class.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)))
+        return pod_class.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)), is_starting)
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
         """A user's pod."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from roost_core.placement.images import normalise_reference
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.record_copier import Copier
 from webhook.rules.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from roost.simulator.engine.entities import SimPod
     from roost.simulator.engine.pods import PodMaker
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodState
 
 _copy_facts: Final = Copier(Facts)
+_normalise: Final = lru_cache(maxsize=65536)(normalise_reference)
 
 
 class WebhookFacts:
@@ -37,9 +40,11 @@ class WebhookFacts:
         # By class: changes that the facts' warm sets don't have yet.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
         self._has_homes = bool(maker.homes)
+        # The images that each node reported last.
+        self._reported: dict[str, frozenset[str]] = {}
 
     def tell_pod(self, pod: SimPod) -> None:
-        """A pod was created or bound."""
+        """A pod was created or bound, or its containers run."""
         self.tell_home(pod, pod.state)
         self.tell_warm(pod, pod.state)
 
@@ -54,7 +59,7 @@ class WebhookFacts:
     def tell_warm(self, pod: SimPod, state: PodState) -> None:
         """What a pod adds to its class's warm set, if that has one."""
         if self._warm_changes:
-            warm = self._maker.warm_pod(state)
+            warm = self._maker.warm_pod(state, is_starting=pod.ready_at is None)
             if warm is not None:
                 pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
 
@@ -68,16 +73,41 @@ class WebhookFacts:
     def tell_node(self, name: str, fact: NodeFact | None) -> None:
         """A node changed; None: it was removed."""
         self._known_nodes = nodes = self._known_nodes.updated({name: fact})
+        # What pods brought comes first, as for the webhook: a report that shrank must not lose it.
+        self._apply()
         warm = self._facts.warm
         if fact is None:
             warm = {pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()}
+        elif fact.images is not (before := self._reported.get(name, frozenset())):
+            warm = {pod_class: known.with_reports({name: (before, fact.images)}) for pod_class, known in warm.items()}
+        if fact is not None:
+            self._reported[name] = fact.images
+        else:
+            self._reported.pop(name, None)
         # A builder is Ready on every node.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
         visible = nodes if self._reads_nodes else None
         self._facts = replace(self._facts, nodes=visible, builder_nodes=builders, warm=warm)
 
+    def with_images(self, fact: NodeFact, images: Iterable[str]) -> NodeFact:
+        """A node's facts once it reports these images; unchanged for a webhook that doesn't read them."""
+        if not self._warm_changes:
+            return fact
+        return replace(fact, images=frozenset(map(_normalise, images)))
+
+    def restart(self) -> None:
+        """The webhook starts anew: it knows only what nodes report and which pods there are now."""
+        self._apply()
+        reports = {node: (frozenset[str](), now) for node, now in self._reported.items()}
+        warm = {name: WarmFacts(known.pods).with_reports(reports) for name, known in self._facts.warm.items()}
+        self._facts = replace(self._facts, warm=warm)
+
     def current(self) -> Facts:
         """The current facts."""
+        self._apply()
+        return self._facts
+
+    def _apply(self) -> None:
         if self._home_changes:
             self._facts = _copy_facts(self._facts, homes=self._facts.homes.updated(self._home_changes))
             self._home_changes = {}
@@ -85,4 +115,3 @@ class WebhookFacts:
             if changes:
                 self._facts.warm[name].take_in(changes)
                 changes.clear()
-        return self._facts

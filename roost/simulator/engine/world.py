@@ -160,6 +160,15 @@ class World:
             self.sets.fill(placeholders.name)
         self.controls.begin()
         self.scheduling.run()
+        if self.assumed.webhook_restart_hours:
+            self._plan_restart()
+
+    def _plan_restart(self) -> None:
+        self.at(self.now + 3600 * self.assumed.webhook_restart_hours, self._restart_webhook)
+
+    def _restart_webhook(self, _: object) -> None:
+        self.facts.restart()
+        self._plan_restart()
 
     def _close(self, last: float) -> None:
         result = self.measures.result

@@ -152,6 +152,8 @@ class Assumptions:
     status_images: int = 50
     # Seconds until an image shows in node.status.images [S].
     status_delay_seconds: float = 10.0
+    # Hours between two restarts of the webhook, which then knows of images only what pods and nodes show. 0: never [A].
+    webhook_restart_hours: float = 0.0
     # Seconds from the scheduler's decision until the kubelet has the pod [S].
     bind_seconds: float = 0.25
     # Seconds until the container runs, without a pull [S].

@@ -97,6 +97,7 @@ pods = st.builds(
     WarmPod,
     st.sampled_from(["", *NAMES]),
     st.lists(st.sampled_from([*IMAGES, *IMAGES, *MORE_IMAGES]), unique=True).map(tuple),
+    st.booleans(),
 )
 
 
@@ -157,6 +158,7 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
         if changed or gone:
             nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
         facts = facts.without_nodes(gone)
+        assert sum(map(facts.pulls_on, NAMES)) <= sum(pod.is_starting for pod in facts.pods.values())
         usable = [one for one in nodes.values() if not one.unschedulable and pool in ("", one.labels["pool"])]
         best = [one for one in usable if one.labels["pool"] == liked] or usable
         plain = [
@@ -167,6 +169,7 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
                 all(facts.holds(one.name, image) for image in IMAGES),
                 one.created,
                 max(facts.images_since(one.name, image) for image in IMAGES),
+                facts.pulls_on(one.name),
             )
             for one in best
         ]

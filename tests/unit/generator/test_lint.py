@@ -347,13 +347,12 @@ def test_a_gate_that_makes_users_wait_is_warned_of_only_where_it_requires() -> N
 
 
 def test_a_policy_needs_kubernetes_1_36() -> None:
-    text = "admission: {mode: policy}\npodClasses: {build: {home: null}}\nimageGate: {mode: prefer}\nplaceholders: []"
+    off = "podClasses: {build: {home: null}, user: {warm: null}}\nimageGate: {mode: prefer}\nplaceholders: []"
+    text = f"admission: {{mode: policy}}\n{off}"
     assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
     assert found(text, Release(kube_version="v1.36.0")) == []
     assert "admission policies have no ring" in said("admission: {mode: policy}")
-    assert "admission policies don't know nodes" in said(
-        "admission: {mode: policy}\npodClasses: {user: {warm: {spare: 1}}}"
-    )
+    assert "admission policies don't know nodes" in said("admission: {mode: policy}")
 
 
 def test_a_release_that_begins_with_a_digit_needs_another_name_for_its_service() -> None:

@@ -144,9 +144,9 @@ def test_the_search_begins_where_the_values_are(name: str) -> None:
     assert {axis.name: dict(space.start)[axis.name] in axis.values for axis in space.axes} == dict.fromkeys(
         (WARM_SPARE, PLACEHOLDERS, *WEIGHED), True
     )
-    assert (dict(space.start)[WARM_SPARE] == -25) == (name == "recommended")
+    assert dict(space.start)[WARM_SPARE] == {"recommended": -25, "roost": 0}.get(name, dict(space.start)[WARM_SPARE])
     assert after.webhook is not None
-    assert (after.webhook.classes["user"].warm is None) == (name != "recommended")
+    assert (after.webhook.classes["user"].warm is not None) == (name in ("recommended", "roost"))
 
 
 @pytest.mark.parametrize(

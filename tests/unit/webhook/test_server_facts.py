@@ -337,6 +337,35 @@ def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: F
     assert not any(warm.holds(name, "docker.io/team/z:latest") for name in "ab")
 
 
+def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeServer, kept: Kept) -> None:
+    holding, empty = node("a"), node("b")
+    holding["status"]["images"] = [{"names": ["team/x:latest"]}, {"names": ["team/y:latest"]}]
+    server.objects["/api/v1/nodes", ""] = [holding, empty]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"podsPerNode": 4}}}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    assert holders(kept) == {"a"}
+    # It pulls one while the webhook runs; the kubelet of the other removes one.
+    gained, lost = node("b"), node("a")
+    gained["status"]["images"] = [{"names": ["team/x:latest"]}]
+    lost["status"]["images"] = [{"names": ["team/y:latest"]}]
+    server.objects["/api/v1/nodes", ""] = [holding, gained]
+    kept.wait(lambda: holders(kept) == {"a", "b"})
+    server.objects["/api/v1/nodes", ""] = [lost, gained]
+    kept.wait(lambda: holders(kept) == {"b"})
+
+
+def test_images_are_read_again_once_nodes_can_be_read_again(server: FakeServer, kept: Kept) -> None:
+    holding = node("a")
+    holding["status"]["images"] = [{"names": ["team/x:latest"]}]
+    server.objects["/api/v1/nodes", ""] = [holding]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a"})
+    server.forbidden.add("/api/v1/nodes")
+    kept.wait(lambda: kept.keeper.facts.nodes is None and not holders(kept))
+    server.forbidden.clear()
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a"})
+
+
 def test_images_outlive_their_pods_but_not_their_node(server: FakeServer, kept: Kept) -> None:
     server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
@@ -357,11 +386,13 @@ def test_without_warm_sets_no_images_are_kept_and_room_only_for_the_gate(
     roomy["status"]["allocatable"] = {"cpu": "2"}
     server.objects["/api/v1/nodes", ""] = [roomy]
     server.objects[USERS] = [user("one", "a", "team/x")]
-    kept.keeper.follow(settings(imageGate={"mode": mode}))
+    roomy["status"]["images"] = [{"names": ["team/x:1"]}]
+    kept.keeper.follow(settings(imageGate={"mode": mode}, podClasses={"user": {"warm": None}}))
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
     facts = kept.keeper.facts
     assert facts.nodes is not None
     assert facts.nodes["a"].allocatable == room
+    assert facts.nodes["a"].images == frozenset()
     assert facts.warm == {}
 
 
@@ -533,7 +564,7 @@ def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(server: FakeServer
 
 def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kept: Kept) -> None:
     share(server)
-    kept.keeper.follow(settings(**SHARED))
+    kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **SHARED))
     kept.wait(lambda: kept.keeper.verdict().passed)
     paths = {path for path, _ in server.asked}
     assert paths == {"/api/v1/nodes", PODS}

@@ -41,9 +41,14 @@ def chosen(*nodes: WarmNode, spare: int = 0, limit: int = 10) -> list[str]:
 # --- choosing ---
 
 
-def test_holders_come_first_and_the_emptiest_of_them_then_others_and_the_fullest_of_them() -> None:
-    nodes = [warm_node("a", 0), warm_node("b", 2, holds=True), warm_node("c", 1, holds=True), warm_node("d", 3)]
+def test_holders_come_first_then_others_and_the_emptiest_of_each() -> None:
+    nodes = [warm_node("a", 3), warm_node("b", 2, holds=True), warm_node("c", 1, holds=True), warm_node("d", 0)]
     assert chosen(*nodes, spare=7) == ["c", "b", "d", "a"]
+
+
+def test_of_those_that_must_pull_it_the_one_that_pulls_least_comes_first() -> None:
+    nodes = [warm_node("a", 0)._replace(pulls=2), warm_node("b", 3), warm_node("c", 1, holds=True)._replace(pulls=9)]
+    assert chosen(*nodes, spare=7) == ["c", "b", "a"]
 
 
 def test_a_holder_to_which_many_images_came_since_comes_after_one_that_used_it_lately() -> None:
@@ -63,9 +68,10 @@ def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
         for name, pods, age in (("a", 0, 4.0), ("b", 1, 3.0), ("c", 3, 2.0), ("d", 2, 1.0))
     ]
     # Seven pods, this one the last of them: two nodes of four slots. Then the others by age.
-    assert chosen(*nodes) == ["c", "d", "b", "a"]
-    assert chosen(*nodes, limit=2) == ["c", "d"]
-    assert chosen(*nodes, spare=6) == ["c", "d", "b", "a"]
+    assert chosen(*nodes) == ["d", "c", "b", "a"]
+    assert chosen(*nodes, limit=2) == ["d", "c"]
+    assert chosen(*nodes, spare=5) == ["b", "d", "c", "a"]
+    assert chosen(*nodes, spare=6) == ["a", "b", "d", "c"]
 
 
 def test_of_nodes_of_one_age_the_first_by_name_is_in_the_set() -> None:
@@ -98,12 +104,6 @@ def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -
     assert chosen(*nodes, spare=9, limit=3) == ["n7", "n0", "n1"]
 
 
-def test_the_last_of_too_many_others_is_the_emptiest_as_the_fullest_may_have_no_room_in_truth() -> None:
-    nodes = [warm_node(name, pods) for name, pods in (("a", 1), ("b", 3), ("c", 2), ("d", 3))]
-    assert chosen(*nodes, spare=6, limit=3) == ["b", "d", "a"]
-    assert chosen(*nodes, spare=6, limit=1) == ["b"]
-
-
 def test_without_nodes_nothing_is_chosen() -> None:
     assert choose_warm([], running=3, spare=0, limit=5) == []
 
@@ -124,8 +124,9 @@ def test_slots_are_what_the_scarcest_resource_takes() -> None:
 # --- settings ---
 
 
-def test_no_class_is_warm_by_default() -> None:
-    assert all(pod_class.warm is None for pod_class in settings().classes.values())
+def test_users_have_a_warm_set_by_default_and_null_takes_it_away() -> None:
+    assert {name for name, pod_class in settings().classes.items() if pod_class.warm is not None} == {"user"}
+    assert settings(podClasses={"user": {"warm": None}}).classes["user"].warm is None
 
 
 def test_what_is_left_out_of_warm_has_a_default() -> None:
@@ -207,6 +208,58 @@ def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_i
     assert not gone.updated({"ns/a": None}).holds("n1", "x")
 
 
+def test_a_node_pulls_for_a_pod_until_it_runs_if_no_pod_brought_its_images_before() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",), is_starting=True), "ns/b": WarmPod("n1", ("x",), True)})
+    assert facts.pulls_on("n1") == 1
+    # Its status changes while it waits.
+    facts = facts.updated({"ns/a": WarmPod("n1", ("x",), True), "ns/c": WarmPod("n1", ("y",), True)})
+    assert (facts.pulls_on("n1"), facts.pulls_on("n2")) == (2, 0)
+    assert facts.updated({"ns/a": WarmPod("n1", ("x",))}).pulls_on("n1") == 1
+    assert facts.updated({"ns/a": None, "ns/c": None}).pulls_on("n1") == 0
+    assert facts.pulls_on("n1") == 2
+
+
+def reported(*images: str) -> frozenset[str]:
+    return frozenset(images)
+
+
+def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
+    before = WarmFacts({"ns/a": WarmPod("n1", ("x",))})
+    facts = before.with_reports({"n1": (reported(), reported("x", "y")), "n2": (reported(), reported("y"))})
+    assert facts.holders("x") == {"n1"}
+    assert facts.holders("y") == {"n1", "n2"}
+    assert facts.images_since("n1", "y") == 0
+    assert facts.updated({"ns/b": WarmPod("n1", ("z",))}).images_since("n1", "y") == 1
+    assert not before.holds("n1", "y")
+    assert facts.without_nodes(["n2"]).holders("y") == {"n1"}
+    assert facts.with_reports({"n1": (reported("x"), reported("x", "y"))}) is facts
+
+
+def test_what_a_report_lacks_may_be_there_because_reports_are_cut_to_the_largest_images() -> None:
+    facts = WarmFacts().with_reports({"n1": (reported(), reported("x", "y"))})
+    assert facts.with_reports({"n1": (reported("x", "y"), reported("y", "z"))}).holds("n1", "x")
+
+
+def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("pulling",)), "ns/b": WarmPod("n1", ("small",))})
+    facts = facts.updated({"ns/b": None}).with_reports({"n1": (reported(), reported("x", "y", "z"))})
+    assert [image for image in ("pulling", "small", "x", "y") if facts.holds("n1", image)] == [
+        "pulling",
+        "small",
+        "x",
+        "y",
+    ]
+    after = facts.with_reports({"n1": (reported("x", "y", "z"), reported("y", "z"))})
+    assert [image for image in ("pulling", "small", "x", "y") if after.holds("n1", image)] == ["pulling", "y"]
+    assert after.holders("small") == set()
+
+
+def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES_A_NODE", 2)
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("a",))}).with_reports({"n1": (reported(), reported("x", "y"))})
+    assert [image for image in "axy" if facts.holds("n1", image)] == ["x", "y"]
+
+
 def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: str) -> dict[str, Any]:
     return {
         "metadata": {"name": "p", "annotations": annotations},
@@ -219,6 +272,7 @@ def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only() -> 
     assert read_warm_pod(pod_on("n1", "team/image")) == WarmPod("n1", ("docker.io/team/image:latest",))
     assert read_warm_pod(pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"})) == WarmPod("n2", ())
     assert read_warm_pod(pod_on("n1", "team/image", phase="Failed")) is None
+    assert read_warm_pod(pod_on("n1", "x", phase="Pending")) == WarmPod("n1", ("docker.io/library/x:latest",), True)
 
 
 def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
@@ -231,6 +285,16 @@ def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
 
 def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
     assert read_node({"metadata": {"name": "n", "uid": "u"}}).uid == "u"
+
+
+def test_a_nodes_images_are_read_only_when_asked_for_under_each_name_and_nonsense_is_none() -> None:
+    names = ["team/x:1", "quay.io/team/x@sha256:1a"]
+    body = {"metadata": {"name": "n"}, "status": {"images": [{"names": names, "sizeBytes": 5}, {"sizeBytes": 5}]}}
+    assert read_node(body, with_images=True).images == {"docker.io/team/x:1", "quay.io/team/x@sha256:1a"}
+    assert read_node(body).images == frozenset()
+    body["status"] = {"images": [{"names": [None, "", 5, "x" * 2000]}, {"names": None}]}
+    assert read_node(body, with_images=True).images == frozenset()
+    assert read_node({"metadata": {"name": "n"}, "status": {"images": None}}, with_images=True).images == frozenset()
 
 
 def test_a_nodes_room_and_age_are_read_only_when_asked_for_and_nonsense_is_none() -> None:
@@ -275,10 +339,18 @@ def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_
         assert homes_of(place(user_pod(IMAGE), facts, rules))[0] == (100, "n1")
 
 
-def test_where_nobody_holds_the_image_the_fullest_of_the_set_comes_first() -> None:
+def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first() -> None:
     facts = known([N1, N2, N3], *[("n1", "x")] * 4, *[("n2", "x")] * 2, *[("n3", "x")] * 3)
     rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
-    assert homes_of(place(user_pod(IMAGE), facts, rules)) == [(100, "n1"), (66, "n3"), (33, "n2")]
+    assert homes_of(place(user_pod(IMAGE), facts, rules)) == [(100, "n2"), (66, "n3"), (33, "n1")]
+
+
+def test_where_nobody_holds_the_image_a_node_that_is_pulling_comes_last() -> None:
+    facts = known([N1, N2], ("n2", "x"))
+    pulling = facts.warm["user"].updated({"jhub/new": WarmPod("n1", ("y",), is_starting=True)})
+    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
+    found = place(user_pod(IMAGE), Facts(nodes=facts.nodes, warm={"user": pulling}), rules)
+    assert homes_of(found) == [(100, "n2"), (50, "n1")]
 
 
 def test_without_the_rule_a_pod_names_no_node() -> None:
@@ -294,7 +366,20 @@ def test_a_label_of_the_puller_tells_of_an_image_too() -> None:
     managed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
     nodes = [N1, node("n2", managed)]
     rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 3}}})
-    assert homes_of(place(user_pod(managed), known(nodes), rules)) == [(100, "n2"), (50, "n1")]
+    facts = known(nodes, ("n1", "x"))
+    assert homes_of(place(user_pod(managed), facts, rules)) == [(100, "n2"), (50, "n1")]
+
+
+def test_a_class_whose_images_pullers_bring_is_left_to_the_scheduler_and_that_is_said() -> None:
+    managed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+    rules = settings(podClasses=WARM)
+    desk = Desk(rules, known([N1, N2], ("n2", managed)))
+    review = desk.answer(user_pod(managed))
+    assert "pullers bring all images" in review["auditAnnotations"]["warm"]
+    assert homes_of(place(user_pod(managed), known([N1, N2], ("n2", managed)), rules)) == []
+    # One user's own image is enough, whether it runs or is about to.
+    assert homes_of(place(user_pod(managed), known([N1, N2], ("n2", managed), ("n1", IMAGE)), rules))
+    assert homes_of(place(user_pod(IMAGE), known([N1, N2], ("n2", managed)), rules))
 
 
 def test_all_images_of_the_pod_must_be_known() -> None:
