@@ -40,7 +40,7 @@ def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) 
         will.append("place users by a scheduler of its own with the hub's plugins and weights")
     else:
         strategy = text(profile.get("strategy"))
-        how = ": to the node with most users, then the fullest" if strategy == "pack" else ""
+        how = ": on few nodes, and of those on one that holds their images" if strategy == "pack" else ""
         will.append(f"place users by a scheduler of its own, strategy {strategy}{how}")
     names = [name for name in listing(values.get("replaceSchedulers")) if isinstance(name, str)]
     if names:

@@ -85,7 +85,7 @@ def test_a_binder_federation_member() -> None:
         "scheduler": {"target": "none"},
         # Drawn to nobody, as before.
         "podClasses": {
-            "user": {"join": {"user": None}},
+            "user": {"join": {"user": None}, "warm": None},
             "build": {"resources": {"memory": "2G"}},
             "placeholder": {"avoid": {"user": None}},
         },
