@@ -64,6 +64,8 @@ SWAP_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 2.0
 # Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
 STALE_SECONDS: Final = 300.0
+# Nodes whose images are taken in together.
+_REPORTS_AT_ONCE: Final = 500
 
 
 class WatchedPod(NamedTuple):
@@ -278,8 +280,8 @@ class _Watches:
         self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
         # Names that now belong to other machines, whose images are still to be forgotten.
         self._replaced: set[str] = set()
-        # The images that each node had reported when warm sets last took in reports, and the nodes of that time.
-        self._reported: dict[str, frozenset[str]] = {}
+        # Each node as it was when warm sets last took in a report of its images, and the nodes of the last time.
+        self._reported: dict[str, NodeFact] = {}
         self._reported_at: tuple[object, int] | None = None
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
@@ -417,14 +419,25 @@ class _Watches:
         if nodes is None or not self._warm or nodes.moment == self._reported_at:
             return
         changed = nodes.changed_since(self._reported_at) if self._reported_at is not None else None
-        reports: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        reports: list[tuple[str, tuple[NodeFact | None, NodeFact]]] = []
+        # Replaced with the facts, and not before: after a fault the same reports are taken in again.
+        reported = {} if changed is None else {name: at for name, at in self._reported.items() if name not in changed}
         for name in nodes if changed is None else changed:
-            node, before = nodes.get_node(name), self._reported.pop(name, frozenset())
-            if node is not None:
-                self._reported[name] = node.images
-                reports[name] = (before, node.images)
-        self._warm = {name: known.with_reports(reports) for name, known in self._warm.items()}
-        self._reported_at = nodes.moment
+            node, before = nodes.get_node(name), self._reported.get(name)
+            if node is None:
+                continue
+            if node.images:
+                reported[name] = node
+                reports.append((name, (before, node)))
+            elif before is not None:
+                # A kubelet that starts reports no image at first.
+                reported[name] = before
+        warm = self._warm
+        # A few at a time, for what is kept meanwhile takes as much memory as the result.
+        for start in range(0, len(reports), _REPORTS_AT_ONCE):
+            some = dict(reports[start : start + _REPORTS_AT_ONCE])
+            warm = {name: known.with_reports(some) for name, known in warm.items()}
+        self._warm, self._reported, self._reported_at = warm, reported, nodes.moment
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, HomePod | None] = {}

@@ -33,8 +33,10 @@ class NodeFact:
     uid: str = ""
     # Creation of the Node object, Unix time; 0: not read.
     created: float = 0.0
-    # Names that status.images lists, normalised: often only the largest 50 images. Empty: not read.
-    images: frozenset[str] = frozenset()
+    # Names that status.images lists, normalised and sorted: often only the largest 50 images. Empty: not read.
+    images: tuple[str, ...] = ()
+    # How many images these are: one may have several names.
+    image_count: int = 0
 
     @property
     def is_usable(self) -> bool:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -24,7 +25,7 @@ from roost_core.scheduler.node_reader import read_allocatable
 from roost_core.scheduler.node_rows import bump
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+    from collections.abc import Callable, Container, Iterable, Mapping, Set
 
     from roost_core.placement.lease_state import LeaseState
     from roost_core.placement.pods import JSONObject
@@ -51,8 +52,10 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 # Images remembered per node: more than a disk usually has room for. Pods choose their names, so both are bounded.
 MAX_IMAGES_A_NODE: Final = 1000
 _MAX_REFERENCE: Final = 1024
+# Names of one image in a node's report.
+_MAX_NAMES: Final = 5
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
-# Nodes report the same images again and again, and share the text of their names.
+# Nodes report the same images again and again.
 _normalise: Final = lru_cache(maxsize=8192)(normalise_reference)
 # The longest name that a node can have.
 _MAX_NODE_NAME: Final = 253
@@ -178,7 +181,10 @@ class WarmFacts:
         return node in self._holders.get(reference, ())
 
     def images_since(self, node: str, reference: str) -> int:
-        """How many images have come to a node since a pod with this one was bound or ended there; 0 when none was."""
+        """How many images have come to a node since a pod with this one was bound or ended there.
+
+        When none was: since the node reported it; 0 for an image that isn't known.
+        """
         at = self._images.get(node, _NO_IMAGES).get(reference)
         return 0 if at is None else self._brought[node] - at
 
@@ -203,25 +209,39 @@ class WarmFacts:
         new._remember(dict.fromkeys(gone, ({}, 0)), moved, dict)
         return new
 
-    def with_reports(self, reports: Mapping[str, tuple[Set[str], Set[str]]]) -> Self:
-        """A copy with what nodes report of their images: by node, the previous report and the present one.
+    def with_reports(self, reports: Mapping[str, tuple[NodeFact | None, NodeFact]]) -> Self:
+        """A copy with what nodes report of their images: by node, as it was when it last reported any, and as it is.
 
-        What is new in a report is on the node. A report that shrank isn't cut, for other images would have filled it:
-        what it lacks is gone, unless a pod that isn't finished needs it.
+        What is new in a report is on the node. A report of fewer images than before isn't cut, for others would have
+        filled it: what it lacks is gone, unless a pod that isn't finished needs it. A report of none says nothing: a
+        kubelet that starts hasn't looked yet.
         """
         found: dict[str, tuple[dict[str, int], int]] = {}
         moved: list[_Move] = []
+        needed: dict[str, set[str]] = {
+            node: set() for node, (before, now) in reports.items() if before and now.image_count < before.image_count
+        }
+        for pod in self.pods.values() if needed else ():
+            if pod.node in needed:
+                needed[pod.node].update(pod.images)
         for node, (before, now) in reports.items():
-            images = dict(self._images.get(node, _NO_IMAGES))
-            new = [image for image in sorted(now - before) if image not in images]
+            if not now.images:
+                continue
+            known = self._images.get(node, _NO_IMAGES)
+            reported = frozenset(before.images) if before else frozenset[str]()
+            new = [image for image in now.images if image not in reported and image not in known]
             gone: list[str] = []
-            if len(now) < len(before):
-                needed = {image for pod in self.pods.values() if pod.node == node for image in pod.images}
-                gone = [image for image in images if image not in now and image not in needed]
+            if node in needed:
+                listed = frozenset(now.images)
+                gone = [image for image in known if image not in listed and image not in needed[node]]
             if not new and not gone:
                 continue
-            brought = self._brought.get(node, 0) + len(new)
-            images.update(dict.fromkeys(new, brought))
+            brought = self._brought.get(node, 0)
+            if reported:
+                # Before the first report nobody knows when images came. A digest is another name of an image.
+                brought += sum("@" not in image for image in new)
+            # First, as if not used for long: of too many, those that pods showed are remembered.
+            images = {**dict.fromkeys(new, brought), **known}
             moved += [_Move(image, node, True) for image in new]
             _drop(gone, images, node, moved)
             _drop(_surplus(images), images, node, moved)
@@ -310,12 +330,21 @@ class WarmFacts:
             # Mostly: thousands of holders needn't be copied then.
             return
         holders = to_change(self._holders)
+        # By image, at once: thousands of nodes may report the same ones.
+        changed: dict[str, set[str]] = {}
         for image, node, came in moved:
-            left = holders.get(image, frozenset()) | {node} if came else holders[image] - {node}
-            if left:
-                holders[image] = left
+            names = changed.get(image)
+            if names is None:
+                names = changed[image] = set(holders.get(image, ()))
+            if came:
+                names.add(node)
             else:
-                del holders[image]
+                names.discard(node)
+        for image, names in changed.items():
+            if names:
+                holders[image] = frozenset(names)
+            else:
+                holders.pop(image, None)
         self._holders = holders
 
     def _copy(self) -> Self:
@@ -379,6 +408,7 @@ def read_node(node: JSONObject, *, with_allocatable: bool = False, with_images: 
     with_allocatable: its room and age, too. with_images: the images that it reports, too.
     """
     metadata, spec = _object(node, "metadata"), _object(node, "spec")
+    reported = _reported_images(node) if with_images else []
     allocatable: Mapping[str, int] = {}
     created = 0.0
     if with_allocatable:
@@ -399,16 +429,22 @@ def read_node(node: JSONObject, *, with_allocatable: bool = False, with_images: 
         allocatable=allocatable,
         uid=metadata.get("uid") or "",
         created=created,
-        images=frozenset(_reported_images(node)) if with_images else frozenset(),
+        # Sorted, because kubelets may list images of the same size in any order.
+        images=tuple(sorted({name for names in reported for name in names})),
+        image_count=len(reported),
     )
 
 
-def _reported_images(node: JSONObject) -> Iterator[str]:
-    """The names of the images that a Node reports, normalised."""
-    names = (name for image in _object(node, "status").get("images") or () for name in image.get("names") or ())
-    readable = (name for name in names if isinstance(name, str) and 0 < len(name) <= _MAX_REFERENCE)
-    # Two names an image: with its tag, and with its digest.
-    return map(_normalise, islice(readable, 2 * MAX_IMAGES_A_NODE))
+def _reported_images(node: JSONObject) -> list[list[str]]:
+    """The names of each image that a Node reports, normalised; nodes share their text, for they hold the same ones."""
+    images = islice(_object(node, "status").get("images") or (), MAX_IMAGES_A_NODE)
+    readable = ([name for name in image.get("names") or () if _is_readable(name)] for image in images)
+    # A kubelet reports at most five, with tags and digests.
+    return [[intern(_normalise(name)) for name in names[:_MAX_NAMES]] for names in readable if names]
+
+
+def _is_readable(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= _MAX_REFERENCE
 
 
 def _target(pod: JSONObject, annotation: str) -> str:

@@ -40,8 +40,8 @@ class WebhookFacts:
         # By class: changes that the facts' warm sets don't have yet.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
         self._has_homes = bool(maker.homes)
-        # The images that each node reported last.
-        self._reported: dict[str, frozenset[str]] = {}
+        # Each node as it was when it last reported other images.
+        self._reported: dict[str, NodeFact] = {}
 
     def tell_pod(self, pod: SimPod) -> None:
         """A pod was created or bound, or its containers run."""
@@ -78,12 +78,10 @@ class WebhookFacts:
         warm = self._facts.warm
         if fact is None:
             warm = {pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()}
-        elif fact.images is not (before := self._reported.get(name, frozenset())):
-            warm = {pod_class: known.with_reports({name: (before, fact.images)}) for pod_class, known in warm.items()}
-        if fact is not None:
-            self._reported[name] = fact.images
-        else:
             self._reported.pop(name, None)
+        elif fact.images and ((before := self._reported.get(name)) is None or fact.images is not before.images):
+            warm = {pod_class: known.with_reports({name: (before, fact)}) for pod_class, known in warm.items()}
+            self._reported[name] = fact
         # A builder is Ready on every node.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
         visible = nodes if self._reads_nodes else None
@@ -93,12 +91,13 @@ class WebhookFacts:
         """A node's facts once it reports these images; unchanged for a webhook that doesn't read them."""
         if not self._warm_changes:
             return fact
-        return replace(fact, images=frozenset(map(_normalise, images)))
+        names = tuple(sorted(set(map(_normalise, images))))
+        return replace(fact, images=names, image_count=len(names))
 
     def restart(self) -> None:
         """The webhook starts anew: it knows only what nodes report and which pods there are now."""
         self._apply()
-        reports = {node: (frozenset[str](), now) for node, now in self._reported.items()}
+        reports = {node: (None, now) for node, now in self._reported.items()}
         warm = {name: WarmFacts(known.pods).with_reports(reports) for name, known in self._facts.warm.items()}
         self._facts = replace(self._facts, warm=warm)
 

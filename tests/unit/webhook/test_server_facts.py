@@ -354,6 +354,23 @@ def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeSe
     kept.wait(lambda: holders(kept) == {"b"})
 
 
+def test_a_kubelet_that_starts_and_reports_no_image_yet_has_lost_none(server: FakeServer, kept: Kept) -> None:
+    holding, restarted = node("a"), node("a")
+    holding["status"]["images"] = [{"names": ["team/x:latest"]}, {"names": ["team/y:latest"]}]
+    server.objects["/api/v1/nodes", ""] = [holding]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"podsPerNode": 4}}}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    restarted["metadata"]["labels"]["seen"] = "1"
+    server.objects["/api/v1/nodes", ""] = [restarted]
+    kept.wait(lambda: kept.keeper.facts.nodes is not None and "seen" in kept.keeper.facts.nodes["a"].labels)
+    assert holders(kept) == {"a"}
+    # What it reports then is compared with what it reported before: one image is gone.
+    lost = node("a")
+    lost["status"]["images"] = [{"names": ["team/y:latest"]}]
+    server.objects["/api/v1/nodes", ""] = [lost]
+    kept.wait(lambda: not holders(kept))
+
+
 def test_images_are_read_again_once_nodes_can_be_read_again(server: FakeServer, kept: Kept) -> None:
     holding = node("a")
     holding["status"]["images"] = [{"names": ["team/x:latest"]}]
@@ -392,7 +409,7 @@ def test_without_warm_sets_no_images_are_kept_and_room_only_for_the_gate(
     facts = kept.keeper.facts
     assert facts.nodes is not None
     assert facts.nodes["a"].allocatable == room
-    assert facts.nodes["a"].images == frozenset()
+    assert facts.nodes["a"].images == ()
     assert facts.warm == {}
 
 

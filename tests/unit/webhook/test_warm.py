@@ -219,8 +219,8 @@ def test_a_node_pulls_for_a_pod_until_it_runs_if_no_pod_brought_its_images_befor
     assert facts.pulls_on("n1") == 2
 
 
-def reported(*images: str) -> frozenset[str]:
-    return frozenset(images)
+def reported(*images: str, count: int | None = None) -> NodeFact:
+    return NodeFact("n", images=tuple(sorted(images)), image_count=len(images) if count is None else count)
 
 
 def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
@@ -257,7 +257,27 @@ def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> Non
 def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES_A_NODE", 2)
     facts = WarmFacts({"ns/a": WarmPod("n1", ("a",))}).with_reports({"n1": (reported(), reported("x", "y"))})
-    assert [image for image in "axy" if facts.holds("n1", image)] == ["x", "y"]
+    # What a pod showed comes before what only the node reports.
+    assert [image for image in "axy" if facts.holds("n1", image)] == ["a", "y"]
+
+
+def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_any_says_nothing() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("small",))}).updated({"ns/b": WarmPod("n1", ("s2",)), "ns/a": None})
+    two_names = reported("x:1", "x@sha256:1", "y:1", count=2)
+    facts = facts.with_reports({"n1": (None, two_names)})
+    after = facts.with_reports({"n1": (two_names, reported("y:1", "z:1", count=2))})
+    assert [image for image in ("small", "x:1", "z:1") if after.holds("n1", image)] == ["small", "x:1", "z:1"]
+    # So a kubelet that starts reports.
+    assert after.with_reports({"n1": (two_names, reported())}) is after
+
+
+def test_what_a_node_reports_first_puts_no_image_of_its_pods_in_doubt_nor_does_a_digest() -> None:
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("x:1",))})
+    first = reported("x:1", *(f"system-{number}:1" for number in range(30)))
+    facts = facts.with_reports({"n1": (None, first)})
+    assert facts.images_since("n1", "x:1") == 0
+    later = reported(*first.images, "x@sha256:1", "y:1", "y@sha256:2", count=33)
+    assert facts.with_reports({"n1": (first, later)}).images_since("n1", "x:1") == 1
 
 
 def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: str) -> dict[str, Any]:
@@ -290,11 +310,12 @@ def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
 def test_a_nodes_images_are_read_only_when_asked_for_under_each_name_and_nonsense_is_none() -> None:
     names = ["team/x:1", "quay.io/team/x@sha256:1a"]
     body = {"metadata": {"name": "n"}, "status": {"images": [{"names": names, "sizeBytes": 5}, {"sizeBytes": 5}]}}
-    assert read_node(body, with_images=True).images == {"docker.io/team/x:1", "quay.io/team/x@sha256:1a"}
-    assert read_node(body).images == frozenset()
+    fact = read_node(body, with_images=True)
+    assert (fact.images, fact.image_count) == (("docker.io/team/x:1", "quay.io/team/x@sha256:1a"), 1)
+    assert (read_node(body).images, read_node(body).image_count) == ((), 0)
     body["status"] = {"images": [{"names": [None, "", 5, "x" * 2000]}, {"names": None}]}
-    assert read_node(body, with_images=True).images == frozenset()
-    assert read_node({"metadata": {"name": "n"}, "status": {"images": None}}, with_images=True).images == frozenset()
+    assert read_node(body, with_images=True).images == ()
+    assert read_node({"metadata": {"name": "n"}, "status": {"images": None}}, with_images=True).images == ()
 
 
 def test_a_nodes_room_and_age_are_read_only_when_asked_for_and_nonsense_is_none() -> None:
