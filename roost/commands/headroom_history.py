@@ -67,7 +67,7 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         body = yaml.load(text, Loader=yaml.CSafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"--history: found {path}, which can't be read ({type(error).__name__})") from None
     data = body.get("data") if isinstance(body, dict) and body.get("kind") == "ConfigMap" else None
     if not isinstance(data, dict):

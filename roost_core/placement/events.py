@@ -7,6 +7,7 @@ give the same objects. Times are passed as Unix time, and nothing here reads a c
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # At most so many are read of one source: the values, a ConfigMap, a calendar.
 MOST_EVENTS: Final = 200
+# Of ConfigMaps and the calendar together: each plan goes through all of them.
+MOST_IN_ALL: Final = 2000
 # Of dates: beyond them, calendars end.
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 _MOST_NAME: Final = 100
@@ -140,13 +143,24 @@ def in_range(start: str) -> bool:
     return not (dash and len(year) == 4 and year.isdigit()) or FIRST_YEAR <= int(year) <= LAST_YEAR
 
 
-@lru_cache(maxsize=8192)
 def first_start_after(event: Event, moment: int) -> int | None:
     """Return the event's first beginning later than `moment` (Unix time); None: there is none.
 
-    Calls with the same moment are answered from a cache, so ask with moments that seldom change.
+    A beginning that was found is the answer until it is past, so a recurrence is searched once for each.
     """
-    return event.starts.first_after(moment)
+    found = _found(event)
+    for asked, start in found:
+        if asked <= moment and (start is None or moment < start):
+            return start
+    start = event.starts.first_after(moment)
+    found.append((moment, start))
+    return start
+
+
+@lru_cache(maxsize=8192)
+def _found(_event: Event) -> deque[tuple[int, int | None]]:
+    """Return the last searches: from when on, and what came of it. Callers ask for the present and the next in turn."""
+    return deque(maxlen=4)
 
 
 def describe_event(event: Event) -> str:

@@ -44,7 +44,11 @@ def describe(found: object) -> str:
     """Describe a value in at most 60 characters."""
     if found is None:
         return "nothing"
-    text = json.dumps(found, default=str)
+    try:
+        text = json.dumps(found, default=str)
+    except ValueError:
+        # Python writes no integer of more than 4300 digits, and YAML's hexadecimal ones have no bound.
+        return "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.events import Event, Limits, first_start_after, parse_events
+from roost_core.placement.events import MOST_IN_ALL, Event, Limits, first_start_after, parse_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roost_core.placement.settings_reader import Document, Reader
 
@@ -104,6 +104,18 @@ def bookable_sets(document: Document) -> tuple[str, ...]:
         for entry in (entries if isinstance(entries, list | tuple) else ())
         if isinstance(entry, dict) and entry.get("countBy") != "nodes"
     )
+
+
+def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
+    """Yield the sources, the first that came first, without the events of those that exceed MOST_IN_ALL."""
+    left = MOST_IN_ALL
+    for source in sources:
+        if len(source.events) <= left:
+            left -= len(source.events)
+            yield source
+        else:
+            fault = f"data: found {len(source.events)} events beside those of others, expected {MOST_IN_ALL} in all."
+            yield replace(source, events=(), faults=(*source.faults, fault))
 
 
 def all_events(settings: BookingSettings, sources: Mapping[str, BookingSource]) -> Iterable[Event]:

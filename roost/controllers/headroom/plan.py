@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
     from roost_core.placement.settings_reader import Reader
 
+# Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
+# wait for the next minute.
+MOST_NOTICES: Final = 50
+NOTICE_SECONDS: Final = 60.0
 REPLICAS: Final = "headroom_replicas"
 NEXT: Final = "headroom_next_change_seconds"
 WINDOW: Final = "headroom_window_active"
@@ -74,6 +78,8 @@ class HeadroomMemory:
     told: frozenset[Notice] = frozenset()
     # Of sets that learn.
     learned: Mapping[str, Learned] = field(default_factory=dict)
+    # Steady seconds since when notices are counted, and how many there were.
+    telling: tuple[float, int] = (0.0, 0)
 
 
 @dataclass(slots=True)
@@ -118,8 +124,14 @@ def plan_headroom(
         if headroom_set.count_by is CountBy.NODES:
             _plan_size(headroom_set, stateful_set, findings)
     # After what matters to nodes.
-    news: list[Notice] = sorted(notices - memory.told, key=lambda notice: (notice.name, notice.message))
-    findings.actions.extend(news)
+    news = sorted(notices - memory.told, key=lambda notice: (notice.name, notice.message))
+    began, count = memory.telling
+    if now.steady - began >= NOTICE_SECONDS:
+        began, count = now.steady, 0
+    now_told = news[: MOST_NOTICES - count]
+    if len(now_told) < len(news):
+        findings.waits.append(NOTICE_SECONDS - (now.steady - began))
+    findings.actions.extend(now_told)
     return Planned(
         actions=findings.actions,
         memory=HeadroomMemory(
@@ -128,8 +140,9 @@ def plan_headroom(
             memory.resized,
             findings.types,
             findings.waited_for,
-            notices,
+            (memory.told & notices) | frozenset(now_told),
             findings.learned,
+            (began, count + len(now_told)),
         ),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(findings.waits)) + 0.05 if findings.waits else None,
@@ -140,12 +153,15 @@ def plan_headroom(
 def note_headroom(
     memory: HeadroomMemory, done: Iterable[Done], sets: Sequence[HeadroomSet], now: Moment
 ) -> HeadroomMemory:
-    """Remember when sets were resized."""
+    """Remember when sets were resized, and forget notices that weren't written."""
     resized = dict(memory.resized)
+    untold: set[Notice] = set()
     for action, outcome in done:
+        if isinstance(action, Notice) and outcome in (Outcome.HELD_BACK, Outcome.FAILED):
+            untold.add(action)
         if isinstance(action, ResizeSet) and outcome in (Outcome.DONE, Outcome.FAILED):
             resized.update({each.name: now.steady for each in sets if each.stateful_set == action.name})
-    return replace(memory, resized=resized)
+    return replace(memory, resized=resized, told=memory.told - untold)
 
 
 def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | None, findings: _Findings) -> None:

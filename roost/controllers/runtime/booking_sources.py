@@ -16,7 +16,7 @@ import yaml
 
 from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.runtime.calendars import parse_calendar
-from roost_core.placement.events import Event, parse_events
+from roost_core.placement.events import MOST_EVENTS, Event, parse_events
 from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ MOST_CALENDAR: Final = 4 * 2**20
 MOST_DEPTH: Final = 10
 # One Event or log line each.
 MOST_FAULTS: Final = 20
+MOST_FAULT_LETTERS: Final = 500
 POLL_SECONDS: Final = 300.0
 # For a connection, for each read, and in all.
 CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 10.0, 20.0, 60.0
@@ -44,11 +45,19 @@ _BLOCK: Final = 1 << 16
 
 
 def read_config_map(item: JSONObject, limits: Limits) -> BookingSource:
-    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics."""
+    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing, whatever it holds."""
     metadata = item["metadata"]
     read = Reader()
     events: list[Event] = []
-    data = item.get("data") or {}
+    try:
+        events = _read_data(read, item.get("data") or {}, limits)
+    except Exception as error:  # noqa: BLE001 - the watch would fail of it again and again, and no controller plan
+        read.fault("data", type(error).__name__, "events that can be read")
+    return _source(CONFIG_MAP, metadata["name"], metadata.get("uid") or "", events, read)
+
+
+def _read_data(read: Reader, data: JSONObject, limits: Limits) -> list[Event]:
+    events: list[Event] = []
     keys = [key for key in sorted(data) if key == EVENTS_KEY or key.endswith(CALENDAR_SUFFIX)]
     if not keys:
         read.fault("data", sorted(data)[:3] or None, f"a key {EVENTS_KEY}, or one that ends with {CALENDAR_SUFFIX}")
@@ -60,7 +69,9 @@ def read_config_map(item: JSONObject, limits: Limits) -> BookingSource:
             events += parse_events(read, _load(read, text), EVENTS_KEY, limits)
         else:
             events += parse_calendar(read, text, key, limits)
-    return _source(CONFIG_MAP, metadata["name"], metadata.get("uid") or "", events, read)
+    if len(events) > MOST_EVENTS:
+        read.fault("data", len(events), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
+    return events[:MOST_EVENTS]
 
 
 def _load(read: Reader, text: str) -> object:
@@ -87,7 +98,8 @@ def _load(read: Reader, text: str) -> object:
 
 
 def _source(kind: str, name: str, uid: str, events: list[Event], read: Reader) -> BookingSource:
-    faults = tuple(str(fault) for fault in read.faults[:MOST_FAULTS])
+    # Faults quote keys and summaries, of any length.
+    faults = tuple(str(fault)[:MOST_FAULT_LETTERS] for fault in read.faults[:MOST_FAULTS])
     return BookingSource(kind, name, uid, tuple(events), faults)
 
 
@@ -126,13 +138,13 @@ class CalendarFeed:
         """Read the calendar once; log what is wrong with it."""
         try:
             text = self._fetch()
+            read = Reader()
+            events = parse_calendar(read, text, CALENDAR, self._limits)
         except Exception as error:  # noqa: BLE001 - whatever a server sends; the last calendar counts
             # The address may hold a secret token, and so may the library's message.
             why = str(error) if isinstance(error, CalendarError) else type(error).__name__
             log.warning("calendar not read: %s; %s", why, "the last one counts" if self._source else "it books nothing")
             return
-        read = Reader()
-        events = parse_calendar(read, text, CALENDAR, self._limits)
         source = _source(CALENDAR, CALENDAR, "", list(events), read)
         if source == self._source:
             return
@@ -155,8 +167,12 @@ class CalendarFeed:
         try:
             if response.status != 200:
                 raise CalendarError(f"HTTP status {response.status}, expected 200 (redirects are not followed)")
+            encoding = response.headers.get("content-encoding", "identity").lower()
+            if encoding != "identity":
+                raise CalendarError(f"content-encoding {encoding[:20]!r}, expected none")
             content = b""
-            while block := response.read(_BLOCK):
+            # What has arrived, as it is: `read` would wait for a whole block, and unpack any number of bytes from it.
+            while block := response.read1(_BLOCK, decode_content=False):
                 content += block
                 if len(content) > MOST_CALENDAR:
                     raise CalendarError(f"more than {MOST_CALENDAR // 2**20} MiB")

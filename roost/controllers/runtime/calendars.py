@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 _WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _TIME: Final = re.compile(r"([0-9]{8}T[0-9]{6})(Z?)", re.ASCII)
-_OURS: Final = re.compile(r"^\s*(people|image|set)\s*:\s*(\S+)\s*$", re.ASCII | re.IGNORECASE | re.MULTILINE)
+_OURS: Final = re.compile(
+    r"^[ \t]*(people|image|set)[ \t]*:[ \t]*(\S+)[ \t\r]*$", re.ASCII | re.IGNORECASE | re.MULTILINE
+)
+# Python reads no number of thousands of digits.
+_PEOPLE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _TAG: Final = re.compile(r"<[^<>]{0,200}>")
 _ESCAPE: Final = re.compile(r"\\([nN,;\\])")
 # Of one event.
@@ -134,7 +138,7 @@ def parse_calendar(read: Reader, text: str, key: str, limits: Limits) -> tuple[E
         if "people" not in ours or of.get("STATUS", _NONE).value.upper() == "CANCELLED":
             continue
         starts = _starts(entry, Reading(read, at))
-        people = int(ours["people"]) if ours["people"].isascii() and ours["people"].isdigit() else ours["people"]
+        people = int(ours["people"]) if _PEOPLE.fullmatch(ours["people"]) else ours["people"]
         if starts is None:
             continue
         event = make_event(

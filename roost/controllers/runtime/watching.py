@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from roost.controllers.contract.bookings import bounded
 from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.contract.puller_pods import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
 from roost.controllers.contract.snapshot import PullEvent, Snapshot, StatefulSetState
@@ -166,8 +167,10 @@ class Watching:
     def _booking_sources(self) -> Mapping[str, BookingSource]:
         calendar = self.calendar()
         sources = [] if calendar is None else [calendar]
-        sources += [] if self._bookings is None else self._bookings.objects().values()
-        return {f"{source.kind} {source.name}": source for source in sources}
+        if self._bookings is not None:
+            # By name: a ConfigMap has its place whenever it was read.
+            sources += [source for _, source in sorted(self._bookings.objects().items())]
+        return {f"{source.kind} {source.name}": source for source in bounded(sources)}
 
 
 class PodReader:

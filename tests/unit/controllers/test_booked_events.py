@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost.controllers.contract.actions import CreatePod, Notice, Planned, ScaleSet
+from roost.controllers.contract.actions import CreatePod, Done, Notice, Outcome, Planned, ScaleSet
+from roost.controllers.contract.bookings import bounded
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import make_headroom
 from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.plan import plan_popular_images
 from roost.controllers.popular_images.settings import read_popular_settings
+from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import read_config_map
 from roost_core.placement.events import Limits
 from roost_core.placement.headroom_windows import parse_moment
@@ -184,6 +186,10 @@ def test_the_same_is_told_once() -> None:
         ("--- []\n--- []", "invalid YAML"),
         ("\x00", "invalid YAML"),
         ("- !!python/object:os.system {}", "invalid YAML"),
+        # Python writes no integer of more than 4300 digits.
+        ("- {name: a, people: 0x" + "f" * 6000 + "}", "[0].people: found a number of thousands of digits"),
+        ("- {name: a, people: 1" + ":1" * 5000 + "}", "[0].people: found a number of thousands of digits"),
+        ("- ? " + "k" * 5000 + "\n  : 1", "[0].kkkk"),
     ],
 )
 def test_a_faulty_config_map_is_told_and_takes_nothing_with_it(text: str, fault: str) -> None:
@@ -200,6 +206,56 @@ def test_a_faulty_config_map_is_told_and_takes_nothing_with_it(text: str, fault:
 def test_a_config_map_without_a_known_key_is_told() -> None:
     source = _config_map(EVENT_YAML, key="event.yml")
     assert source.faults == ('data: found ["event.yml"], expected a key events.yaml, or one that ends with .ics.',)
+
+
+def test_a_config_map_that_can_not_be_read_does_not_fail_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(booking_sources, "parse_events", fail)
+    assert _config_map(EVENT_YAML).faults == ('data: found "ZeroDivisionError", expected events that can be read.',)
+
+
+def test_a_fault_is_no_longer_than_an_event_can_hold() -> None:
+    source = _config_map("- ? " + "k" * 100_000 + "\n  : 1")
+    assert max(len(fault) for fault in source.faults) == 500
+
+
+def _many(count: int, name: str = "course") -> BookingSource:
+    entries = [f'{{name: e{index}, people: 1, start: "2026-11-24T09:00", timeZone: UTC}}' for index in range(count)]
+    return _config_map(f"[{', '.join(entries)}]", name=name)
+
+
+def test_all_keys_of_a_config_map_book_200_events_together() -> None:
+    lines = "BEGIN:VEVENT\nDESCRIPTION:people: 1\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
+    calendar = f"BEGIN:VCALENDAR\n{lines * 150}END:VCALENDAR\n"
+    source = read_config_map({"metadata": {"name": "many"}, "data": {"a.ics": calendar, "b.ics": calendar}}, LIMITS)
+    assert len(source.events) == 200
+    assert source.faults == ("data: found 300, expected at most 200 events; the first 200 count.",)
+
+
+def test_all_sources_book_2000_events_together_and_who_exceeds_that_is_told() -> None:
+    sources = list(bounded(_many(150, f"m{number:02}") for number in range(14)))
+    assert sum(len(source.events) for source in sources) == 1950
+    assert sources[-1].events == ()
+    assert sources[-1].faults == ("data: found 150 events beside those of others, expected 2000 in all.",)
+
+
+def test_no_more_than_50_are_told_a_minute_and_the_others_later() -> None:
+    planner = _planner()
+    told = [_plan(planner, minutes, sources=(_many(120),)).actions for minutes in (-10, -9.5, -9, -8, -7)]
+    assert [len(actions) for actions in told] == [50, 0, 50, 20, 0]
+    assert len({action for actions in told for action in actions}) == 120
+
+
+def test_what_could_not_be_told_is_told_again() -> None:
+    planner = _planner()
+    sources = (_config_map(EVENT_YAML),)
+    (notice,) = _plan(planner, -60, sources=sources).actions
+    planner.note([Done(notice, Outcome.HELD_BACK)], Moment(START, 0.0))
+    assert _plan(planner, -59, sources=sources).actions == [notice]
+    planner.note([Done(notice, Outcome.DONE)], Moment(START, 0.0))
+    assert not _plan(planner, -58, sources=sources).actions
 
 
 def test_an_event_in_years_is_told_as_a_likely_mistake() -> None:

@@ -12,6 +12,7 @@ import urllib3
 from generator.values.merge import Settings
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.main import scope_of
+from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import MOST_CALENDAR, TOTAL_SECONDS, CalendarFeed
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
@@ -35,6 +36,9 @@ class Web:
         self.asked: list[dict[str, Any]] = []
         self.now = 0.0
         self.seconds_per_block = 0.0
+        # What arrives at a time.
+        self.block_bytes = 1 << 16
+        self.headers: dict[str, str] = {}
 
     def request(self, method: str, url: str, **options: Any) -> Web:
         self.asked.append({"method": method, "url": url, **options})
@@ -43,9 +47,11 @@ class Web:
         self.left = self.answer
         return self
 
-    def read(self, amount: int) -> bytes:
+    def read1(self, amount: int, *, decode_content: bool) -> bytes:
+        assert not decode_content, "a small answer may be unpacked to any size"
         self.now += self.seconds_per_block
-        block, self.left = self.left[:amount], self.left[amount:]
+        size = min(amount, self.block_bytes)
+        block, self.left = self.left[:size], self.left[size:]
         return bytes(block)
 
     def close(self) -> None:
@@ -101,6 +107,40 @@ def test_what_can_not_be_read_is_logged_without_its_address_and_the_last_one_cou
     assert said in caplog.text
     assert "the last one counts" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_a_calendar_that_arrives_byte_by_byte_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    web = Web(LECTURE)
+    web.block_bytes, web.seconds_per_block = 1, 19.0
+    with caplog.at_level(logging.WARNING):
+        _feed(web).poll()
+    assert "not complete within 60 s" in caplog.text
+    assert web.now < 2 * TOTAL_SECONDS
+
+
+def test_a_packed_calendar_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    web = Web(LECTURE)
+    web.headers = {"content-encoding": "gzip"}
+    with caplog.at_level(logging.WARNING):
+        _feed(web).poll()
+    assert "content-encoding 'gzip', expected none" in caplog.text
+
+
+def test_a_calendar_that_can_not_be_parsed_ends_no_thread(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = _feed(Web(LECTURE))
+    feed.poll()
+    before = feed.source
+    monkeypatch.setattr(booking_sources, "parse_calendar", _fail)
+    with caplog.at_level(logging.WARNING):
+        feed.poll()
+    assert feed.source is before
+    assert "calendar not read: ZeroDivisionError; the last one counts" in caplog.text
+
+
+def _fail(*_arguments: object) -> None:
+    raise ZeroDivisionError
 
 
 def test_faults_of_a_calendar_are_logged_and_its_other_events_count(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from roost.controllers.runtime.calendars import parse_calendar
@@ -145,3 +147,16 @@ def test_something_else_than_a_calendar_is_refused(text: str) -> None:
     read = Reader()
     assert parse_calendar(read, text, "calendar", LIMITS) == ()
     assert "BEGIN:VCALENDAR" in str(read.faults[0])
+
+
+@pytest.mark.parametrize("description", ["people:\\n120", "people: " + "9" * 5000, "people: 12x"])
+def test_what_is_no_number_of_people_books_nothing(description: str) -> None:
+    events, _ = _parse(["DTSTART:20261124T090000Z", f"DESCRIPTION:{description}"])
+    assert events == ()
+
+
+def test_a_description_of_empty_lines_takes_no_time() -> None:
+    began = time.process_time()
+    _parse(["DTSTART:20261124T090000Z", "DESCRIPTION:" + "\\n" * 20_000])
+    # With a pattern that tries each of them again, a second.
+    assert time.process_time() - began < 0.3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -85,3 +86,26 @@ def test_without_a_set_every_event_is_refused() -> None:
     read = Reader()
     assert parse_events(read, [LECTURE], "events", Limits((), 200)) == ()
     assert "a set of placeholders that counts pods" in str(read.faults[0])
+
+
+@dataclass(frozen=True)
+class CountedStarts:
+    """Begins every hundred seconds until 1000, and notes what it is asked."""
+
+    asked: list[int] = field(default_factory=list, hash=False, compare=False)
+    time_zone: str = "UTC"
+
+    def first_after(self, moment: int) -> int | None:
+        self.asked.append(moment)
+        return (moment // 100 + 1) * 100 if moment < 1000 else None
+
+
+def test_a_beginning_is_searched_once() -> None:
+    starts = CountedStarts()
+    event = Event("counted", 1, starts)
+    assert [first_start_after(event, moment) for moment in (0, 60, 99, 100, 40, 950, 1000, 5000)] == [
+        100, 100, 100, 200, 100, 1000, None, None,
+    ]  # fmt: skip
+    assert starts.asked == [0, 100, 950, 1000]
+    # Earlier than what is known is searched anew.
+    assert first_start_after(event, 350) == 400
