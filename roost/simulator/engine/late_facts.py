@@ -36,12 +36,14 @@ class LateFacts(WebhookFacts):
 
     def tell_pod(self, pod: SimPod) -> None:
         """A pod was created or bound, or its containers run."""
+        # As of now: it may be ready before this is known.
+        tell_warm = partial(self.tell_warm, pod, pod.state, is_starting=pod.ready_at is None)
         if not pod.state.node_name:
             self.tell_home(pod, pod.state)
-            self._later(partial(self.tell_warm, pod, pod.state))
+            self._later(tell_warm)
             return
         self._later(partial(self.tell_home, pod, pod.state))
-        self._later(partial(self.tell_warm, pod, pod.state))
+        self._later(tell_warm)
 
     def forget_pod(self, pod: SimPod) -> None:
         """A pod was deleted."""

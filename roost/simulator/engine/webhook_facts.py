@@ -46,7 +46,7 @@ class WebhookFacts:
     def tell_pod(self, pod: SimPod) -> None:
         """A pod was created or bound, or its containers run."""
         self.tell_home(pod, pod.state)
-        self.tell_warm(pod, pod.state)
+        self.tell_warm(pod, pod.state, is_starting=pod.ready_at is None)
 
     def tell_home(self, pod: SimPod, state: PodState) -> None:
         """Where a pod's repository has its home, if its class has homes."""
@@ -56,10 +56,10 @@ class WebhookFacts:
                 pod.has_home = True
                 self._home_changes[pod.key] = home
 
-    def tell_warm(self, pod: SimPod, state: PodState) -> None:
+    def tell_warm(self, pod: SimPod, state: PodState, *, is_starting: bool) -> None:
         """What a pod adds to its class's warm set, if that has one."""
         if self._warm_changes:
-            warm = self._maker.warm_pod(state, is_starting=pod.ready_at is None)
+            warm = self._maker.warm_pod(state, is_starting=is_starting)
             if warm is not None:
                 pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
 
