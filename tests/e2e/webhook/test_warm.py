@@ -49,7 +49,7 @@ class TestWithFourUsersOnOneNodeAndTwoOnAnOlder:
         time.sleep(1.1)
         for name in ("fuller", "next"):
             fake_nodes.create(name, cpu="8", memory="32Gi")
-        with Stack(control_plane, namespace, {"placeholders": []}) as stack:
+        with Stack(control_plane, namespace, {"placeholders": [], "podClasses": {"user": {"warm": None}}}) as stack:
             for index in range(4):
                 stack.create_pod(user(f"common-{index}", COMMON, "fuller"))
             for index in range(2):
@@ -78,12 +78,12 @@ class TestWithFourUsersOnOneNodeAndTwoOnAnOlder:
     def test_without_the_rule_a_user_goes_where_most_users_are_whatever_is_there(self, stack: Stack) -> None:
         assert self._place(stack, "ada", RARE) == "fuller"
 
-    def test_a_user_goes_to_the_node_of_the_set_that_holds_the_image_else_to_its_fullest(self, stack: Stack) -> None:
+    def test_a_user_goes_to_the_node_of_the_set_that_holds_the_image_else_to_its_emptiest(self, stack: Stack) -> None:
         # Six users, the seventh and two more slots: two nodes.
         self._follow(stack, {"podsPerNode": 0, "spare": 2, "nodes": 10}, RARE, "older")
         assert self._place(stack, "ada", RARE) == "older"
         assert self._place(stack, "ben", COMMON) == "fuller"
-        assert self._place(stack, "eve", NEW) == "fuller"
+        assert self._place(stack, "eve", NEW) == "older"
 
     def test_a_node_that_the_load_does_not_need_gets_nobody_though_it_holds_the_image_and_is_fuller(
         self, stack: Stack
