@@ -265,7 +265,7 @@ def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: p
             (scheduler,) = [
                 yaml.safe_load(other["data"]["config.yaml"])
                 for other in objects.values()
-                if other["kind"] == "ConfigMap" and "config.yaml" in other["data"]
+                if other["kind"] == "ConfigMap" and "config.yaml" in other.get("data", {})
             ] or [None]
             # Raises with every fault.
             parse_settings(json.loads(body["data"]["controllers.json"]), scheduler, NEWEST_MODELLED)

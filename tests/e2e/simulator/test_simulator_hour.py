@@ -78,6 +78,8 @@ VALUES = {
     "imageGate": {"mode": "off"},
     "controllers": {"enabled": False},
     "prePuller": {"enabled": False},
+    # Fake nodes report no images, so a warm set has nothing to go by here.
+    "podClasses": {"user": {"warm": None}},
     "placeholders": [{"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": USER_REQUESTS}}],
 }
 SETTLED_SECONDS = 60.0

@@ -71,7 +71,8 @@ def test_users_of_all_hubs_that_share_nodes_gather(
     for name in (namespace, other_namespace):
         control_plane.api.patch(f"/api/v1/namespaces/{name}", {"metadata": {"labels": pool}})
     shared = {"sharedPools": {"namespaceSelector": {"matchLabels": pool}}} if are_shared else {}
-    values = {"placeholders": [], **shared}
+    # By the users' own terms alone.
+    values = {"placeholders": [], "podClasses": {"user": {"warm": None}}, **shared}
     assert users_gather_on(control_plane, (namespace, other_namespace), fake_nodes, values) == node
 
 
