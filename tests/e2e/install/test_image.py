@@ -140,7 +140,7 @@ for name in ("roost", "roost_core", "generator", "webhook"):
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
         # The simulator is no program of the image: its packages aren't in it.
         if not module.name.endswith("__main__") and not any(
-            part in module.name for part in (".migrations", "roost.simulator", "commands.simulate")
+            part in module.name for part in (".migrations", "roost.simulator", "commands.simulate", "commands.rehearse")
         ):
             importlib.import_module(module.name)
 zoneinfo.ZoneInfo("Europe/Berlin")

@@ -318,7 +318,9 @@ def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> N
     # Nothing that isn't named, but for what a machine that stalls may hide.
     assert causes[UNEXPLAINED] <= LAUNCHES * 0.02
     assert causes[SAME] + causes[TIE] + causes[VICTIM] >= LAUNCHES * 0.85
-    assert in_step.placeholders[UNEXPLAINED] <= 3
+    # Of some 70. Seen: 1, 1 and, on a loaded machine, 5: a placeholder is made anew while its predecessor terminates,
+    # and the order of the two isn't recorded.
+    assert in_step.placeholders[UNEXPLAINED] <= 10
     # The causes don't explain everything: other weights are found out.
     assert Counter(otherwise.users.values())[UNEXPLAINED] >= LAUNCHES * 0.1
     assert quiet >= 60
