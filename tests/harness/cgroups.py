@@ -58,9 +58,13 @@ def sweep_dead_groups() -> None:
                 _kill_and_remove(hierarchy / name)
 
 
-def left_groups() -> set[str]:
-    """Names of all groups of tests that stand, whoever made them."""
-    return {folder.name for hierarchy in hierarchies() for folder in hierarchy.glob(f"{PREFIX}*")}
+def left_groups(owner: int | None = None) -> set[str]:
+    """Names of the groups of tests that stand: all, or those that the process `owner` made.
+
+    Test runs and workers share the hierarchies, so a test that asks what it left asks for its own process's.
+    """
+    prefix = PREFIX if owner is None else f"{PREFIX}{owner}-"
+    return {folder.name for hierarchy in hierarchies() for folder in hierarchy.glob(f"{prefix}*")}
 
 
 def hierarchies() -> list[Path]:

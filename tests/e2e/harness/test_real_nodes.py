@@ -90,7 +90,7 @@ def waiting(pod: Object, container: str) -> Object:
 def test_two_real_nodes_run_pods_at_once_and_leave_nothing(
     control_plane: ControlPlane, namespace: str, real_registry: RealRegistry, start_real_node: StartRealNode
 ) -> None:
-    groups_before = left_groups()
+    groups_before = left_groups(os.getpid())
     names = [f"{namespace}-a", f"{namespace}-b"]
     nodes = [start_real_node(name, labels={"pool": namespace}) for name in names]
     program = real_registry.push_program("me/program:1")
@@ -127,7 +127,7 @@ def test_two_real_nodes_run_pods_at_once_and_leave_nothing(
         node.stop()
     assert not [pid for pid in pids if is_alive(pid)]
     assert not [line for line in Path("/proc/mounts").read_text().splitlines() if any(f in line for f in folders)]
-    assert left_groups() <= groups_before
+    assert left_groups(os.getpid()) <= groups_before
     assert not [node for node in nodes if node.node() is not None]
 
 
@@ -320,9 +320,9 @@ def test_nodes_die_with_a_test_run_that_was_killed_pods_and_shims_included() -> 
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         wait_until(lambda: not any(is_alive(pid) for pid in pids), 20, "the node's processes to be gone")
-        assert [name for name in left_groups() if name.split("-")[2] == str(child.pid)]
+        assert left_groups(child.pid)
     remove_group(make_group())  # whoever makes a group removes those of the dead
-    assert not [name for name in left_groups() if name.split("-")[2] == str(child.pid)]
+    assert not left_groups(child.pid)
 
 
 def test_a_pushed_image_is_served_until_it_is_deleted(real_registry: RealRegistry) -> None:
