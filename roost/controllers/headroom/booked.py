@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at, read_booking_settings
-from roost_core.placement.classes import Classes
+from roost.controllers.headroom.settings import read_user_pods
 from roost_core.placement.events import first_start_after
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.images import normalise_reference
-from roost_core.placement.settings import read_pod_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roost.controllers.contract.bookings import Booking, BookingSettings
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.placement.events import Event
-    from roost_core.placement.settings import PodClass
     from roost_core.placement.settings_reader import Document, Reader
     from roost_core.scheduler.objects import PodState
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 FOLLOW_SECONDS: Final = 10.0
 # The year of an event that begins later is a mistake, more likely than not.
 FAR_SECONDS: Final = 366 * 86_400.0
-USERS: Final = "user"
 _normalise = lru_cache(maxsize=4096)(normalise_reference)
 
 
@@ -37,8 +34,7 @@ class BookedRules:
     """Settings of the events, and what tells a user's pod."""
 
     settings: BookingSettings
-    namespace: str
-    classes: Mapping[str, PodClass]
+    is_user: Callable[[PodState], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ def read_booked_rules(read: Reader, document: Document) -> BookedRules | None:
     settings = read_booking_settings(read, document)
     if settings is None:
         return None
-    return BookedRules(settings, read.text(document.get("namespace"), "namespace"), read_pod_classes(read, document))
+    return BookedRules(settings, read_user_pods(read, document))
 
 
 def plan_booked(snapshot: Snapshot, rules: BookedRules, now: float) -> Booked:
@@ -92,9 +88,8 @@ def _came(bookings: Sequence[Booking], snapshot: Snapshot, rules: BookedRules) -
     came = [0] * len(bookings)
     order = sorted(range(len(bookings)), key=lambda index: (not bookings[index].event.image, index))
     since = min(booking.start for booking in bookings) - EARLY_SECONDS
-    classes = Classes(rules)
     for pod in snapshot.pods.values():
-        if pod.created < since or pod.leaving or not _is_user(pod, classes):
+        if pod.created < since or pod.leaving or not rules.is_user(pod):
             continue
         image = _normalise(pod.spec.images[0]) if pod.spec.images else ""
         for index in order:
@@ -107,11 +102,6 @@ def _came(bookings: Sequence[Booking], snapshot: Snapshot, rules: BookedRules) -
                 came[index] += 1
                 break
     return came
-
-
-def _is_user(pod: PodState, classes: Classes) -> bool:
-    pod_class = classes.classify(pod.labels, pod.namespace, None)
-    return pod_class is not None and (pod_class.name == USERS or pod_class.image_gate)
 
 
 def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -> Iterator[Notice]:

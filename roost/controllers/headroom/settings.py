@@ -80,7 +80,7 @@ def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, .
     pools = read_placeholder_sets(Reader(), document, "", "")
     # `bookings.py` reports its faults.
     events = read_booking_settings(Reader(), document)
-    is_user = UserPods(read.text(document.get("namespace", ""), "namespace"), read_pod_classes(Reader(), document))
+    is_user = read_user_pods(Reader(), document)
     sets = []
     for index, (pool, entry) in enumerate(
         zip(pools, read.items(document.get("placeholders"), "placeholders"), strict=True)
@@ -136,18 +136,16 @@ class _OwnClasses:
     classes: Mapping[str, PodClass]
 
 
-class UserPods:
-    """Recognizes users' pods: those of the class `user`, and of classes whose pods wait for images."""
+def read_user_pods(read: Reader, document: Document) -> Callable[[PodState], bool]:
+    """What recognizes users' pods: those of the class `user`, and of classes whose pods wait for images."""
+    namespace = read.text(document.get("namespace", ""), "namespace")
+    classes = Classes(_OwnClasses(namespace, read_pod_classes(read, document)))
 
-    def __init__(self, namespace: str, classes: Mapping[str, PodClass]) -> None:
-        self._classes = Classes(_OwnClasses(namespace, classes))
+    def is_user(pod: PodState) -> bool:
+        found = classes.classify(pod.labels, pod.namespace, None)
+        return found is not None and not found.attract and (found.name == USER_CLASS or found.image_gate)
 
-    def __call__(self, pod: PodState) -> bool:
-        """Whether it is a user's."""
-        pod_class = self._classes.classify(pod.labels, pod.namespace, None)
-        return (
-            pod_class is not None and not pod_class.attract and (pod_class.name == USER_CLASS or pod_class.image_gate)
-        )
+    return is_user
 
 
 def _requests(resources: object) -> Mapping[str, object]:

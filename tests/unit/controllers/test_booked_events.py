@@ -117,6 +117,17 @@ def test_without_an_image_everybody_counts_but_placeholders_do_not() -> None:
     assert _wanted(_plan(_planner(event), 3, *pods)) == 103
 
 
+def test_placeholders_of_a_class_with_the_image_gate_are_nobody_who_came() -> None:
+    event = {key: value for key, value in LECTURE.items() if key != "image"}
+    document = _document(event)
+    document["podClasses"]["placeholder"]["imageGate"] = True
+    planner = make_headroom(Reader(), Sources(document, None, 36))
+    assert planner is not None
+    pods = _users(5, minutes=2, component="user-placeholder")
+    assert all(pod.labels["component"] == "user-placeholder" for pod in pods)
+    assert _wanted(_plan(planner, 3, *pods)) == 123
+
+
 def test_two_events_at_one_time_get_both_their_room_and_nobody_counts_twice() -> None:
     event = {**LECTURE, "name": "seminar", "people": 30}
     assert _wanted(_plan(_planner(LECTURE, event), 0)) == 153
