@@ -98,15 +98,14 @@ def _lint_windows(report: Report) -> None:
 
 
 def _lint_learn(report: Report, path: Path, entry: Values) -> None:
-    from roost_core.placement.headroom_windows import is_time_zone  # noqa: PLC0415 - as above
+    from roost_core.placement.headroom_windows import TIME_ZONE, is_time_zone  # noqa: PLC0415 - as above
 
     low, high = number(at(entry, "learn", "min")), number(at(entry, "learn", "max"))
     zone = text(at(entry, "learn", "timeZone"))
     if low > high:
         report.error((*path, "min"), at(entry, "learn", "min"), f"a number up to max, which is {high:g}", "Lower it.")
     if not is_time_zone(zone):
-        expected = "a zone of the IANA database, like Europe/Berlin or UTC"
-        report.error((*path, "timeZone"), zone, expected, "Correct the name.")
+        report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
     if at(entry, "countBy") == "nodes":
         reason = "a number of placeholders is learned, not of nodes."
         report.refuse(path, reason, "Remove it, or use countBy: pods.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from roost_core.placement.headroom_windows import is_time_zone, next_time, start_fault
+from roost_core.placement.headroom_windows import next_time, read_time_zone, start_fault
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.settings_reader import describe
 
@@ -82,26 +82,14 @@ def parse_events(read: Reader, value: object, key: str, limits: Limits) -> tuple
     entries = read.items(value, key)
     if len(entries) > MOST_EVENTS:
         read.fault(key, len(entries), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
-    events: list[Event] = []
-    names: set[str] = set()
-    for index, entry in enumerate(entries[:MOST_EVENTS]):
-        at = f"{key}[{index}]"
-        faults_before = len(read.faults)
-        event = _parse_event(read, entry, at, limits)
-        if event.name in names:
-            read.fault(f"{at}.name", event.name, "a name that no other event here has")
-        names.add(event.name)
-        if len(read.faults) == faults_before:
-            events.append(event)
-    return tuple(events)
+    return read.named(entries[:MOST_EVENTS], key, lambda entry, at: _parse_event(read, entry, at, limits), "event here")
 
 
 def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
     body = read.mapping(entry, at)
     read.known(body, at, _KEYS)
-    zone, start = (read.text(body.get(key), f"{at}.{key}") for key in ("timeZone", "start"))
-    if not is_time_zone(zone):
-        read.fault(f"{at}.timeZone", body.get("timeZone"), "a zone of the IANA database, like Europe/Berlin or UTC")
+    zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
+    start = read.text(body.get("start"), f"{at}.start")
     if fault := start_fault(start) or ("" if in_range(start) else f"a year from {FIRST_YEAR} to {LAST_YEAR}"):
         read.fault(f"{at}.start", body.get("start"), fault)
     set_name = read.text(body.get("set"), f"{at}.set")

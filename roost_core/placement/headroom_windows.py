@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Reader
 
 MAX_REPLICAS: Final = 100_000
+# What is expected of `timeZone`, for faults.
+TIME_ZONE: Final = "a zone of the IANA database, like Europe/Berlin or UTC"
 _CRON: Final = re.compile(r"[ \t]*(?:[0-9A-Za-z*,/#-]+[ \t]+){4}[0-9A-Za-z*,/#-]+[ \t]*", re.ASCII)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?", re.ASCII)
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
@@ -74,29 +76,19 @@ class Change(NamedTuple):
 
 def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
     """Read `windows` of a set; faults go to the reader under `key`, and that window is left out."""
-    windows: list[Window] = []
-    names: set[str] = set()
-    for index, entry in enumerate(read.items(value, key)):
-        at = f"{key}[{index}]"
-        faults_before = len(read.faults)
-        window = _parse_window(read, entry, at)
-        if window.name in names:
-            read.fault(f"{at}.name", window.name, "a name that no other window of the set has")
-        names.add(window.name)
-        if len(read.faults) == faults_before:
-            windows.append(window)
-    return tuple(windows)
+    return read.named(
+        read.items(value, key), key, lambda entry, at: _parse_window(read, entry, at), "window of the set"
+    )
 
 
 def _parse_window(read: Reader, entry: object, at: str) -> Window:
     body = read.mapping(entry, at)
     read.known(body, at, _KEYS)
-    name, zone, start, end = (read.text(body.get(key), f"{at}.{key}") for key in ("name", "timeZone", "start", "end"))
+    name, start, end = (read.text(body.get(key), f"{at}.{key}") for key in ("name", "start", "end"))
     if not name:
         read.fault(f"{at}.name", body.get("name"), "a name, for logs and `roost headroom`")
     replicas = read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS)
-    if not is_time_zone(zone):
-        read.fault(f"{at}.timeZone", body.get("timeZone"), "a zone of the IANA database, like Europe/Berlin or UTC")
+    zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
     dates = [_DATE.fullmatch(text) is not None for text in (start, end)]
     for key, text in (("start", start), ("end", end)):
         if fault := start_fault(text):
@@ -110,6 +102,15 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
     elif start.split() == end.split():
         read.fault(f"{at}.end", body.get("end"), "a time other than start: the window would never be active")
     return Window(name, replicas, zone, start, end)
+
+
+def read_time_zone(read: Reader, value: object, key: str) -> str:
+    """`value` as the name of a time zone; "UTC" on a fault."""
+    name = read.text(value, key)
+    if is_time_zone(name):
+        return name
+    read.fault(key, value, TIME_ZONE)
+    return "UTC"
 
 
 def is_time_zone(name: str) -> bool:

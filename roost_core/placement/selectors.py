@@ -64,13 +64,10 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
             requirements.add(Requirement(key, "In", frozenset((value,))))
     expressions = selector.get("matchExpressions")
     if expressions is not None:
-        if not isinstance(expressions, list):
+        found = _read_requirements(expressions)
+        if found is None:
             return None
-        for expression in expressions:
-            requirement = read_requirement(expression)
-            if requirement is None:
-                return None
-            requirements.add(requirement)
+        requirements |= found
     return frozenset(requirements)
 
 
@@ -83,14 +80,24 @@ def read_node_term(term: object) -> frozenset[tuple[str, Requirement]] | None:
         expressions = term.get(name)
         if expressions is None:
             continue
-        if not isinstance(expressions, list):
+        found = _read_requirements(expressions)
+        if found is None:
             return None
-        for expression in expressions:
-            requirement = read_requirement(expression)
-            if requirement is None:
-                return None
-            requirements.add((kind, requirement))
+        requirements.update((kind, requirement) for requirement in found)
     return frozenset(requirements)
+
+
+def _read_requirements(expressions: object) -> set[Requirement] | None:
+    """All of a list of expressions; None if it is malformed."""
+    if not isinstance(expressions, list):
+        return None
+    requirements: set[Requirement] = set()
+    for expression in expressions:
+        requirement = read_requirement(expression)
+        if requirement is None:
+            return None
+        requirements.add(requirement)
+    return requirements
 
 
 def requirement_matches(key: str, operator: str, values: object, labels: Mapping[str, str]) -> bool:

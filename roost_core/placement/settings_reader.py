@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 DNS_NAME: Final = re.compile(
@@ -38,6 +38,14 @@ class SettingsError(Exception):
 
 Document = Mapping[str, object]
 _E = TypeVar("_E", bound=StrEnum)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_N = TypeVar("_N", bound=_Named)
 
 
 def describe(found: object) -> str:
@@ -81,6 +89,26 @@ class Reader:
             return value
         self.fault(key, value, "a list")
         return ()
+
+    def named(
+        self, entries: Sequence[object], key: str, parse: Callable[[object, str], _N], what: str
+    ) -> tuple[_N, ...]:
+        """Entries of a list whose names differ; one with a fault is left out.
+
+        parse: reads an entry under its own key. what: the other entries, for people.
+        """
+        parsed: list[_N] = []
+        names: set[str] = set()
+        for index, entry in enumerate(entries):
+            at = f"{key}[{index}]"
+            faults_before = len(self.faults)
+            one = parse(entry, at)
+            if one.name in names:
+                self.fault(f"{at}.name", one.name, f"a name that no other {what} has")
+            names.add(one.name)
+            if len(self.faults) == faults_before:
+                parsed.append(one)
+        return tuple(parsed)
 
     def text(self, value: object, key: str) -> str:
         """`value` as a string; "" when it is null."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from roost.controllers.contract.snapshot import StatefulSetState
 
 JSONObject = dict[str, Any]
 
@@ -143,6 +146,21 @@ class Notice:
     # One plain sentence.
     message: str
     warning: bool = False
+
+    @classmethod
+    def on_set(
+        cls, namespace: str, stateful_set: StatefulSetState, reason: str, message: str, *, warning: bool = False
+    ) -> Notice:
+        """About a StatefulSet of placeholders."""
+        return cls(
+            kind="StatefulSet",
+            namespace=namespace,
+            name=stateful_set.name,
+            uid=stateful_set.uid,
+            reason=reason,
+            message=message,
+            warning=warning,
+        )
 
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name

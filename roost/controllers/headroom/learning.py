@@ -142,15 +142,7 @@ def _load(
             f"ConfigMap {headroom_set.history_name}, key {headroom_set.name}: {fault}."
         )
         return learned, [
-            Notice(
-                kind="StatefulSet",
-                namespace=snapshot.namespace,
-                name=stateful_set.name,
-                uid=stateful_set.uid,
-                reason="HeadroomHistoryUnusable",
-                message=message,
-                warning=True,
-            )
+            Notice.on_set(snapshot.namespace, stateful_set, "HeadroomHistoryUnusable", message, warning=True)
         ]
     known = {
         learned.history.first_hour + index: growth

@@ -188,16 +188,8 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
     if booked and replicas < stateful_set.replicas:
         # People come: too many to tell of each.
         return
-    findings.actions.append(
-        Notice(
-            kind="StatefulSet",
-            namespace=snapshot.namespace,
-            name=stateful_set.name,
-            uid=stateful_set.uid,
-            reason="HeadroomChanged",
-            message=(f"From {stateful_set.replicas} to {replicas} placeholders of set {headroom_set.name}: {why}."),
-        )
-    )
+    message = f"From {stateful_set.replicas} to {replicas} placeholders of set {headroom_set.name}: {why}."
+    findings.actions.append(Notice.on_set(snapshot.namespace, stateful_set, "HeadroomChanged", message))
 
 
 def _with_learning(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.placeholder_sets import read_placeholder_sets
 from roost_core.placement.classes import Classes
-from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, is_time_zone, parse_windows
+from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows, read_time_zone
 from roost_core.placement.settings import read_pod_classes
 from roost_core.placement.settings_reader import Reader
 
@@ -113,13 +113,11 @@ def read_learn(read: Reader, value: object, key: str) -> LearnSettings | None:
         return None
     body = read.mapping(value, key)
     read.known(body, key, _LEARN_KEYS)
-    quantile, zone = body.get("quantile"), read.text(body.get("timeZone"), f"{key}.timeZone")
+    quantile = body.get("quantile")
     if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 < quantile < 1:
         read.fault(f"{key}.quantile", quantile, "a number above 0 and below 1, like 0.9")
         quantile = 0.9
-    if not is_time_zone(zone):
-        read.fault(f"{key}.timeZone", body.get("timeZone"), "a zone of the IANA database, like Europe/Berlin or UTC")
-        zone = "UTC"
+    zone = read_time_zone(read, body.get("timeZone"), f"{key}.timeZone")
     low = read.whole(body.get("min"), f"{key}.min", 0, MAX_REPLICAS)
     high = read.whole(body.get("max"), f"{key}.max", 0, MAX_REPLICAS)
     if low > high:

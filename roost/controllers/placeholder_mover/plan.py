@@ -95,15 +95,7 @@ def _complaints(snapshot: Snapshot, settings: MoverSettings) -> list[Notice]:
         return []
     message = f"Placeholders don't move: the scheduler's configuration is not supported ({settings.profile_fault})."
     return [
-        Notice(
-            kind="StatefulSet",
-            namespace=snapshot.namespace,
-            name=stateful_set.name,
-            uid=stateful_set.uid,
-            reason="PlaceholderMoverIdle",
-            message=message,
-            warning=True,
-        )
+        Notice.on_set(snapshot.namespace, stateful_set, "PlaceholderMoverIdle", message, warning=True)
         for each in settings.sets
         if (stateful_set := snapshot.stateful_sets.get(each.stateful_set)) is not None
     ]
