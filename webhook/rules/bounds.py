@@ -2,7 +2,7 @@
 
 Anyone who can reach the port can post a review, so no field may determine how long the webhook works, how much it
 remembers, or how long its answer is. Each bound is many times what pods of hubs have: whatever exceeds it is a mistake
-or an attack. `tests/unit/webhook/test_webhook_bounds.py` tests the time of a review at its bounds, on 5,000 nodes.
+or an attack. `tests/unit/webhook/test_webhook_bounds.py` counts the work of a review at its bounds, on 5,000 nodes.
 """
 
 from __future__ import annotations

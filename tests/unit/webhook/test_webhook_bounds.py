@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from typing import TYPE_CHECKING
 
 import orjson
@@ -164,17 +164,37 @@ def test_a_pod_as_hubs_have_them_is_placed_among_5000_nodes() -> None:
 SLOW = {"matchExpressions": [*[expression("pool", "user")] * 8, expression("pool", *["other"] * 60)]}
 
 
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called, Python's own included: the same on a loaded machine as on a quiet one."""
+    count = 0
+
+    def on_event(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(on_event)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
 @pytest.mark.parametrize("make", [user_pod, build_pod])
 @pytest.mark.slow
-def test_the_dearest_review_within_bounds_takes_no_second_on_5000_nodes(make: Callable[..., Object]) -> None:
+def test_the_dearest_review_within_bounds_calls_ten_functions_a_step_on_5000_nodes(
+    make: Callable[..., Object],
+) -> None:
     taint = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
     nodes = [node(f"node-{index}", IMAGE, labels={"pool": "user"}, taints=(taint,)) for index in range(5000)]
     known = facts(*nodes, builders=" ".join(one.name for one in nodes))
     body = make(affinity=requires_nodes(*[SLOW] * 2), tolerations=[{"key": str(index)} for index in range(10)])
     desk = Desk(known=known)
-    started = time.perf_counter()
-    assert patch_of(desk.answer(body))
-    assert time.perf_counter() - started < 1.0
+    # 8.1 and 8.5 with Python 3.11.
+    assert calls_of(lambda: desk.answer(body)) < 10 * bounds.MAX_STEPS
+    # None of them was saved by a bound.
+    assert [decision.result for decision in desk.decisions] == [Result.PATCHED]
 
 
 def head(uid: str = "705ab4f5-6393-11e8-b7cc-42010a800002") -> bytes:
