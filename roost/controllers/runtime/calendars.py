@@ -203,17 +203,17 @@ def _entries(text: str) -> Iterator[Sequence[Property]]:
 
 
 def _property(line: str) -> Property | None:
-    head, quoted = [""], False
+    head: list[str] = []
+    begin, quoted = 0, False
     for index, letter in enumerate(line):
         if letter == '"':
             quoted = not quoted
-        elif letter == ";" and not quoted:
-            head.append("")
-        elif letter == ":" and not quoted:
-            pairs = tuple((name.upper(), value) for name, _, value in (part.partition("=") for part in head[1:]))
-            return Property(head[0].strip().upper(), pairs, line[index + 1 :])
-        else:
-            head[-1] += letter
+        elif letter in ";:" and not quoted:
+            head.append(line[begin:index].replace('"', ""))
+            begin = index + 1
+            if letter == ":":
+                pairs = tuple((name.upper(), value) for name, _, value in (part.partition("=") for part in head[1:]))
+                return Property(head[0].strip().upper(), pairs, line[begin:])
     return None
 
 
