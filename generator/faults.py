@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final, Literal, NamedTuple
 
-Severity = Literal["error", "warning"]
+# A hint is about values that work as they are written: only `roost validate` shows it, also under --strict.
+Severity = Literal["error", "warning", "hint"]
 # Keys and indexes from the top of the values: ("placeholders", 0, "replicas").
 Path = tuple[str | int, ...]
 
@@ -31,7 +32,7 @@ class Fault(NamedTuple):
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         said = f"found {self.found}, expected {self.expected}." if self.expected else self.found
-        kind = "warning" if self.severity == "warning" else ""
+        kind = "" if self.severity == "error" else self.severity
         text = ": ".join(part for part in (place, kind, self.key, said) if part)
         return one_line(f"{text} {self.fix}" if self.fix else text)
 

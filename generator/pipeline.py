@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from generator.checks.all_faults import find_all_faults
+from generator.checks.hints import find_hints
 from generator.checks.lint import lint
 from generator.checks.schema import find_faults
 from generator.faults import Fault, ValuesError, sort_faults
@@ -31,10 +32,11 @@ def check(merged: Merged, release: Release, *, with_lint: bool = True) -> list[F
 
 
 def report(merged: Merged, release: Release) -> list[Fault]:
-    """Every fault and warning, unsorted, also for values that don't match the schema. Raises UsageError."""
+    """Every fault, warning and hint, unsorted, also for values that don't match the schema. Raises UsageError."""
     check_release(release)
     faults = find_all_faults(merged, release)
     if all(fault.severity == "warning" for fault in faults):
+        faults += find_hints(merged)
         try:
             _render(merged, release)
         except ValuesError as error:

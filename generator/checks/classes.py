@@ -94,7 +94,8 @@ def _lint_warm(report: Report, path: Path, pod_class: dict[str, object]) -> None
     if pod_class.get("home") is not None:
         reason = "the class has a home too: the weights of both add up, and a node that is neither's best may win."
         report.warn((*path, "warm"), reason, "Keep one of them.")
-    if at(report.values, "admission", "mode") == "webhook" and at(report.values, "webhook", "readNodes") is False:
+    can_read = at(report.values, "webhook", "readNodes") is not False
+    if at(report.values, "admission", "mode") == "webhook" and not can_read and not report.is_default((*path, "warm")):
         reason = "does nothing while the webhook can't read nodes (webhook.readNodes: false)."
         report.warn((*path, "warm"), reason, "Set webhook.readNodes to true, or warm to null.")
 

@@ -36,7 +36,7 @@ _PROGRAMS: Final = (
 
 def lint(merged: Merged, release: Release) -> list[Fault]:
     """Every fault and warning, with file and line; `merged` must fit the schema."""
-    report = Report(merged.values, merged.places)
+    report = Report(merged.values, merged.places, merged.defaults)
     if merged.values.get("enabled") is False:
         return []
     lint_scheduler(report, release)
@@ -78,7 +78,9 @@ def _lint_gate(report: Report) -> None:
         )
         report.warn(path, reason, "Use requireLabel.")
     if mode == "requireLabel" and at(report.values, "webhook", "readNodes") is False:
-        reason = "false: the webhook doesn't know which nodes have an image, so requireLabel only prefers."
+        sets = any(at(entry, "warm") for entry in mapping(report.values.get("podClasses")).values())
+        also = ", and no class has a warm set" if sets else ""
+        reason = f"false: the webhook doesn't know which nodes have an image, so requireLabel only prefers{also}."
         report.warn(("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted.")
 
 
@@ -110,7 +112,7 @@ def _lint_admission(report: Report, release: Release) -> None:
         if at(entry, "home") is not None:
             reason = "admission policies have no ring: pods of this class get no home."
             report.warn(("podClasses", name, "home"), reason, "Set it to null, or use admission.mode: webhook.")
-        if at(entry, "warm") is not None:
+        if at(entry, "warm") is not None and not report.is_default(("podClasses", name, "warm")):
             reason = "admission policies don't know nodes: pods of this class get no warm set."
             report.warn(("podClasses", name, "warm"), reason, "Set it to null, or use admission.mode: webhook.")
         if at(entry, "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from generator.faults import Fault, Path, Severity, describe, show_path
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from generator.values.merge import Values
 
 
@@ -20,26 +22,37 @@ class Where(Protocol):
 class Report:
     """Values under lint, and the faults found so far."""
 
-    def __init__(self, values: Values, places: Where) -> None:
+    def __init__(self, values: Values, places: Where, defaults: Mapping[str, object] | None = None) -> None:
+        """defaults: the chart's; None: whatever the values say is the operator's choice."""
         self.values = values
+        self._defaults = defaults or {}
         self._places = places
         self.faults: list[Fault] = []
 
+    def is_default(self, path: Path) -> bool:
+        """Whether a key says what the chart's defaults say: nobody chose it, so nobody need be warned of it."""
+        keys = [str(step) for step in path]
+        default = at(self._defaults, *keys)
+        return default is not None and at(self.values, *keys) == default
+
     def error(self, path: Path, found: object, expected: str, fix: str = "") -> None:
         """Say that a value doesn't work: what was found (shown as JSON), what is accepted."""
-        self._add(path, found if isinstance(found, Phrase) else describe(found), expected, fix, is_error=True)
+        self._add(path, found if isinstance(found, Phrase) else describe(found), expected, fix, "error")
 
     def refuse(self, path: Path, reason: str, fix: str = "") -> None:
         """Say in a sentence why values don't work together."""
-        self._add(path, reason, "", fix, is_error=True)
+        self._add(path, reason, "", fix, "error")
 
     def warn(self, path: Path, reason: str, fix: str = "") -> None:
         """Say in a sentence what will surprise an operator."""
-        self._add(path, reason, "", fix, is_error=False)
+        self._add(path, reason, "", fix, "warning")
 
-    def _add(self, path: Path, found: str, expected: str, fix: str, *, is_error: bool) -> None:
+    def hint(self, path: Path, reason: str, fix: str = "") -> None:
+        """Say in a sentence what works as written, and might work better."""
+        self._add(path, reason, "", fix, "hint")
+
+    def _add(self, path: Path, found: str, expected: str, fix: str, severity: Severity) -> None:
         file, line = self._places.of(path)
-        severity: Severity = "error" if is_error else "warning"
         self.faults.append(Fault(file, line, show_path(path), str(found), expected, fix, severity))
 
 

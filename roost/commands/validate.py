@@ -1,4 +1,4 @@
-"""`roost validate`: every fault and warning of a set of values."""
+"""`roost validate`: every fault, warning and hint of a set of values."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def run(options: RenderOptions, *, strict: bool) -> int:
-    """Print faults and warnings to stdout, one per line; 0 if there are no faults (strict: and no warnings)."""
+    """Print faults, warnings and hints to stdout, one per line; 0 if there are no faults (strict: and no warnings)."""
     faults, unread = _find(options)
     ordered = sort_faults(faults)
     for fault in ordered:
         sys.stdout.write(f"{fault}\n")
     errors = sum(fault.severity == "error" for fault in ordered)
-    warnings = len(ordered) - errors
-    if ordered:
+    warnings = sum(fault.severity == "warning" for fault in ordered)
+    if errors or warnings:
         sys.stderr.write(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}\n")
     else:
         sys.stderr.write("no faults\n")

@@ -141,6 +141,8 @@ class Settings:
     placeholder_sets: tuple[str, ...]
     # False: nodes can't be read, so there are never facts about them.
     reads_nodes: bool
+    # Pullers stay on nodes and bring the managed images to each node that joins.
+    pullers_run: bool = True
     # A label selector of the namespaces of all hubs that share nodes with this one; None: none does.
     shared_namespaces: Mapping[str, object] | None = None
     # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER, CONTROLLERS).
@@ -369,6 +371,7 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
         managed_images=managed_images(document.get("singleuser"), document.get("prePuller")),
         placeholder_sets=_read_placeholder_sets(read, document.get("placeholders")),
         reads_nodes=read.flag(document.get("readNodes", True), "readNodes"),
+        pullers_run=read.flag(document.get("pullersRun", True), "pullersRun"),
         shared_namespaces=_read_selector(read, document.get("sharedNamespaces"), "sharedNamespaces"),
         leases=_read_leases(read, document.get("leases")),
     )

@@ -166,6 +166,8 @@ class Rulebook:
         self.settings = settings
         self.classes = Classes(settings)
         self.rules = {name: ClassRules(settings, pod_class) for name, pod_class in settings.classes.items()}
+        # Normalised references of the images that pullers bring to every node.
+        self.brought_images = settings.managed_images if settings.pullers_run else frozenset[str]()
         self._attract: dict[str, PreferNode] = {}
         # Reference as written -> its expressions; None for images that the puller doesn't manage.
         self._gated: dict[str, GateTerms | None] = {}
@@ -363,8 +365,8 @@ def choose_warm_nodes(case: Case) -> WarmChoice | str | None:
     except MalformedPodError:
         # The API server will reject the pod and say why; the other rules don't need requests.
         return "the pod's requests can't be read"
-    managed = case.rulebook.settings.managed_images
-    if facts.uses_only(managed) and all(normalise_reference(reference) in managed for reference in pod.images):
+    brought = case.rulebook.brought_images
+    if facts.uses_only(brought) and all(normalise_reference(reference) in brought for reference in pod.images):
         # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
         return "pullers bring all images of the class to every node"
     images = [(normalise_reference(reference), _labelled_holders(case, nodes, reference)) for reference in pod.images]

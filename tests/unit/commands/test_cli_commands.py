@@ -139,6 +139,14 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, v
     assert (broken.code, broken.err) == (1, "1 error, 0 warnings\n")
 
 
+def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(roost: _Run, values: Path) -> None:
+    values.write_text("singleuser: {image: {name: a/b}}\n")
+    hinted = roost("validate", "-f", values, "--strict")
+    assert (hinted.code, hinted.err) == (0, "no faults\n")
+    assert "hint: singleuser.networkTools.image.name: empty: " in hinted.out
+    assert "hint: " not in roost("render", "-f", values).err
+
+
 def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_others(roost: _Run, tmp_path: Path) -> None:
     faulty, broken, absent = tmp_path / "faulty.yaml", tmp_path / "broken.yaml", tmp_path / "absent.yaml"
     faulty.write_text("webhook: {replicas: many}\n")

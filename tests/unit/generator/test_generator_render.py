@@ -466,6 +466,22 @@ def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode:
 
 
 @pytest.mark.parametrize(
+    ("values", "run"),
+    [
+        ("", True),
+        ("prePuller: {enabled: false}", False),
+        ("{prePuller: {enabled: false}, imageGate: {pullerPods: zeroToJupyterHub}}", True),
+        # A hub that pulls during its upgrades only.
+        ("{prePuller: {enabled: false}, imageGate: {pullerPods: zeroToJupyterHub, mode: prefer}}", False),
+    ],
+)
+def test_the_webhook_is_told_whether_pullers_bring_images_to_nodes_that_join(values: str, run: bool) -> None:
+    found = [one.body["data"] for one in rendered(values) if one.body["kind"] == "ConfigMap"]
+    (policy,) = (json.loads(data["policy.json"]) for data in found if isinstance(data, dict) and "policy.json" in data)
+    assert policy["pullersRun"] is run
+
+
+@pytest.mark.parametrize(
     ("values", "prefers"),
     [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)],
 )

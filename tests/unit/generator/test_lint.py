@@ -352,7 +352,20 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
     assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
     assert found(text, Release(kube_version="v1.36.0")) == []
     assert "admission policies have no ring" in said("admission: {mode: policy}")
-    assert "admission policies don't know nodes" in said("admission: {mode: policy}")
+
+
+@pytest.mark.parametrize("text", ["admission: {mode: policy}", "webhook: {readNodes: false}"])
+def test_a_warm_set_that_does_nothing_is_warned_of_where_somebody_chose_it(text: str) -> None:
+    own = "podClasses: {user: {warm: {spare: 2}}, gpu: {match: {labels: {a: b}}, warm: {}}}"
+    hits = [str(fault) for fault in found(f"{text}\n{own}") if ".warm: " in str(fault)]
+    assert [hit.split(": ")[2] for hit in hits] == ["podClasses.user.warm", "podClasses.gpu.warm"]
+    assert "podClasses.user.warm" not in said(text)
+
+
+def test_who_keeps_nodes_from_the_webhook_hears_that_no_class_has_a_warm_set() -> None:
+    off = "webhook: {readNodes: false}"
+    assert "requireLabel only prefers, and no class has a warm set." in said(off)
+    assert "no class has a warm set" not in said(f"{off}\npodClasses: {{user: {{warm: null}}}}")
 
 
 def test_a_release_that_begins_with_a_digit_needs_another_name_for_its_service() -> None:

@@ -23,6 +23,9 @@ def test_the_default_values_are_good_rules() -> None:
     assert (home.weights, home.min_load, home.max_load, home.match_by) == ((100, 50, 25), 4, 2, MatchBy.NAME)
     assert rules.managed_images == {IMAGE}
     assert rules.placeholder_sets == ("default",)
+    # A document of an older chart doesn't say.
+    assert rules.pullers_run
+    assert not settings(pullersRun=False).pullers_run
 
 
 def test_the_revision_is_the_head_of_the_documents_hash() -> None:

@@ -403,6 +403,12 @@ def test_a_class_whose_images_pullers_bring_is_left_to_the_scheduler_and_that_is
     assert homes_of(place(user_pod(IMAGE), known([N1, N2], ("n2", managed)), rules))
 
 
+def test_where_no_puller_runs_listed_images_have_a_warm_set_as_others_do() -> None:
+    listed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 3}}}, pullersRun=False)
+    assert homes_of(place(user_pod(listed), known([N1, N2], ("n2", listed)), rules)) == [(100, "n2"), (50, "n1")]
+
+
 def test_all_images_of_the_pod_must_be_known() -> None:
     facts = known([N1, N2], ("n1", "registry.example/other:1"), ("n2", IMAGE))
     both = facts.warm["user"].updated({"jhub/more": WarmPod("n1", (IMAGE,))})
