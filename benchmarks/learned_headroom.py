@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _arms(home: Path, quantiles: Sequence[float], most: int, *, with_warm: bool) -> Iterator[str]:
     """Yield `--values` of each arm."""
     files = policy_files()
-    bases = {"packed": files["z2jh-placeholders-packed"], **({"warm": files["recommended"]} if with_warm else {})}
+    bases = {"packed": files["z2jh-placeholders-packed"], **({"warm": files["warm-alone"]} if with_warm else {})}
     for name, base in bases.items():
         for quantile in (None, *quantiles):
             learn = {"quantile": quantile, "min": 0, "max": most, "bootSeconds": 300, "timeZone": "UTC"}

@@ -35,7 +35,7 @@ POLICIES: Final = (FIRST, "roost")
 # Bookings: name -> the shipped policy, and how many placeholders there are at other times; None: as it says.
 BOOKED: Final[Mapping[str, tuple[str, int | None]]] = {
     "roost, booked": ("roost", None),
-    "recommended, booked": ("recommended", 0),
+    "roost, booked, none else": ("roost", 0),
 }
 # As large as a user, see `Assumptions`.
 SIZE: Final = {"requests": {"cpu": "10m", "memory": "550M"}}

@@ -128,7 +128,7 @@ def result(
     )
 
 
-SCALES = {"z2jh": 1.0, "recommended": 0.5, "spread": 0.8}
+SCALES = {"z2jh": 1.0, "roost": 0.5, "spread": 0.8}
 
 
 def work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:

@@ -379,7 +379,7 @@ def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes])
 
 
 def _replay_options(folder: Path) -> tuple[str, ...]:
-    policies = ("--policy=z2jh", "--policy=recommended")
+    policies = ("--policy=z2jh", "--policy=roost")
     return (
         *policies,
         "--days=0.1",

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # How nodes are set up is the operator's choice, as the values are: it may differ between policies. Everything else that
 # a policy needs belongs to the world, and is the same for all.
 OF_NODES: Final = frozenset({"status_images"})
-# Compared by default, as far as they are shipped: what most hubs have, Roost's defaults, Roost's recommendation.
-USUAL_POLICIES: Final = ("z2jh", "roost", "recommended")
+# Compared by default, as far as they are shipped: zero-to-jupyterhub with as many placeholders, mybinder.org, Roost.
+USUAL_POLICIES: Final = ("z2jh-placeholders-packed", "kube-default", "roost")
 
 
 class UnknownPolicyError(Exception):

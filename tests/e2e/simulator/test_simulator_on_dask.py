@@ -80,7 +80,7 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) 
     victim = cluster.add_worker()
     cluster.add_worker()
     cluster.wait_for(2)
-    jobs = [job(name, seed) for seed in range(1, 7) for name in ("z2jh", "recommended")]
+    jobs = [job(name, seed) for seed in range(1, 7) for name in ("z2jh", "warm-alone")]
     store = ResultStore(tmp_path / "results")
     seen: list[Event] = []
 

@@ -17,8 +17,8 @@ from webhook.admission import decide
 from webhook.rules.facts import Facts, WarmFacts, WarmPod, pod_key
 from webhook.rules.rulebook import Memory, Rulebook
 
-# One that the policy `roost` has pulled to all nodes.
-MANAGED = "r2d.invalid/2a1f24ae2314f47d3095:1"
+# The hub's own: the policy `roost` has it pulled to all nodes.
+MANAGED = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 
 
 def test_a_gated_pod_follows_what_nodes_hold() -> None:
@@ -69,7 +69,7 @@ def test_pods_of_a_kind_have_images_of_their_own_and_what_the_webhook_makes_of_t
 
 
 def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch() -> None:
-    policy = load_policy("recommended")
+    policy = load_policy("warm-alone")
     assert policy.webhook is not None
     maker, rulebook, memory = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Memory()
     attempt = Attempt(0, 0.0, "repository", MANAGED)

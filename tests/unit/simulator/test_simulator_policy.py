@@ -45,9 +45,7 @@ def test_admission_policies_give_pods_what_needs_no_facts() -> None:
     user = a_user(by_policy("roost"))
     assert user.scheduler_name == "hub.binder.user"
     assert [one.weight for one in user.spec.preferred_affinity] == [100]
-    recommended = a_user(by_policy("recommended"))
-    assert recommended.scheduler_name == "hub.binder.user"
-    assert WARM_TARGET_ANNOTATION not in recommended.annotations
+    assert WARM_TARGET_ANNOTATION not in user.annotations
     assert a_user(policy("roost", json.dumps({"admission": {"mode": "none"}}))).scheduler_name == "default-scheduler"
 
 
@@ -82,7 +80,7 @@ def test_rules_of_admission_policies_decide_which_results_are_alike() -> None:
 def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
     blind = {"webhook": {"readNodes": False}, "prePuller": {"enabled": False}}
     said = in_order(*((100.0 * number, "abcd"[number % 4]) for number in range(12)))
-    _, seen = play(said, policy("recommended", json.dumps(blind)), small(nodes=4))
+    _, seen = play(said, policy("warm-alone", json.dumps(blind)), small(nodes=4))
     assert not any(WARM_TARGET_ANNOTATION in one.annotations for one in seen.pods.values())
     # Builders are pods, which it sees.
     builds = [attempt(number, 2000 * number, f"r+{number}", repository="r") for number in range(6)]
@@ -165,7 +163,10 @@ def test_builds_that_fit_no_node_are_refused_where_they_are_simulated() -> None:
 
 def test_nodes_have_the_labels_that_users_and_placeholders_select_by() -> None:
     values = {
-        "singleuser": {"nodeSelector": {"pool": "big"}},
+        "singleuser": {
+            "nodeSelector": {"pool": "big"},
+            "image": dict(zip(("name", "tag"), MANAGED.split(":"), strict=True)),
+        },
         "placeholders": [{**ENTRY, "nodeSelector": {"pool": "big"}, "requiredNodeTerms": ZONES}],
     }
     result, seen = play(in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small())

@@ -103,12 +103,12 @@ def test_what_starting_takes_looks_the_same_as_its_bound() -> None:
 
 def test_policies_are_compared_seed_by_seed() -> None:
     one = summary(worlds=1)
-    change = one.change("cold", "recommended")
+    change = one.change("cold", "roost")
     assert change is not None
-    pairs = zip(one.runs[0, "z2jh"], one.runs[0, "recommended"], strict=True)
+    pairs = zip(one.runs[0, "z2jh"], one.runs[0, "roost"], strict=True)
     shares = sorted(other.cold / first.cold - 1 for first, other in pairs)
     assert (change.least, change.median, change.greatest) == tuple(shares)
-    assert one.change("moves", "recommended") is None
+    assert one.change("moves", "roost") is None
 
 
 def test_a_warm_start_is_at_its_bound_and_no_wait_is_below_it() -> None:

@@ -138,7 +138,7 @@ def test_pullers_bring_the_images_that_made_up_launches_launch_most() -> None:
     most_launched = {image_reference(image) for image, _ in counts.most_common(5)}
     for name in NAMES:
         pulled = {image for puller in load_policy(name).pullers for image in puller.images.values()} - {HUBS_IMAGE}
-        assert pulled == (most_launched if name.startswith(("roost", "gate-", "attract", "popular-")) else set()), name
+        assert pulled == (most_launched if name.startswith(("gate-", "attract", "popular-")) else set()), name
 
 
 def test_only_attract_and_what_builds_on_it_moves_placeholders() -> None:
@@ -190,4 +190,4 @@ def test_builds_have_the_homes_that_the_names_say() -> None:
 def test_builds_ask_for_nothing_as_in_binderhub_where_build_policies_are_compared() -> None:
     asks = {name for name in NAMES if (made := load_policy(name)).webhook and own_class(made, "build").resources}
     # Those that are Roost as it is installed.
-    assert asks == {"recommended", "roost", "warm-packed"}
+    assert asks == {"warm-alone", "roost", "warm-packed"}

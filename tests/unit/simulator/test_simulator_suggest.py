@@ -116,7 +116,7 @@ def test_few_seeds_that_mislead_do_not_decide() -> None:
     assert outcome.scores[outcome.best].seeds == 5
 
 
-@pytest.mark.parametrize("name", ["z2jh", "roost", "z2jh-placeholders-packed", "image-first", "recommended"])
+@pytest.mark.parametrize("name", ["z2jh", "roost", "z2jh-placeholders-packed", "image-first", "warm-alone"])
 def test_pasted_values_are_the_searched_ones(name: str, tmp_path: Path) -> None:
     files = values_files(name)
     space = make_space(read_values(files).values, 100, REQUESTS)
@@ -131,7 +131,7 @@ def test_pasted_values_are_the_searched_ones(name: str, tmp_path: Path) -> None:
     assert dict(profile.scores) | dict.fromkeys(WEIGHED, 10201) == dict(profile.scores)
 
 
-@pytest.mark.parametrize("name", ["z2jh", "roost", "image-first", "recommended"])
+@pytest.mark.parametrize("name", ["z2jh", "roost", "image-first", "warm-alone"])
 def test_the_search_begins_where_the_values_are(name: str) -> None:
     files = values_files(name)
     space = make_space(read_values(files).values, 100, REQUESTS)
@@ -144,9 +144,9 @@ def test_the_search_begins_where_the_values_are(name: str) -> None:
     assert {axis.name: dict(space.start)[axis.name] in axis.values for axis in space.axes} == dict.fromkeys(
         (WARM_SPARE, PLACEHOLDERS, *WEIGHED), True
     )
-    assert dict(space.start)[WARM_SPARE] == {"recommended": -25, "roost": 0}.get(name, dict(space.start)[WARM_SPARE])
+    assert dict(space.start)[WARM_SPARE] == {"warm-alone": 0, "roost": 0}.get(name, dict(space.start)[WARM_SPARE])
     assert after.webhook is not None
-    assert (after.webhook.classes["user"].warm is not None) == (name in ("recommended", "roost"))
+    assert (after.webhook.classes["user"].warm is not None) == (name in ("warm-alone", "roost"))
 
 
 @pytest.mark.parametrize(

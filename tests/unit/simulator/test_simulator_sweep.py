@@ -74,7 +74,7 @@ def test_the_key_is_of_what_decides_and_of_nothing_else() -> None:
 
 
 def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
-    jobs = [job(name, seed) for seed in (1, 2) for name in ("z2jh", "recommended")]
+    jobs = [job(name, seed) for seed in (1, 2) for name in ("z2jh", "roost")]
     events: list[Event] = []
     found = run_sweep(jobs, LocalProcesses(2), work=work, report=events.append)
     assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, in_this_process, work=work)]

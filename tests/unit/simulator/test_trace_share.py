@@ -182,7 +182,7 @@ def test_a_replay_of_a_shared_trace_has_the_figures_of_the_original(tmp_path: Pa
     original = read(write(tmp_path, *lines))[0]
     shared = read(write(tmp_path, *share(tmp_path, *lines), name="shared.jsonl"))[0]
     assert [one.image for one in shared] != [one.image for one in original]
-    for name in ("z2jh", "kube-default", "recommended"):
+    for name in ("z2jh", "kube-default", "warm-alone"):
         results = [
             small_worlds.play(attempts, small_worlds.policy(name), small_worlds.small(room=10, nodes=8))[0]
             for attempts in (original, shared)
