@@ -32,6 +32,7 @@ LONG_FILES = (
     "recorder/test_recorder_day.py",
     "scheduler/test_scheduler_model.py",
     "controllers/test_headroom.py",
+    "simulator/test_simulator_hour_warm.py",
     "simulator/test_simulator_hour.py",
     "webhook/test_webhook_server.py",
     "parity/test_accepted.py",

@@ -19,10 +19,11 @@ from roost.simulator.engine.hub import Hub
 from roost_core.scheduler.cycle import Decision, schedule
 from roost_core.scheduler.objects import copy_pod
 from roost_core.scheduler.preemption import Nomination
+from tests.e2e.simulator.played_hour import USER_PREFIX
 from tests.small_worlds import WatchedWorld
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from roost.simulator.engine.entities import SimPod
     from roost.simulator.setup.assumptions import Assumptions
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
-    from tests.e2e.played_day import Seen
+    from tests.e2e.simulator.played_hour import HourWitness
 
 SAME: Final = "same"
 # Nodes with equal scores: kube-scheduler draws one, the model takes the first.
@@ -64,6 +65,10 @@ class User(NamedTuple):
     gone_at: float
     # The placeholder that was pre-empted for it.
     victim: Placeholder | None
+    # Its containers ran.
+    ran_at: float
+    # As the webhook let it in.
+    admitted: PodState | None
 
 
 class Followed(NamedTuple):
@@ -83,10 +88,9 @@ class Outcome(NamedTuple):
     placeholders: Counter[str]
 
 
-def followed_from(
-    pods: Sequence[Seen], nominations: Mapping[str, Sequence[tuple[float, str]]], began_at: float
-) -> Followed:
-    """Put together what was seen of pods, and of nominations by pod: (seconds since 1970, node)."""
+def followed_from(witness: HourWitness, began_at: float) -> Followed:
+    """Put together what was seen. began_at: seconds since 1970."""
+    pods = list(witness.pods.values())
 
     def moment(at: float | None) -> float:
         return math.inf if at is None else at - began_at
@@ -103,13 +107,13 @@ def followed_from(
             ),
         )
         for one in pods
-        if not one.name.startswith("jupyter-") and one.node
+        if not one.name.startswith(USER_PREFIX) and one.node
     ]
     free = sorted((one for one in placeholders if one.gone_at < math.inf), key=lambda one: one.gone_at)
     users: dict[int, User] = {}
-    bound = [one for one in pods if one.name.startswith("jupyter-") and one.node]
+    bound = [one for one in pods if one.name.startswith(USER_PREFIX) and one.node]
     for one in sorted(bound, key=lambda one: moment(one.bound_seen)):
-        nominated = [at - began_at for at, node in nominations.get(one.name, ()) if node == one.node]
+        nominated = [at - began_at for at, node in witness.nominations.get(one.name, ()) if node == one.node]
         decided_at, victim = moment(one.bound_seen), None
         if nominated:
             decided_at = min(decided_at, nominated[0])
@@ -118,8 +122,9 @@ def followed_from(
             if victim is not None:
                 free.remove(victim)
                 decided_at = min(decided_at, victim.gone_at)
-        number = int(one.name.removeprefix("jupyter-"))
-        users[number] = User(one.node, decided_at, moment(one.gone_seen), victim)
+        number = int(one.name.removeprefix(USER_PREFIX))
+        ran_at, admitted = moment(witness.ran.get(one.name)), witness.admitted.get(one.name)
+        users[number] = User(one.node, decided_at, moment(one.gone_seen), victim, ran_at, admitted)
     return Followed(users, placeholders)
 
 
@@ -218,11 +223,11 @@ class StepWorld(WatchedWorld):
         return waits
 
     def _cause(self, pod: PodState, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
-        cause = _agrees(decision, wanted)
+        cause = agrees(decision, wanted)
         if cause is not None:
             return cause
         others = self._a_moment_apart(pod, state, profile)
-        return MOMENT if any(_agrees(other, wanted) is not None for other in others) else UNEXPLAINED
+        return MOMENT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
 
     def _a_moment_apart(self, pod: PodState, state: ClusterState, profile: Profile) -> Iterator[Decision]:
         """What would be decided if pods had gone a moment earlier, or later."""
@@ -267,7 +272,7 @@ class StepWorld(WatchedWorld):
                 state.add_pod(other)
 
 
-def _agrees(decision: Decision, wanted: str) -> str | None:
+def agrees(decision: Decision, wanted: str) -> str | None:
     """SAME, TIE or VICTIM if kube-scheduler might have decided so in this state, else None."""
     if decision.node is not None:
         if decision.node == wanted:
@@ -281,17 +286,8 @@ def _agrees(decision: Decision, wanted: str) -> str | None:
     return VICTIM if wanted in nomination.equals else None
 
 
-def play_in_step(
-    attempts: Sequence[Attempt],
-    policy: Policy,
-    assumptions: Assumptions,
-    followed: Followed,
-    make: Callable[[Policy, Assumptions, Followed], StepWorld] = StepWorld,
-) -> Outcome:
+def play_in_step(attempts: Sequence[Attempt], world: StepWorld) -> Outcome:
     """Play, and say of each launch whether the simulator decided as was really done, or why not."""
-    # As the real pods have them. Of pods that are alike only the first would be tried where it doesn't fit.
-    attempts = [one._replace(image=f"r2d.invalid/{one.number}:1") for one in attempts]
-    world = make(policy, assumptions, followed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduling, "schedule", world.decide)
         world.play(attempts)

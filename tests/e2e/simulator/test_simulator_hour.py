@@ -16,26 +16,18 @@ moment of a deletion, none unexplained. With the weights of another policy 58 an
 
 from __future__ import annotations
 
-import heapq
 import itertools
-import time
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from generator.values.release import Release
-from roost.simulator.chance import Chance
-from roost.simulator.engine.pods import NODE_PURPOSE, PLACEHOLDER, USER
-from roost.simulator.setup.assumptions import SESSIONS, Assumptions, Autoscaler
+from roost.simulator.engine.pods import PLACEHOLDER, USER
+from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.setup.shipped import values_files
-from roost.simulator.trace.counts import InputCounts
-from roost.simulator.trace.reading import open_trace
-from tests import recorded_data
-from tests.e2e.played_day import Witness
 from tests.e2e.simulator.hour_in_step import (
     SAME,
     TIE,
@@ -47,119 +39,47 @@ from tests.e2e.simulator.hour_in_step import (
     followed_from,
     play_in_step,
 )
+from tests.e2e.simulator.played_hour import (
+    LAUNCHES,
+    PLACEHOLDER_SET,
+    ROOM,
+    HourWitness,
+    HourWorld,
+    Played,
+    SizedNodes,
+    an_hour,
+    create_nodes,
+    play_for_real,
+    wait_for_placeholders,
+)
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.talk import say
-from tests.harness.waiting import wait_until
-from tests.small_worlds import WatchedWorld
 from tests.stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from roost.simulator.engine.entities import SimPod
     from roost.simulator.trace.attempt import Attempt
-    from roost_core.scheduler.objects import NodeState
 
 pytestmark = pytest.mark.e2e
 
-# 2019-05-28, 13 UTC: the busiest hour of a weekday.
-HOUR_BEGIN = 1_559_048_400
-LAUNCHES = 240
 # An hour in two minutes, so delays of the machine count thirtyfold.
 SPEED = 30.0
-USER_BYTES = 550_000_000
-ROOM = (10, 13, 18, 26, 40)
-PLACEHOLDERS = 12
-USER_REQUESTS = {"cpu": "10m", "memory": str(USER_BYTES)}
 VALUES = {
     "imageGate": {"mode": "off"},
     "controllers": {"enabled": False},
     "prePuller": {"enabled": False},
-    # Fake nodes report no images, so a warm set has nothing to go by here.
+    # With it: test_simulator_hour_warm.py.
     "podClasses": {"user": {"warm": None}},
-    "placeholders": [{"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": USER_REQUESTS}}],
+    "placeholders": [PLACEHOLDER_SET],
 }
-SETTLED_SECONDS = 60.0
-
-
-class Played(NamedTuple):
-    """What came of it, by launch: the node, or "" for none; and how many placeholders were pre-empted."""
-
-    nodes: dict[int, str]
-    preempted: int
-    # Placeholders by node before the first launch.
-    placeholders: dict[str, int]
-    # So many launches came before the first pre-emption.
-    quiet: int
-    # When each came and went, as it was played.
-    attempts: list[Attempt]
-    # Seconds since 1970 at the beginning.
-    began_at: float = 0.0
-
-
-def an_hour() -> list[Attempt]:
-    """Every n-th launch of a busy hour, in compressed seconds from 0, with its compressed session."""
-    attempts = open_trace([recorded_data.LAUNCHES], seed=1, counts=InputCounts())
-    hour = [
-        one
-        for one in itertools.takewhile(lambda one: one.moment < HOUR_BEGIN + 3600, attempts)
-        if one.moment >= HOUR_BEGIN
-    ]
-    chosen = hour[:: max(1, len(hour) // LAUNCHES)][:LAUNCHES]
-    chance, model = Chance(1), SESSIONS["short"]
-    return [
-        one._replace(
-            number=number,
-            moment=(one.moment - HOUR_BEGIN) / SPEED,
-            image_bytes=1,
-            session_seconds=60
-            * (model.least_minutes + chance.log_normal("session", number, model.median_rest_minutes, model.sigma))
-            / SPEED,
-        )
-        for number, one in enumerate(chosen)
-    ]
-
-
-class SizedNodes(WatchedWorld):
-    """Nodes of the sizes above."""
-
-    def template(self, name: str, place: int = 0) -> NodeState:
-        node = super().template(name, place)
-        number = name.removeprefix("node-")
-        if not number.isdecimal():
-            return node
-        return replace(node, allocatable={**node.allocatable, "memory": ROOM[int(number) - 1] * USER_BYTES})
-
-
-class HourWorld(SizedNodes):
-    """Notes how many launches came before the first pre-emption."""
-
-    quiet = LAUNCHES
-
-    def preempt(self, pod: SimPod) -> None:
-        self.quiet = min(self.quiet, self.measures.result.admitted - 1)
-        super().preempt(pod)
 
 
 class FollowingWorld(SizedNodes, StepWorld):
     """The same nodes, in step with the real ones."""
-
-
-class NominationWitness(Witness):
-    """Also notes nominations, by pod: (seconds since 1970, node)."""
-
-    def __init__(self, cluster: ControlPlane, namespace: str) -> None:
-        self.nominations: dict[str, list[tuple[float, str]]] = {}
-        super().__init__(cluster, namespace)
-
-    def _see(self, kind: str, pod: dict[str, Any]) -> None:
-        super()._see(kind, pod)
-        node = pod.get("status", {}).get("nominatedNodeName")
-        if node:
-            self.nominations.setdefault(pod["metadata"]["name"], []).append((time.time(), node))
 
 
 ASSUMED = Assumptions(
@@ -196,80 +116,12 @@ def simulate(attempts: Sequence[Attempt], values: Path, namespace: str) -> Playe
 def step(real: Played, followed: Followed, files: Sequence[str], namespace: str) -> Outcome:
     """In the simulator, in step with what was really done."""
     policy = load_policy("hour", files, release=Release("hub", namespace))
-    return play_in_step(real.attempts, policy, ASSUMED, followed, FollowingWorld)
-
-
-def play_for_real(attempts: Sequence[Attempt], stack: Stack, witness: Witness) -> Played:
-    """On the control plane: one after the other, as the trace says or as soon as the machine gets there."""
-    cluster, namespace = stack.cluster, stack.namespace
-    priority = next(m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0)
-    due: list[tuple[float, int, int]] = [(one.moment, 1, one.number) for one in attempts]
-    heapq.heapify(due)
-    placeholders = Counter(one.node for one in list(witness.pods.values()))
-    created: dict[int, float] = {}
-    deleted: dict[int, float] = {}
-    began, began_at, latest = time.monotonic(), time.time(), 0.0
-    last = attempts[-1].moment
-    while due and due[0][0] <= last:
-        moment, is_launch, number = heapq.heappop(due)
-        now = time.monotonic() - began
-        if moment > now:
-            time.sleep(moment - now)
-        latest = max(latest, now - moment)
-        name = f"jupyter-{number}"
-        if is_launch:
-            cluster.create_pod(_user(name, attempts[number], priority), namespace)
-            created[number] = time.monotonic() - began
-            stays = attempts[number].session_seconds
-            assert stays is not None
-            heapq.heappush(due, (created[number] + stays, 0, number))
-        else:
-            cluster.api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
-            deleted[number] = time.monotonic() - began
-    say(f"played in {time.monotonic() - began:.0f} s, at most {latest:.2f} s late")
-    time.sleep(3.0)
-    seen = list(witness.pods.values())
-    nodes = {
-        int(one.name.removeprefix("jupyter-")): one.node for one in seen if one.name.startswith("jupyter-") and one.node
-    }
-    gone = [one for one in seen if not one.name.startswith("jupyter-") and one.node and one.gone_seen is not None]
-    # A loaded machine is late: what is simulated is what was played.
-    played = [
-        one._replace(
-            moment=created[one.number], session_seconds=deleted.get(one.number, 10_000.0) - created[one.number]
-        )
-        for one in attempts
-    ]
-    # A victim is gone a moment after it was chosen.
-    first_gone = min((one.gone_seen - began_at for one in gone if one.gone_seen is not None), default=last + 100.0)
-    quiet = sum(one.moment < first_gone - 1.0 for one in played)
-    return Played(nodes, len(gone), dict(placeholders), quiet, played, began_at)
-
-
-def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
-    labels = {"component": "singleuser-server", "app": "jupyterhub"}
-    prefers = {"key": NODE_PURPOSE, "operator": "In", "values": ["user"]}
-    terms = [{"weight": 100, "preference": {"matchExpressions": [prefers]}}]
-    return {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}},
-            "containers": [
-                {
-                    "name": "notebook",
-                    "image": f"r2d.invalid/{attempt.number}:1",
-                    "resources": {"requests": USER_REQUESTS},
-                }
-            ],
-            "priorityClassName": priority,
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-        },
-    }
+    return play_in_step(real.attempts, FollowingWorld(policy, ASSUMED, followed))
 
 
 def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> None:
-    attempts = an_hour()
+    # An image each: of pods that are alike only the first would be tried where it doesn't fit.
+    attempts = [one._replace(image=f"r2d.invalid/{one.number}:1", image_bytes=1) for one in an_hour(SPEED)]
     assert len(attempts) == LAUNCHES
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump(VALUES))
@@ -278,25 +130,13 @@ def test_an_hour_of_launches_lands_where_the_simulator_says(tmp_path: Path) -> N
         with (
             FakeNodes(cluster.api) as nodes,
             PodKeeper(cluster.api, parallel_requests=8),
-            NominationWitness(cluster, namespace) as witness,
+            HourWitness(cluster, namespace) as witness,
         ):
-            for number, users in enumerate(ROOM, 1):
-                nodes.create(
-                    f"node-{number}", cpu="7910m", memory=str(users * USER_BYTES), labels={NODE_PURPOSE: "user"}
-                )
+            create_nodes(nodes)
             with Stack(cluster, namespace, VALUES, scheduler_flags=()) as stack:
-                path = f"/api/v1/namespaces/{namespace}/pods"
-
-                def placeholders_run() -> bool:
-                    pods = cluster.api.list(path, labelSelector="component=user-placeholder")
-                    phases = [one["status"]["phase"] for one in pods]
-                    return phases == ["Running"] * PLACEHOLDERS
-
-                wait_until(placeholders_run, SETTLED_SECONDS, "placeholders to run")
-                # Pre-emption looks at starts, in whole seconds.
-                time.sleep(1.1)
+                wait_for_placeholders(stack)
                 real = play_for_real(attempts, stack, witness)
-    followed = followed_from(list(witness.pods.values()), witness.nominations, real.began_at)
+    followed = followed_from(witness, real.began_at)
     in_step = step(real, followed, [str(values)], namespace)
     otherwise = step(real, followed, [*values_files("kube-default"), str(values)], namespace)
     simulated = simulate(real.attempts, values, namespace)
