@@ -12,6 +12,7 @@ from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.commands.headroom_history import HistorySource, as_config_map, read_histories
+from roost_core.placement.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_windows import (
     Change,
@@ -124,6 +125,8 @@ def _begin(at: str | None, zone: str) -> float:
 
 
 def _moment(option: str, text: str, zone: str) -> float:
+    if not in_range(text):
+        raise UsageError(f"{option}: found {text!r}, expected a year from {FIRST_YEAR} to {LAST_YEAR}")
     try:
         return parse_moment(text, zone)
     except ValueError:

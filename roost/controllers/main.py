@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
 from roost.controllers.contract.snapshot import Moment
+from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
@@ -34,7 +35,7 @@ from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
-from roost_core.placement.settings_reader import Fault, SettingsError
+from roost_core.placement.settings_reader import Fault, Reader, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,22 +138,16 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in COUNTED_CLASSES)
     ]
     events = settings.events
+    # The planner has reported their faults.
+    sets = read_headroom_sets(Reader(), settings.document)
     return Scope(
         release=settings.release,
         namespace=settings.namespace,
         all_namespaces=all_namespaces,
         user_labels=tuple(labels),
         bookings=None if events is None or not events.config_maps else events.limits,
-        history_name=_history_name(settings),
+        history_name=next((each.history_name for each in sets if each.learn is not None), ""),
     )
-
-
-def _history_name(settings: ControllersSettings) -> str:
-    entries = settings.document.get("placeholders")
-    learns = any(
-        isinstance(each, dict) and each.get("learn") for each in (entries if isinstance(entries, list) else ())
-    )
-    return str(settings.document.get("headroomHistory") or "") if learns else ""
 
 
 def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...], minor: int) -> None:

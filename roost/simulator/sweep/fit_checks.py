@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from generator.faults import Fault, show_path
+from roost.controllers.contract.bookings import read_booking_settings
+from roost.controllers.headroom.settings import CountBy, read_headroom_sets
 from roost.simulator.engine.node_groups import make_groups
 from roost.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker
 from roost.simulator.engine.pool import make_node, namespace_labels
@@ -16,6 +18,7 @@ from roost.simulator.setup.checks import AssumptionsError
 from roost_core.placement.classes import Classes
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
+from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.objects import copy_pod, copy_spec
 from roost_core.scheduler.state import ClusterState
@@ -85,9 +88,14 @@ def _buffers(policy: Policy) -> Iterator[Fault]:
 
 
 def _may_grow(policy: Policy, placeholders: PlaceholderSet) -> bool:
-    """Whether its number changes by the clock."""
-    sets = (policy.controllers or {}).get("placeholders") or ()
-    return any(entry.get("windows") and entry.get("statefulSet") == placeholders.name for entry in sets)
+    """Whether the controllers change its number: by the clock, as learned, or for booked events."""
+    document = policy.controllers or {}
+    has_events = read_booking_settings(Reader(), document) is not None
+    return any(
+        each.stateful_set == placeholders.name
+        and (each.windows or each.learn is not None or (has_events and each.count_by is CountBy.PODS))
+        for each in read_headroom_sets(Reader(), document)
+    )
 
 
 def _placeholders(policy: Policy, assumptions: Assumptions, nodes: Sequence[NodeState]) -> Iterator[Fault]:

@@ -110,6 +110,8 @@ def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
     ("arguments", "said"),
     [
         (("--at", "tomorrow"), "--at: found 'tomorrow', expected a date-time"),
+        (("--at", "0001-01-01T00:00"), "--at: found '0001-01-01T00:00', expected a year from 1970 to 2199"),
+        (("--explain", "9999-12-31T23:59"), "--explain: found '9999-12-31T23:59', expected a year from 1970 to 2199"),
         (("--node-cpu", "much"), "--node-cpu: found 'much', expected a Kubernetes quantity"),
         (("--node-memory", "0"), "--node-memory: found '0'"),
         (("--days", "0"), "--days"),

@@ -162,6 +162,16 @@ def test_config_maps_are_watched_only_where_the_values_allow_it(enabled: bool, c
     assert [cache.kind for cache in caches].count("configmaps") == watched
 
 
+@pytest.mark.parametrize(("backend", "watched"), [("statefulset", True), ("capacityBuffer", False)])
+def test_a_history_is_watched_only_where_the_controllers_set_the_number(backend: str, watched: bool) -> None:
+    learn = {"quantile": 0.9, "min": 0, "max": 5, "bootSeconds": 300, "timeZone": "UTC"}
+    placeholders = json.dumps([{"name": "default", "replicas": 3, "learn": learn}])
+    settings = (f"placeholder.backend={json.dumps(backend)}", f"placeholders={placeholders}")
+    policy = load_policy("roost", (), Settings(json_values=settings))
+    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
+    assert bool(scope.history_name) is watched
+
+
 def test_an_address_without_https_is_refused_without_its_token() -> None:
     events = {**default_values()["events"], "enabled": True, "calendarUrl": URL.replace("https", "http")}
     read = Reader()

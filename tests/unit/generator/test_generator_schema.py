@@ -157,6 +157,15 @@ def test_a_wrong_type_is_said_with_file_line_key_and_fix() -> None:
     ]
 
 
+def test_what_is_accepted_is_said_where_a_type_alone_does_not_tell() -> None:
+    learn = "{quantile: 2, min: 0, max: 9, bootSeconds: 300, timeZone: UTC}"
+    (quantile,) = faults(f"placeholders: [{{name: a, replicas: 0, learn: {learn}}}]")
+    assert "learn.quantile: found 2, expected a number above 0 and below 1." in quantile
+    name, start = faults('events: {booked: [{name: "", people: 5, start: nope, timeZone: UTC}]}')
+    assert 'name: found "", expected a name of 1 to 100 letters.' in name
+    assert 'start: found "nope", expected a time. Write a cron expression' in start
+
+
 def test_an_unknown_key_is_said_with_the_nearest_known_one() -> None:
     assert faults("webhook:\n  replica: 3\n") == [
         (

@@ -92,12 +92,22 @@ def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
 
 
 ENTRY = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
+LARGE = {**ENTRY, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}
 ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}]}]
 # Of each: values, and the start of what is said.
 REFUSED = {
     "CapacityBuffers": ({"placeholder": {"backend": "capacityBuffer"}}, "placeholder.backend: found capacityB"),
     "a placeholder larger than any node": (
-        {"placeholders": [{**ENTRY, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}]},
+        {"placeholders": [LARGE]},
+        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
+    ),
+    "a placeholder larger than any node, whose number is learned": (
+        {"placeholders": [{**LARGE, "replicas": 0, "learn": {
+            "quantile": 0.9, "min": 0, "max": 9, "bootSeconds": 300, "timeZone": "UTC"}}]},
+        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
+    ),
+    "a placeholder larger than any node, for events alone": (
+        {"placeholders": [{**LARGE, "replicas": 0}], "events": {"enabled": True}},
         "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
     ),
     "a placeholder of another pool than users": (
