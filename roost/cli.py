@@ -251,6 +251,7 @@ def _headroom(
 @click.option(
     "--assume", "assumptions", metavar="NAME=VALUE", multiple=True, help="As --set of `roost simulate`: nodes, pulls, …"
 )
+@click.option("--pools", metavar="FILE", help="Several pools of nodes with machines and prices, instead of one.")
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def _rehearse(**options: Any) -> int:  # noqa: ANN401 - click's

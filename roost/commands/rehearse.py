@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from generator.values.merge import Settings
 from roost.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
+from roost.simulator.setup.pools_file import read_pools, refuse_replaced, with_pools
 from roost.simulator.sweep.rehearsal import read_event, rehearse
 from roost.simulator.sweep.survey import trace_of
 from roost.simulator.trace.counts import TraceError
@@ -26,12 +27,14 @@ class RehearseOptions:
     traces: tuple[str, ...]
     launches: float
     assumptions: tuple[str, ...]
+    # A file that describes several pools of nodes.
+    pools: str | None
     seeds: int
     form: str
 
 
 def run(options: RehearseOptions) -> int:
-    """Print what came of it; 1 for faults of trace or assumptions."""
+    """Print what came of it; 1 for faults of trace, assumptions or pools."""
     try:
         rehearsal = _rehearse(options)
     except (AssumptionsError, TraceError) as error:
@@ -44,12 +47,16 @@ def run(options: RehearseOptions) -> int:
 
 def _rehearse(options: RehearseOptions) -> Rehearsal:
     assumed = dict(read_assumption(text, "--assume") for text in options.assumptions)
+    assumptions = make_assumptions(assumed, "--assume")
+    if options.pools:
+        refuse_replaced(assumed, options.pools, "--assume")
+        assumptions = with_pools(assumptions, read_pools(options.pools, assumptions))
     return rehearse(
         read_event(options.event),
         options.files,
         Settings(values=options.values),
         trace_of(options.traces) if options.traces else None,
-        make_assumptions(assumed, "--assume"),
+        assumptions,
         seeds=options.seeds,
         launches=options.launches,
     )

@@ -17,7 +17,7 @@ from roost_core.placement.quantities import parse_hub_bytes, parse_quantity
 from roost_core.placement.selectors import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from generator.faults import Path
     from generator.values.sources import LoadedFile
@@ -57,6 +57,17 @@ def read_pools(name: str, assumptions: Assumptions) -> Pools:
     if reader.faults:
         raise AssumptionsError(reader.faults)
     return pools
+
+
+def refuse_replaced(names: Iterable[str], file: str, option: str) -> None:
+    """Raise AssumptionsError where assumptions of the command line are about the only pool, which `file` replaces."""
+    faults = [
+        Fault(option, 0, name, "an assumption about the only pool", f"nothing: {file} says it of each pool")
+        for name in dict.fromkeys(names)
+        if name in REPLACED
+    ]
+    if faults:
+        raise AssumptionsError(faults)
 
 
 def with_pools(assumptions: Assumptions, pools: Pools) -> Assumptions:

@@ -18,6 +18,7 @@ from generator.pipeline import check
 from generator.values.files import read_values
 from roost.pages.phrases import show_seconds
 from roost.simulator.chance import Chance
+from roost.simulator.engine.costs import BY_USE
 from roost.simulator.engine.world import World
 from roost.simulator.setup.policy import RELEASE, load_policy
 from roost.simulator.setup.shipped import values_files
@@ -62,9 +63,12 @@ class Days:
     node_hours_by_seed: Sequence[float]
     # Of all launches.
     cold_by_seed: Sequence[int]
+    # What the nodes cost, in the pools file's currency; empty where nodes have no price.
+    cost_by_seed: Sequence[float] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object; waits in seconds."""
+        """A JSON object; waits in seconds. Cost is there where nodes have a price."""
+        cost = {"cost": median(self.cost_by_seed), "cost_by_seed": list(self.cost_by_seed)} if self.cost_by_seed else {}
         return {
             "wait_p50": quantile(self.waits, 0.5),
             "wait_p95": quantile(self.waits, 0.95),
@@ -73,6 +77,7 @@ class Days:
             "node_hours": median(self.node_hours_by_seed),
             "node_hours_by_seed": list(self.node_hours_by_seed),
             "cold_starts_by_seed": list(self.cold_by_seed),
+            **cost,
         }
 
 
@@ -85,30 +90,41 @@ class Rehearsal:
     seeds: int
     booked: Days
     unbooked: Days
+    # A word for money; "": the pools file has none.
+    currency: str = ""
 
     @property
     def more_by_seed(self) -> list[float]:
         """Node-hours that the booking costs."""
-        pairs = zip(self.booked.node_hours_by_seed, self.unbooked.node_hours_by_seed, strict=True)
-        return [with_it - without for with_it, without in pairs]
+        return _differences(self.booked.node_hours_by_seed, self.unbooked.node_hours_by_seed)
+
+    @property
+    def cost_by_seed(self) -> list[float]:
+        """Money that the booking costs; empty where nodes have no price."""
+        return _differences(self.booked.cost_by_seed, self.unbooked.cost_by_seed)
 
     def sentence(self) -> str:
         """What people will wait, and what it costs."""
         with_it, without = self.booked.waits, self.unbooked.waits
-        more = self.more_by_seed
-        cost = median(more)
-        share = 100 * cost / median(self.unbooked.node_hours_by_seed)
-        spread = f"; {min(more):+.1f} to {max(more):+.1f} in {len(more)} seeds" if len(more) > 1 else ""
+        hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed, "node-hours", 1)
+        money = self.cost_by_seed
+        paid = (
+            _show_change(money, self.unbooked.cost_by_seed, self.currency or "in the pools file's prices", 2)
+            if money
+            else ""
+        )
         return (
             f"With the booking, half of the {self.event.people} people wait {show_seconds(quantile(with_it, 0.5))} at "
             f"most and 95 of 100 {show_seconds(quantile(with_it, 0.95))}, without it "
             f"{show_seconds(quantile(without, 0.5))} and {show_seconds(quantile(without, 0.95))}; it costs "
-            f"{abs(cost):.1f} node-hours {'less' if cost < 0 else 'more'} ({share:+.0f} %{spread})."
+            f"{hours}{paid and ', and '}{paid}."
         )
 
     def to_json(self) -> str:
         """One JSON object."""
         event = self.event
+        money = self.cost_by_seed
+        cost = {"currency": self.currency, "cost_more": median(money), "cost_more_by_seed": money} if money else {}
         document = {
             "schema": SCHEMA,
             "version": 1,
@@ -124,9 +140,22 @@ class Rehearsal:
             "unbooked": self.unbooked.to_json(),
             "node_hours_more": median(self.more_by_seed),
             "node_hours_more_by_seed": self.more_by_seed,
+            **cost,
             "sentence": self.sentence(),
         }
         return json.dumps(document, indent=2) + "\n"
+
+
+def _differences(booked: Sequence[float], unbooked: Sequence[float]) -> list[float]:
+    return [with_it - without for with_it, without in zip(booked, unbooked, strict=True)]
+
+
+def _show_change(more: Sequence[float], before: Sequence[float], unit: str, digits: int) -> str:
+    """Show what is more in each seed than `before`: its median, as a share, and its range."""
+    change = median(more)
+    share = f"{100 * change / median(before):+.0f} %"
+    spread = f"; {min(more):+.{digits}f} to {max(more):+.{digits}f} in {len(more)} seeds" if len(more) > 1 else ""
+    return f"{abs(change):.{digits}f} {unit} {'less' if change < 0 else 'more'} ({share}{spread})"
 
 
 def quantile(waits: Sequence[float], share: float) -> float:
@@ -183,7 +212,8 @@ def rehearse(
         check_policy(policy, assumptions)
     days = make_days(coming, start, trace, seeds=seeds, launches=launches, within_minutes=within_minutes)
     booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
-    return Rehearsal(event, start, seeds, booked, unbooked)
+    currency = assumptions.pools.currency if assumptions.pools is not None else ""
+    return Rehearsal(event, start, seeds, booked, unbooked, currency)
 
 
 def make_days(
@@ -268,6 +298,7 @@ def play_days(
     p95: list[float] = []
     hours: list[float] = []
     cold: list[int] = []
+    cost: list[float] = []
     for seed, (attempts, ours) in enumerate(days, 1):
         world = World(policy, assumptions, seed)
         here: list[float] = []
@@ -283,4 +314,6 @@ def play_days(
         p95.append(quantile(here, 0.95))
         hours.append(result.node_hours)
         cold.append(result.cold)
-    return Days(sorted(waits), p95, hours, cold)
+        cost.append(sum(result.costs.get(BY_USE, {}).values()))
+    # Without prices everything would cost nothing.
+    return Days(sorted(waits), p95, hours, cold, cost if any(cost) else ())

@@ -11,7 +11,7 @@ from generator.faults import Fault
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption, show_assumption
 from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.pools_file import REPLACED, read_pools, with_pools
+from roost.simulator.setup.pools_file import read_pools, refuse_replaced, with_pools
 from roost.simulator.setup.shipped import assumptions_of, describe, policy_files
 from roost.simulator.sweep.summary import WorldSetting
 
@@ -116,14 +116,7 @@ def in_pools(worlds: Sequence[WorldSetting], file: str, given: Sequence[str]) ->
 
     given: NAME=VALUE and NAME=VALUE,VALUE of the command line; those about the only pool contradict the file.
     """
-    names = [text.partition("=")[0].strip() for text in given]
-    faults = [
-        Fault("--set", 0, name, "an assumption about the only pool", f"nothing: {file} says it of each pool")
-        for name in dict.fromkeys(names)
-        if name in REPLACED
-    ]
-    if faults:
-        raise AssumptionsError(faults)
+    refuse_replaced([text.partition("=")[0].strip() for text in given], file, "--set")
     pooled = []
     for world in worlds:
         pools = read_pools(file, world.assumptions)
