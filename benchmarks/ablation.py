@@ -35,11 +35,13 @@ PARTS: Final[dict[str, dict[str, Any]]] = {
     "no puller, no gate": {"prePuller": {"enabled": False}, "imageGate": {"mode": "off"}},
     "no mover": {"placeholderMover": {"enabled": False}},
     "no join": {"podClasses": {"user": {"join": {"user": None}}}},
-    "no avoid": {"podClasses": {"placeholder": {"avoid": {"user": None}}}},
     "no placeholders": {"placeholders": []},
 }
 # With a part that is off by default.
-OPT_IN: Final[dict[str, dict[str, Any]]] = {"popular images": {"popularImages": {"enabled": True}}}
+OPT_IN: Final[dict[str, dict[str, Any]]] = {
+    "popular images": {"popularImages": {"enabled": True}},
+    "placeholders avoid users": {"podClasses": {"placeholder": {"avoid": {"user": 1}}}},
+}
 DEFAULTS: Final = "defaults"
 EARNS: Final = 0.03
 FIGURES: Final = ("cold", "p95", "p99", "node_hours")

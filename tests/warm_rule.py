@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roost_core.placement.warm_sets import MAX_HOLDERS, Spare, doubt, set_size, with_weights
+from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, Spare, doubt, set_size, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,8 @@ class WarmNode(NamedTuple):
     images_since: int = 0
     # Pods for which it is pulling.
     pulls: int = 0
+    # Images that it is known to have.
+    images: int = 0
 
 
 def choose_warm(
@@ -41,6 +43,7 @@ def choose_warm(
     free = [node for node in members if node.pods < node.slots]
     emptiest = sorted((node for node in free if node.holds), key=lambda node: node.pods)
     holders = sorted(emptiest[:MAX_HOLDERS], key=lambda node: doubt(node.images_since))
-    others = sorted((node for node in free if not node.holds), key=lambda node: (node.pulls, node.pods))
+    pulling = [node for node in free if not node.holds]
+    others = sorted(pulling, key=lambda node: (node.pulls, node.images < NEW_NODE_IMAGES, node.pods))
     beyond = [node for node in order[len(members) :] if node.pods < node.slots]
     return with_weights([node.name for node in [*holders, *others, *beyond][:limit]])

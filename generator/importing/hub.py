@@ -95,12 +95,11 @@ def _map_scheduler(draft: Draft, hub: Section) -> None:
             "none",
             (*source, "enabled"),
             "The user scheduler was off: pods keep the cluster's. For Roost's, which packs users, remove this line and "
-            "the nulls of join, warm and avoid below.",
+            "the nulls of join and warm below.",
         )
-        why = "The hub's users didn't gather on few nodes, nor avoid placeholders, so they don't here."
+        why = "The hub's users didn't gather on few nodes, so they don't here."
         draft.put("podClasses.user.join.user", None, (*source, "enabled"), why)
         draft.put("podClasses.user.warm", None, (*source, "enabled"))
-        draft.put("podClasses.placeholder.avoid.user", None, (*source, "enabled"))
         hub.read.add(at)
         return
     name = user_scheduler_name(hub, draft.release)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 30
 # Holders, the emptiest first, whose doubt is computed: limits the time of a review.
 MAX_HOLDERS: Final = 200
+# A node with fewer is new: others are more likely to have parts of an image, and to be asked for it again.
+NEW_NODE_IMAGES: Final = 30
 # This many images fit on any node's disk.
 SURE_IMAGES: Final = 16
 _MAX_WEIGHT: Final = 100

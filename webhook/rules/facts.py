@@ -168,6 +168,10 @@ class WarmFacts:
         """Pods of the class for which a node is pulling images, as far as is known: kubelets pull one by one."""
         return self._pulls.get(node, 0)
 
+    def images_on(self, node: str) -> int:
+        """How many images a node is known to have."""
+        return len(self._images.get(node, _NO_IMAGES))
+
     def uses_only(self, references: Container[str]) -> bool:
         """Whether the bound pods of the class use no other images than these; `references` are normalised."""
         return all(image in references for image in self._in_use)

@@ -13,7 +13,7 @@ import orjson
 
 from roost_core.placement.nodes import node_admits
 from roost_core.placement.selectors import node_term_matches
-from roost_core.placement.warm_sets import MAX_HOLDERS, doubt, set_size, slots_of, with_weights
+from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, set_size, slots_of, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ class _Set(NamedTuple):
     size: int
     # Those with room, the emptiest first, the older of two that are as empty.
     emptiest: Sequence[str]
-    # The same, those first that pull for the fewest pods.
+    # The same, those first that pull for the fewest pods, and of these the ones that aren't new.
     idlest: Sequence[str]
     # The oldest outside the set with room, as many as may be named.
     beyond: Sequence[str]
@@ -158,7 +158,7 @@ class WarmFinder:
                 beyond.append(name)
         # Sorting keeps those that are alike in their order.
         emptiest = sorted(free, key=loads.__getitem__)
-        idlest = sorted(emptiest, key=facts.pulls_on)
+        idlest = sorted(emptiest, key=lambda name: (facts.pulls_on(name), facts.images_on(name) < NEW_NODE_IMAGES))
         return _Set(kind.nodes, facts, facts.moment, size, emptiest, idlest, beyond)
 
 

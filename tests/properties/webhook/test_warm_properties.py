@@ -170,6 +170,7 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
                 one.created,
                 max(facts.images_since(one.name, image) for image in IMAGES),
                 facts.pulls_on(one.name),
+                facts.images_on(one.name),
             )
             for one in best
         ]
@@ -181,8 +182,12 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
             [(image, frozenset()) for image in IMAGES],
         )
         pods, percent = warm.spare
-        # As if disks were small: histories are short.
-        with patch("roost_core.placement.warm_sets.SURE_IMAGES", 1):
+        # As if disks were small, and a node weren't new with one image: histories are short.
+        with (
+            patch("roost_core.placement.warm_sets.SURE_IMAGES", 1),
+            patch("webhook.rules.warm_finder.NEW_NODE_IMAGES", 1),
+            patch("tests.warm_rule.NEW_NODE_IMAGES", 1),
+        ):
             choice = finder.find(wanted, nodes, facts)
             assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
         assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))

@@ -87,7 +87,6 @@ def test_a_binder_federation_member() -> None:
         "podClasses": {
             "user": {"join": {"user": None}, "warm": None},
             "build": {"resources": {"memory": "2G"}},
-            "placeholder": {"avoid": {"user": None}},
         },
         "imageGate": {"mode": "off"},
         "prePuller": {"enabled": False},

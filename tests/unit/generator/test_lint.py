@@ -196,7 +196,10 @@ WARNINGS = {
         "{webhook: {readNodes: false}, podClasses: {user: {warm: {spare: 2}}}}",
         "does nothing while the webhook can't read nodes",
     ),
-    "pair declared twice": ("podClasses: {user: {avoid: {placeholder: 1}}}", "are both set, and their weights add up"),
+    "pair declared twice": (
+        "podClasses: {user: {avoid: {placeholder: 1}}, placeholder: {avoid: {user: 1}}}",
+        "are both set, and their weights add up",
+    ),
     "pair outweighs joining": ("podClasses: {placeholder: {avoid: {user: 2}}}", "from 100 placeholder pods on"),
     "heavy term beside a home": (
         (

@@ -39,9 +39,13 @@ def test_users_join_users() -> None:
     assert pod_terms(place(user_pod()), "podAffinity") == [pair({"component": "singleuser-server"}, 100)]
 
 
-def test_placeholders_avoid_users_and_the_pair_is_said_on_one_side_only() -> None:
-    assert pod_terms(place(placeholder_pod()), "podAntiAffinity") == [pair({"component": "singleuser-server"}, 1)]
-    assert pod_terms(place(user_pod()), "podAntiAffinity") == []
+def test_placeholders_that_avoid_users_say_so_and_users_dont_say_it_again() -> None:
+    rules = settings(podClasses={"placeholder": {"avoid": {"user": 1}}})
+    users = pair({"component": "singleuser-server"}, 1)
+    assert pod_terms(place(placeholder_pod(), rules=rules), "podAntiAffinity") == [users]
+    assert pod_terms(place(user_pod(), rules=rules), "podAntiAffinity") == []
+    # By default they don't.
+    assert pod_terms(place(placeholder_pod()), "podAntiAffinity") == []
 
 
 def test_an_operators_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling() -> None:
@@ -69,7 +73,7 @@ def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
 
 def test_from_another_namespace_a_class_of_the_releases_own_is_named_by_it() -> None:
     match = {"labels": {"component": "user-placeholder"}, "namespaceSelector": {}}
-    rules = settings(podClasses={"placeholder": {"match": match}})
+    rules = settings(podClasses={"placeholder": {"match": match, "avoid": {"user": 1}}})
     placed = Desk(rules).place(placeholder_pod(), namespace="placeholders")
     assert pod_terms(placed, "podAntiAffinity") == [pair({"component": "singleuser-server"}, 1, namespaces=[NAMESPACE])]
 

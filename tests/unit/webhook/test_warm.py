@@ -51,6 +51,12 @@ def test_of_those_that_must_pull_it_the_one_that_pulls_least_comes_first() -> No
     assert chosen(*nodes, spare=7) == ["c", "b", "a"]
 
 
+def test_of_those_that_pull_as_little_a_new_node_comes_last() -> None:
+    nodes = [warm_node("a", 0)._replace(images=29), warm_node("b", 3)._replace(images=30), warm_node("c", 1)]
+    assert chosen(*nodes, spare=7) == ["b", "a", "c"]
+    assert chosen(nodes[0], nodes[1]._replace(pulls=1), spare=7) == ["a", "b"]
+
+
 def test_a_holder_to_which_many_images_came_since_comes_after_one_that_used_it_lately() -> None:
     old, lately = warm_node("a", 0, holds=True), warm_node("b", 3, holds=True)
     assert chosen(old._replace(images_since=15), lately, spare=3) == ["a", "b"]
