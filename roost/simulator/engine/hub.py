@@ -179,7 +179,7 @@ class Hub:
         for part, seconds in launch.spent.items():
             result.waits[part].add(seconds)
         result.waits[TOTAL].add(waited)
-        self._world.measures.on_wait(launch.attempt.number, waited)
+        self._world.measures.on_wait(launch.attempt.number, waited, False)
         self._world.measures.over(waited)
         self.starting -= 1
 
@@ -240,7 +240,7 @@ class Hub:
         if not launch.has_left:
             self.starting -= 1
             self._world.measures.started(waits, self._world.now)
-            self._world.measures.on_wait(launch.attempt.number, sum(waits.values()))
+            self._world.measures.on_wait(launch.attempt.number, sum(waits.values()), True)
             self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
         if self._world.controls.reads_containers:
             self._world.controls.user_runs(pod, launch.image)

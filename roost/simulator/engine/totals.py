@@ -31,8 +31,8 @@ class Measures:
         # Field of HourRow -> what was counted in this hour.
         self._counts: dict[str, Any] = {}
         self._closed_at: float | None = None
-        # Called with the number of an attempt and its wait in seconds, once it is over.
-        self.on_wait: Callable[[int, float], None] = lambda _number, _seconds: None
+        # Called once a wait is over: the attempt's number, seconds, and whether its server is up.
+        self.on_wait: Callable[[int, float, bool], None] = lambda _number, _seconds, _is_up: None
 
     def level(self, which: int, by: int, now: float) -> None:
         """From now on `by` more of USERS, PLACEHOLDERS or NODES run."""

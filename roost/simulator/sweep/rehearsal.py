@@ -65,6 +65,15 @@ class Days:
     cold_by_seed: Sequence[int]
     # What the nodes cost, in the pools file's currency; empty where nodes have no price.
     cost_by_seed: Sequence[float] = ()
+    # Of the event's people in all seeds: the hub gave their start up, or they left. Their waits count until then.
+    without_server: int = 0
+
+    def show_waits(self) -> tuple[str, str]:
+        """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for quick."""
+        half, most = (show_seconds(quantile(self.waits, share)) for share in (0.5, 0.95))
+        if self.without_server:
+            most += f" ({100 * self.without_server / len(self.waits):.0f} % get no server)"
+        return half, most
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; waits in seconds. Cost is there where nodes have a price."""
@@ -73,6 +82,7 @@ class Days:
             "wait_p50": quantile(self.waits, 0.5),
             "wait_p95": quantile(self.waits, 0.95),
             "wait_most": self.waits[-1],
+            "without_server": self.without_server,
             "wait_p95_by_seed": list(self.p95_by_seed),
             "node_hours": median(self.node_hours_by_seed),
             "node_hours_by_seed": list(self.node_hours_by_seed),
@@ -105,7 +115,7 @@ class Rehearsal:
 
     def sentence(self) -> str:
         """What people will wait, and what it costs."""
-        with_it, without = self.booked.waits, self.unbooked.waits
+        with_it, without = self.booked.show_waits(), self.unbooked.show_waits()
         hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed, "node-hours", 1)
         money = self.cost_by_seed
         paid = (
@@ -114,10 +124,8 @@ class Rehearsal:
             else ""
         )
         return (
-            f"With the booking, half of the {self.event.people} people wait {show_seconds(quantile(with_it, 0.5))} at "
-            f"most and 95 of 100 {show_seconds(quantile(with_it, 0.95))}, without it "
-            f"{show_seconds(quantile(without, 0.5))} and {show_seconds(quantile(without, 0.95))}; it costs "
-            f"{hours}{paid and ', and '}{paid}."
+            f"With the booking, half of the {self.event.people} people wait {with_it[0]} at most and 95 of 100 "
+            f"{with_it[1]}, without it {without[0]} and {without[1]}; it costs {hours}{paid and ', and '}{paid}."
         )
 
     def to_json(self) -> str:
@@ -299,21 +307,29 @@ def play_days(
     hours: list[float] = []
     cold: list[int] = []
     cost: list[float] = []
+    without_server = 0
     for seed, (attempts, ours) in enumerate(days, 1):
         world = World(policy, assumptions, seed)
-        here: list[float] = []
+        found: list[tuple[float, bool]] = []
 
-        def note(number: int, seconds: float, ours: frozenset[int] = ours, here: list[float] = here) -> None:
+        def note(
+            number: int,
+            seconds: float,
+            is_up: bool,
+            ours: frozenset[int] = ours,
+            found: list[tuple[float, bool]] = found,
+        ) -> None:
             if number in ours:
-                here.append(seconds)
+                found.append((seconds, is_up))
 
         world.measures.on_wait = note
         result = world.play(attempts)
-        here.sort()
+        here = sorted(seconds for seconds, _ in found)
+        without_server += sum(not is_up for _, is_up in found)
         waits += here
         p95.append(quantile(here, 0.95))
         hours.append(result.node_hours)
         cold.append(result.cold)
         cost.append(sum(result.costs.get(BY_USE, {}).values()))
     # Without prices everything would cost nothing.
-    return Days(sorted(waits), p95, hours, cold, cost if any(cost) else ())
+    return Days(sorted(waits), p95, hours, cold, cost if any(cost) else (), without_server)

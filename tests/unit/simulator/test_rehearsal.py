@@ -81,6 +81,16 @@ def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None
     assert quantile(found.booked.waits, 0.95) < 30
 
 
+def test_people_who_get_no_server_are_told_and_not_taken_for_quick() -> None:
+    options: dict[str, Any] = {"seeds": 1, "launches": 0}
+    world = Assumptions(max_nodes=1)
+    found = rehearse(read_event("2026-11-24T09:00 120 people"), (), NO_SETTINGS, None, world, **options)
+    refused = found.unbooked.without_server
+    assert 0 < refused < 120
+    assert f"({100 * refused / 120:.0f} % get no server); it costs" in found.sentence()
+    assert json.loads(found.to_json())["unbooked"]["without_server"] == refused
+
+
 def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
     event = Event("lecture", 4, LocalStarts("2026-11-24T09:00", "UTC"))
     booked = Days([1.0, 1.0, 2.0, 40.0], [2.0, 40.0], [11.0, 12.5], [1, 2])
