@@ -27,6 +27,8 @@ MAX_WEIGHT: Final = 100
 # Keys of `leases`.
 SCHEDULER: Final = "scheduler"
 CONTROLLERS: Final = "controllers"
+# The class of users' servers in chart/values.yaml.
+USER_CLASS: Final = "user"
 # A class without `warm` has no default in chart/values.yaml to merge with.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.
@@ -111,6 +113,11 @@ class PodClass:
     # Requests for containers that have none: resource -> quantity.
     resources: Mapping[str, object]
     warm: Warm | None = None
+
+    @property
+    def is_of_users(self) -> bool:
+        """Whether its pods are users' servers: the class `user`, and those whose pods wait for images."""
+        return not self.attract and (self.name == USER_CLASS or self.image_gate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodState
 
 
-USER_CLASS: Final = "user"
 _LEARN_KEYS: Final = ("quantile", "min", "max", "bootSeconds", "timeZone")
 # As with hours of growth: a longer boot would be no boot.
 _MOST_BOOT_SECONDS: Final = 3600
@@ -141,7 +140,7 @@ def read_user_pods(read: Reader, document: Document) -> Callable[[PodState], boo
 
     def is_user(pod: PodState) -> bool:
         found = classes.classify(pod.labels, pod.namespace, None)
-        return found is not None and not found.attract and (found.name == USER_CLASS or found.image_gate)
+        return found is not None and found.is_of_users
 
     return is_user
 

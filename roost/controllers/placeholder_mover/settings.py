@@ -124,7 +124,7 @@ def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple
 
 
 def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
-    """Names of classes whose pods wait for images, and of those that placeholders keep away from."""
-    gated = {each.name for each in classes.values() if each.image_gate and not each.attract}
+    """Names of classes of users, and of those that placeholders keep away from."""
+    users = {each.name for each in classes.values() if each.is_of_users}
     avoided = {name for each in classes.values() if each.attract for name in each.avoid}
-    return frozenset((gated | avoided) & classes.keys())
+    return frozenset((users | avoided) & classes.keys())

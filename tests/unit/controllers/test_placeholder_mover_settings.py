@@ -21,6 +21,14 @@ def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) ->
     assert ("VolumeBinding" in dict(profiles["default-scheduler"].scores)) == (minor >= 37)
 
 
+@pytest.mark.parametrize("gate", [True, False])
+def test_users_count_with_and_without_a_gate(gate: bool) -> None:
+    world = MoverWorld()
+    world.document["podClasses"]["user"]["imageGate"] = gate
+    settings = read_mover_settings(Reader(), world.document, world.configuration, NEWEST_MINOR)
+    assert settings.user_classes == {"user"}
+
+
 def test_faults_of_the_settings_come_with_their_keys() -> None:
     world = MoverWorld()
     world.document["placeholderMover"] |= {"evictionsPerMinute": -1, "flapSeconds": "soon", "evictionsAMinute": 5}
