@@ -13,13 +13,15 @@ import json
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import cache, lru_cache
+from hashlib import sha256
 from math import comb
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from benchmarks import paper_rules
 from benchmarks.figures import machine, say, table
 from benchmarks.paper_plots import Point, plot
 from benchmarks.paper_rules import RULES, use_rule
@@ -123,7 +125,13 @@ class Job(NamedTuple):
     def key(self) -> str:
         """Equal for replays with equal results."""
         arm = ARMS[self.arm]
-        return json.dumps([*self, _policy(self.arm).digest, arm.rule, code_fingerprint()])
+        return json.dumps([*self, _policy(self.arm).digest, arm.rule, code_fingerprint(), _rules_fingerprint()])
+
+
+@cache
+def _rules_fingerprint() -> str:
+    """Of the rules' own code, which isn't part of Roost's."""
+    return sha256(Path(paper_rules.__file__).read_bytes()).hexdigest()[:16]
 
 
 @cache
@@ -137,8 +145,13 @@ def _policy(name: str) -> Policy:
         return load_policy(name, list(map(str, [*base, *files])))
 
 
-def launches(seed: int, begin: int, days: float) -> Iterator[Attempt]:
-    """Those of a window of the trace."""
+@lru_cache(maxsize=2)
+def launches(seed: int, begin: int, days: float) -> Sequence[Attempt]:
+    """Those of a window of the trace, in order of time."""
+    return list(_launches(seed, begin, days))
+
+
+def _launches(seed: int, begin: int, days: float) -> Iterator[Attempt]:
     first = None
     for attempt in trace_of((str(LAUNCHES),)).open(seed):
         first = attempt.moment if first is None else first

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost.simulator.engine.entities import SimNode
+    from roost.simulator.engine.node_images import Image
     from roost.simulator.engine.world import World
     from roost_core.placement.nodes import Nodes
     from roost_core.placement.settings import Warm
@@ -196,16 +197,16 @@ class LayerAware:
 
     def __call__(self, scene: Scene) -> Sequence[str]:
         """Names, the best first."""
-        return sorted(scene.slots, key=lambda name: -self._score(scene, name))
+        image = self._world.images.get(scene.image)
+        return sorted(scene.slots, key=lambda name: -self._score(scene, image, name))
 
-    def _score(self, scene: Scene, name: str) -> float:
+    def _score(self, scene: Scene, image: Image, name: str) -> float:
         row = self._world.state.rows[name]
         cpu, memory = (
             (row.requested.get(resource, 0) + scene.requests.get(resource, 0)) / row.allocatable[resource]
             for resource in (CPU, MEMORY)
         )
         deviation = abs(cpu - memory) / 2
-        image = self._world.images.get(scene.image)
         on_node = self._layers_on(self._world.nodes[name])
         there = sum(layer.compressed_bytes for layer in image.layers if layer.key in on_node)
         has_room = cpu < self.MOST_CPU and deviation < self.MOST_DEVIATION
