@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 CONFIDENCE: Final = 0.95
 # As large as a user, see `Assumptions`.
 PLACEHOLDERS: Final = [{"name": "default", "replicas": 25, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}]
-DEFAULTS: Final[Mapping[str, Any]] = {"placeholders": PLACEHOLDERS}
 # One rule at a time: Roost's webhook and scheduler, and placeholders packed as zero-to-jupyterhub's are.
 RULE_ALONE: Final[Mapping[str, Any]] = {
     "podClasses": {
@@ -58,15 +57,18 @@ RULE_ALONE: Final[Mapping[str, Any]] = {
     "placeholders": PLACEHOLDERS,
 }
 # Without Roost's terms, which would have users and placeholders avoid each other.
-STOCK_PLACEHOLDERS: Final = {"podClasses": {"placeholder": {"avoid": {"user": None}}}}
+STOCK_PLACEHOLDERS: Final[Mapping[str, Any]] = {
+    "podClasses": {"placeholder": {"avoid": {"user": None}}},
+    "placeholders": PLACEHOLDERS,
+}
 # A set of so many slots more than there are pods has every node.
 EVERY_NODE: Final = {"podClasses": {"user": {"warm": {"spare": 1_000_000}}}}
 
 
 class Arm(NamedTuple):
-    """What is compared: a shipped policy or Roost's defaults, values over it, and a rule in place of Roost's."""
+    """What is compared: a shipped policy, values over it, and a rule in place of Roost's."""
 
-    # "": Roost's default values.
+    # "": the values' defaults alone.
     policy: str
     values: Sequence[Mapping[str, Any]] = ()
     rule: str = ""
@@ -77,12 +79,12 @@ class Arm(NamedTuple):
 FIRST: Final = "z2jh, packed"
 ARMS: Final[Mapping[str, Arm]] = {
     FIRST: Arm("z2jh-placeholders-packed"),
-    "kube-scheduler": Arm("kube-default", [{**DEFAULTS, **STOCK_PLACEHOLDERS}]),
+    "kube-scheduler": Arm("kube-default", [STOCK_PLACEHOLDERS]),
     "kube-scheduler, no placeholders": Arm("kube-default"),
     **{name: Arm("", [RULE_ALONE], name) for name in RULES},
     "holders without a set": Arm("", [RULE_ALONE, EVERY_NODE]),
     "warm set alone": Arm("", [RULE_ALONE], is_ours=True),
-    "Roost's defaults": Arm("", [DEFAULTS], is_ours=True),
+    "Roost's defaults": Arm("roost", is_ours=True),
 }
 
 
