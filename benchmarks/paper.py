@@ -49,16 +49,11 @@ PLACEHOLDERS: Final = [{"name": "default", "replicas": 25, "resources": {"reques
 RULE_ALONE: Final[Mapping[str, Any]] = {
     "podClasses": {
         "user": {"imageGate": False, "join": {"user": None}},
-        "placeholder": {"profile": "user", "avoid": {"user": None}, "attract": False},
+        "placeholder": {"profile": "user", "attract": False},
     },
     "imageGate": {"mode": "off"},
     "prePuller": {"enabled": False},
     "placeholderMover": {"enabled": False},
-    "placeholders": PLACEHOLDERS,
-}
-# Without Roost's terms, which would have users and placeholders avoid each other.
-STOCK_PLACEHOLDERS: Final[Mapping[str, Any]] = {
-    "podClasses": {"placeholder": {"avoid": {"user": None}}},
     "placeholders": PLACEHOLDERS,
 }
 # A set of so many slots more than there are pods has every node.
@@ -79,7 +74,7 @@ class Arm(NamedTuple):
 FIRST: Final = "z2jh, packed"
 ARMS: Final[Mapping[str, Arm]] = {
     FIRST: Arm("z2jh-placeholders-packed"),
-    "kube-scheduler": Arm("kube-default", [STOCK_PLACEHOLDERS]),
+    "kube-scheduler": Arm("kube-default", [{"placeholders": PLACEHOLDERS}]),
     "kube-scheduler, no placeholders": Arm("kube-default"),
     **{name: Arm("", [RULE_ALONE], name) for name in RULES},
     "holders without a set": Arm("", [RULE_ALONE, EVERY_NODE]),
